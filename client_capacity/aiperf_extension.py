@@ -11,7 +11,7 @@ from pathlib import Path
 from inference_benchmarker.engine.endpoint import load_payloads
 from inference_benchmarker.engine.json_bodies import json_body
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import FOR_ANYBODY, replacing
+from inference_benchmarker.system.files import FOR_ANYBODY, replacing
 
 
 def payload_factory_to_jsonl(factories_file: str | Path, output_path: str | Path) -> Path:

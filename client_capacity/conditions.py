@@ -15,7 +15,7 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import MAX_WORKERS, problems_of
 from inference_benchmarker.plan.stage import MAX_RATE
-from inference_benchmarker.redact import redact
+from inference_benchmarker.words.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.former import FormerKeys
-from inference_benchmarker import procfs
-from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
+from inference_benchmarker.system import procfs
+from inference_benchmarker.system.host import raise_descriptor_limit
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wording import aligned
+from inference_benchmarker.words.wording import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

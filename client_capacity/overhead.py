@@ -9,8 +9,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.units import NS
-from inference_benchmarker.wording import duration_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

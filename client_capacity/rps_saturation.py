@@ -30,10 +30,10 @@ from client_capacity.worker_saturation import (
     steps_table,
     store,
 )
-from inference_benchmarker.host import usable_cores
-from inference_benchmarker.redact import redact
+from inference_benchmarker.system.host import usable_cores
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wording import aligned
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.wording import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,15 +12,15 @@ from client_capacity.staircase import rate_text
 from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.redact import redact
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import others_took_cores
 from inference_benchmarker.verdict.client.lateness import Lateness
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
 from inference_benchmarker.wave.run_dir import make_stamped_folder
-from inference_benchmarker.wording import duration_text
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,11 +20,11 @@ from client_capacity.former import (
 from client_capacity.search import Found, LimitedBy, SearchSettings, Step, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
-from inference_benchmarker.files import replace_file
-from inference_benchmarker.json_file import write_json
-from inference_benchmarker.redact import redact
+from inference_benchmarker.data.json_file import write_json
+from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wording import aligned, duration_text
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.wording import aligned, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

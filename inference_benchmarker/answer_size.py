@@ -6,8 +6,8 @@ came and as it is once it is decoded.
 
 from __future__ import annotations
 
-from inference_benchmarker.units import MIB
-from inference_benchmarker.wording import size_text
+from inference_benchmarker.words.units import MIB
+from inference_benchmarker.words.wording import size_text
 
 DEFAULT_ANSWER_SIZE = 256 * MIB
 """In bytes: several times the largest images and recordings that models answer with."""

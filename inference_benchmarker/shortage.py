@@ -6,7 +6,7 @@ import errno
 import resource
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.units import MIB
+from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.files import read_given
-from inference_benchmarker.units import MIB
+from inference_benchmarker.system.files import read_given
+from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.redact import HIDDEN, redact
-from inference_benchmarker.text import is_utf8
+from inference_benchmarker.words.redact import HIDDEN, redact
+from inference_benchmarker.words.text import is_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.adding import Adder
+from inference_benchmarker.records.aggregation import Adder
 from inference_benchmarker.records.counting import CountWriter
 from inference_benchmarker.records.record import RequestRecord, split_batch
 from tests.waves import Worker

@@ -7,9 +7,9 @@ from typing import Any
 
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
-from server_capacity.capacity.counting import counted
-from server_capacity.capacity.evidence import Explored
-from server_capacity.capacity.question import Question
+from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.question import Question
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings

@@ -14,7 +14,7 @@ from inference_benchmarker.export.page import DASHBOARD
 from inference_benchmarker.records.feed import Cell
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,11 +24,11 @@ from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import EVENT, SpoolReader, SpoolWriter
 from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
 from server_capacity.aiperf.export import AiperfResult
 from tests.spools import drawn_again, steered
 from tests.waves import make_run, observe, on_time, open_plan, spooled

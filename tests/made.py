@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from server_capacity.keeper.cleanup_file import NAME
-from server_capacity.keeper.undo import MARK
+from server_capacity.provisioning.cleanup_file import NAME
+from server_capacity.provisioning.undo import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ PROGRAM = """
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
-from server_capacity.keeper.handle import Keeper
+from server_capacity.provisioning.handle import Keeper
 folder, factories, held_s, *arguments = sys.argv[1:]
 say = lambda text: print(text, flush=True)
 with Keeper(Path(folder), say, say) as keeper:

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from server_capacity.plan.asked import Asked
-from server_capacity.plan.case import Case
-from server_capacity.plan.content import endpoint_plan
-from server_capacity.plan.demand import demand_of
-from server_capacity.plan.measured import Measured, measured
+from server_capacity.planning.case import Case
+from server_capacity.planning.content import endpoint_plan
+from server_capacity.planning.demand import demand_of
+from server_capacity.planning.measured import Measured, measured
+from server_capacity.planning.request import Asked
 from tests.capacities import found
 
 FOLDER = Path("x_capacity")

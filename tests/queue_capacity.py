@@ -11,7 +11,7 @@ import numpy as np
 from inference_benchmarker.embedded.body_cache import BodyCache
 from inference_benchmarker.embedded.queueing.routed import queues
 from inference_benchmarker.embedded.service_times import service_times
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.performance.capacity.truths import response_longer
 
 if TYPE_CHECKING:

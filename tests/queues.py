@@ -18,7 +18,7 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.waves import records_of
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.costs.price import Price
-from server_capacity.variants.ranking import ranking
-from server_capacity.variants.row import Aim, row_of
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, row_of
+from server_capacity.results.types.price import Price
 from tests.capacities import found
 
 if TYPE_CHECKING:
-    from server_capacity.variants.row import Row
+    from server_capacity.results.ranking_row import Row
 
 CURVE = [{"rate": 10.0, "p50": 0.02, "p99": 0.03}, {"rate": 1000.0, "p50": 0.04, "p99": 0.3}]
 

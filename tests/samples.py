@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.packaged import demo_factories
+from inference_benchmarker.system.packaged import demo_factories
 from tests.browser import tab
 
 SAMPLES = Path(__file__).parent.parent / "docs" / "samples"

@@ -10,14 +10,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker import Bounds, OpenLoop, Stage
-from inference_benchmarker.cli.live_lines import Row, rows
-from inference_benchmarker.cli.progress import PanelView
-from inference_benchmarker.cli.screen import Screen
+from inference_benchmarker.cli.live.live_lines import Row, rows
+from inference_benchmarker.cli.live.progress import PanelView
+from inference_benchmarker.cli.live.screen import Screen
 from inference_benchmarker.facts.server_metric import LiveMetric
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.words.units import NS
 from tests.waves import MS, closed_plan, open_plan
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.summary_json import to_json
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import Verdict, judge
+from inference_benchmarker.words.units import NS
 from tests.waves import MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:

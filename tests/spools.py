@@ -7,15 +7,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker import Bounds, OpenLoop, WavePlan
+from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.facts.instances import Count, Followed
-from inference_benchmarker.json_file import write_json
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.steering import RateChange, as_offered
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.instances import write_instances
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.words.units import NS
 from tests.waves import CONSTANTS, MS, Worker, on_time, staged, use
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visu
 ASKED = {
     "inference_benchmarker/engine/check.py": "says how the process ended; its result is a file",
     "server_capacity/aiperf/tokenizer.py": "a code of our own, else the reason is that it ended",
-    "server_capacity/keeper/performing.py": "any but 0 was not done",
+    "server_capacity/provisioning/performing.py": "any but 0 was not done",
 }
 """Who reads how a process ended: none of them makes it part of an exit code."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from inference_benchmarker.files import is_stream, write_given
+from inference_benchmarker.system.files import is_stream, write_given
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/fd/1"])

@@ -30,9 +30,9 @@ PATCHED = (
 ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them, or tells a library by it
     CLI,
     "inference_benchmarker/engine/processes.py",
-    "inference_benchmarker/host.py",
-    "inference_benchmarker/files.py",
-    "inference_benchmarker/memory.py",
+    "inference_benchmarker/system/host.py",
+    "inference_benchmarker/system/files.py",
+    "inference_benchmarker/system/memory.py",
     "inference_benchmarker/engine/check.py",
     "inference_benchmarker/engine/primary/stats_files.py",
     "inference_benchmarker/engine/worker/__main__.py",
@@ -46,8 +46,9 @@ OF_HOSTS = (  # who signals and samples processes, by their ids; `check` has one
     "inference_benchmarker/engine/worker/",
 )
 LIGHT = {  # what tells whether arguments are good
-    *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "files", "packaged", "redact", "text")),
-    *(f"inference_benchmarker.{name}" for name in ("advance", "memory", "units", "version", "wording")),
+    *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "version")),
+    *(f"inference_benchmarker.system.{name}" for name in ("files", "memory", "packaged", "progress")),
+    *(f"inference_benchmarker.words.{name}" for name in ("redact", "text", "units", "wording")),
     "server_capacity.aiperf.options",
 }
 LATE = {"key_pilot", "live_limits", "live_lines", "panel", "progress"}  # imported when a wave begins

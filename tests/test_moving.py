@@ -19,12 +19,12 @@ from client_capacity.limits import Limits, find_file_descriptors_limit
 from client_capacity.rps_saturation import RpsSaturation, WorkersRow
 from client_capacity.search import Step
 from client_capacity.worker_saturation import WorkerSaturation
-from inference_benchmarker.cli import former_flags
+from inference_benchmarker.cli.core import former_flags
 from inference_benchmarker.wave.run_dir import RunDir
 from server_capacity.aiperf import export, installation, stage
-from server_capacity.config import load_config
+from server_capacity.metrics.config import load_config
 from tests import flags_page, original
-from visualization.bars import all_bars, choose
+from visualization.figures.bars import all_bars, choose
 
 if TYPE_CHECKING:
     from client_capacity.former import FormerKeys

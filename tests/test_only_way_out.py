@@ -16,13 +16,14 @@ PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visu
 TERMINAL = "inference_benchmarker/cli/"  # while a command runs its standard streams are outlets, which hide secrets
 ALLOWED = {
     # The few places: what they write is without secrets, whoever calls them.
-    "inference_benchmarker/files.py:replacing fdopen open": "makes a draft, in which callers write",
-    "inference_benchmarker/files.py:replace_file replacing": "hides the values of secrets",
-    "inference_benchmarker/files.py:write_given FileIO open": "hides the values of secrets",
-    "inference_benchmarker/files.py:open_to_add open": "makes a file, to which callers add",
-    "inference_benchmarker/files.py:add_text FileIO open_to_add": "hides the values of secrets",
-    "inference_benchmarker/cli/outlet.py:_write_whole write": "is an outlet's, which hides secrets",
-    "inference_benchmarker/cli/outlet.py:_open_what_is_closed open": "opens nothing, /dev/null, in place of a stream",
+    "inference_benchmarker/system/files.py:replacing fdopen open": "makes a draft, in which callers write",
+    "inference_benchmarker/system/files.py:replace_file replacing": "hides the values of secrets",
+    "inference_benchmarker/system/files.py:write_given FileIO open": "hides the values of secrets",
+    "inference_benchmarker/system/files.py:open_to_add open": "makes a file, to which callers add",
+    "inference_benchmarker/system/files.py:add_text FileIO open_to_add": "hides the values of secrets",
+    "inference_benchmarker/cli/core/redacting_stream.py:_write_whole write": "is an outlet's, which hides secrets",
+    "inference_benchmarker/cli/core/redacting_stream.py:_open_what_is_closed open": "opens nothing, "
+    "/dev/null, in place of a stream",
     "inference_benchmarker/engine/child_logs.py:_Log.__init__ FileIO open_to_add": "takes lines that are cleaned",
     # What a process prints gets into such a log.
     "inference_benchmarker/engine/check.py:_run Popen": "prints to a log of ChildLogs",
@@ -30,16 +31,17 @@ ALLOWED = {
     "inference_benchmarker/engine/locust_runtime.py:set_up_logging basicConfig": "logs to standard error, a ChildLog",
     "server_capacity/aiperf/installation.py:_start Popen": "prints to a log of ChildLogs",
     "server_capacity/aiperf/making.py:make_requests Popen": "prints to a log of ChildLogs",
-    "server_capacity/keeper/making.py:Making._start Popen": "prints to a log of ChildLogs",
-    "server_capacity/keeper/maker.py:main sys.stdout": "is told to the keeper, which hides it, and to a ChildLog",
+    "server_capacity/provisioning/making.py:Making._start Popen": "prints to a log of ChildLogs",
+    "server_capacity/provisioning/maker.py:main sys.stdout": "is told to the keeper, which hides it, and to a ChildLog",
     "inference_benchmarker/made.py:created sys.stderr": "is a sentence of ours, where a file is tried by hand",
-    "server_capacity/variants/children.py:_Child.__init__ Popen": "shares our standard error, and makes it an outlet",
+    "server_capacity/experiments/ranking/children.py:_Child.__init__ Popen": "shares our standard "
+    "error, and makes it an outlet",
     "inference_benchmarker/embedded/running.py:start Popen": "prints a traceback of our own code alone",
     # Our processes tell each other what others read only once it was cleaned.
-    "inference_benchmarker/cli/measuring.py:main fdopen": "is a pipe to our own process",
+    "inference_benchmarker/cli/capacity/variant_process.py:main fdopen": "is a pipe to our own process",
     "inference_benchmarker/engine/primary/parent.py:Parent.tell write": "is a pipe to our own process",
     "server_capacity/aiperf/inputs.py:main fdopen": "is a pipe to our own process",
-    "server_capacity/keeper/keeping.py:keep write": "is a pipe to our own process",
+    "server_capacity/provisioning/keeping.py:keep write": "is a pipe to our own process",
     "inference_benchmarker/engine/worker/check.py:main replacing": "is redacted, and removed by our own process",
     # Rows and pictures, of which every text was redacted before.
     "inference_benchmarker/wave/spool.py:_open_locked open_to_add": "takes redacted batches and hides secrets",
@@ -47,8 +49,8 @@ ALLOWED = {
     "inference_benchmarker/wave/spool.py:SpoolWriter._move_elsewhere mkstemp": "is the spool's second file",
     "inference_benchmarker/wave/counts_file.py:write_counts ParquetWriter replacing write_table": "was spooled",
     "inference_benchmarker/wave/requests_file.py:write_requests ParquetWriter replacing write_table": "was spooled",
-    "visualization/series.py:_write replacing": "takes pixels; texts, as SVG is one, go through replace_file",
-    "visualization/static.py:_bytes savefig": "draws into memory",
+    "visualization/pages/series.py:_write replacing": "takes pixels; texts, as SVG is one, go through replace_file",
+    "visualization/static/pictures.py:_bytes savefig": "draws into memory",
     "inference_benchmarker/export/page.py:_Reader._send wfile": "answers with numbers and redacted labels",
     # What is sent must be what was given.
     "client_capacity/aiperf_extension.py:payload_factory_to_jsonl replacing": "holds requests, as they are sent",
@@ -56,10 +58,12 @@ ALLOWED = {
     "inference_benchmarker/recording/reading.py:_Kept.__init__ open": "holds instants and places",
     "inference_benchmarker/recording/rows.py:RowWriter.write OSFile new_file": "holds requests, in a folder that goes",
     "inference_benchmarker/recording/schedule.py:RecordedSchedule.write_to copyfileobj open": "holds instants",
-    "server_capacity/keeper/cleanup_file.py:CleanupFile._write replacing": "holds undos, which are run as they stand",
-    "server_capacity/keeper/cleanup_file.py:_locked open": "is a lock, and stays empty",
+    "server_capacity/provisioning/cleanup_file.py:CleanupFile._write replacing": "holds undos, "
+    "which are run as they stand",
+    "server_capacity/provisioning/cleanup_file.py:_locked open": "is a lock, and stays empty",
     "server_capacity/aiperf/certificates.py:certificates replacing": "holds certificates, which are public",
-    "inference_benchmarker/cli/terminal.py:write_file write_bytes": "prints an example that comes with the package",
+    "inference_benchmarker/cli/core/terminal.py:write_file write_bytes": "prints an example that "
+    "comes with the package",
 }
 """Every place that writes, by which names, and why no secret gets out there."""
 

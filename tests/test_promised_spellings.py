@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from inference_benchmarker.redact import HIDDEN, without
+from inference_benchmarker.words.redact import HIDDEN, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from inference_benchmarker.cli.ab_flags import OF_A_SIDE, Asked, asked_for
-from inference_benchmarker.cli.wave import wave_of
+from inference_benchmarker.cli.compare.ab_flags import OF_A_SIDE, Asked, asked_for
+from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.facts.client_samples import Sample
@@ -32,7 +32,7 @@ from inference_benchmarker.verdict.server.platform_metrics import RemarkCode
 from tests import flags_page, original
 from tests.bench import OF_A_BUSY_MACHINE
 from tests.person import Person
-from visualization.bars import all_bars
+from visualization.figures.bars import all_bars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

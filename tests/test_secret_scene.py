@@ -18,7 +18,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from inference_benchmarker import cli
-from inference_benchmarker.cli import capacity_flags
+from inference_benchmarker.cli.capacity import capacity_flags
 from tests.exported import read_page
 from tests.proofs import planned
 from tests.secret_scene import ASKED, FOUND, PLANTED, Echo, Scene, holding, opened

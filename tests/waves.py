@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.facts.client_use import HostUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
-from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
@@ -30,11 +30,11 @@ from inference_benchmarker.records.record import (
     RequestRecord,
     split_batch,
 )
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
 from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,7 +6,8 @@ import argparse
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.arguments import Parser
+from inference_benchmarker.cli.core.arguments import Parser
+from inference_benchmarker.cli.dispatch import home_of
 from inference_benchmarker.exit_codes import OK
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def whole_parser() -> argparse.ArgumentParser:
 
 def _let_ab_know(parser: argparse.ArgumentParser, wave: argparse.ArgumentParser) -> None:
     """Add what ``benchmark ab`` takes beside its own flags: two endpoints, and a wave's flags, some of one side."""
-    from inference_benchmarker.cli.ab_flags import NOT_HERE, OF_A_SIDE
+    from inference_benchmarker.cli.compare.ab_flags import NOT_HERE, OF_A_SIDE
 
     for side in ("first", "second"):
         parser.add_argument(side, metavar="FILE", help="a factories file, an example or an address")
@@ -111,7 +112,7 @@ def _let_ab_know(parser: argparse.ArgumentParser, wave: argparse.ArgumentParser)
 
 
 def _made(module: str, name: str, *given: str) -> argparse.ArgumentParser:
-    make: Callable[..., argparse.ArgumentParser] = getattr(import_module(f"{__package__}.{module}"), name)
+    make: Callable[..., argparse.ArgumentParser] = getattr(import_module(home_of(module)), name)
     return make(*given)
 
 
@@ -134,6 +135,6 @@ def _say_kind(action: Any) -> None:
     elif action.dest in _WORDS:
         action.choices = _WORDS[action.dest]
     elif action.dest == "name" and not action.option_strings:
-        from inference_benchmarker.cli.examples import shipped
+        from inference_benchmarker.cli.core.examples import shipped
 
         action.choices = [example.name for example in shipped()]

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.outlet import READER_LEFT, outlets
-from inference_benchmarker.cli.terminal import say
+from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, outlets
+from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
 
@@ -37,6 +37,14 @@ COMMANDS = (
     "endpoints",
     "completion",
 )
+_FAMILIES = {
+    "wave": ("wave", "check", "replay", "metrics"),
+    "capacity": ("capacity", "plan"),
+    "compare": ("compare", "ab", "plot"),
+    "endpoint": ("factory", "client", "endpoint", "endpoints"),
+    "report": ("report",),
+}
+_HOMES = {command: f"{family}.{command}" for family, commands in _FAMILIES.items() for command in commands}
 _LIGHT = ("factory", "endpoints", "completion")
 _ASK_FOR_HELP = {"-h", "--help", "--help-all", "--version"}
 
@@ -45,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None and _runs_user_code(arguments):
-        from inference_benchmarker.host import adopt_orphans
+        from inference_benchmarker.system.host import adopt_orphans
 
         adopt_orphans()
     with outlets() as (out, _), _ending_like_ctrl_c():
@@ -57,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"benchmark: the result could not be written to standard output ({out.error.strerror}).")
             return INVALID
         return code
+
+
+def home_of(command: str) -> str:
+    """The name of the module that runs a command."""
+    return f"{__package__}.{_HOMES.get(command, command)}"
 
 
 def _runs_user_code(arguments: Sequence[str]) -> bool:
@@ -91,7 +104,7 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
 def _of_the_users(error: Exception) -> str | None:
     """The sentence on a path of the user's that cannot be used; what we make ourselves is looked after where it is."""
     if isinstance(error, PermissionError) and isinstance(error.filename, str):
-        from inference_benchmarker.files import closed
+        from inference_benchmarker.system.files import closed
 
         return closed(error)
     if isinstance(error, FileNotFoundError) and not _has_a_folder():
@@ -171,13 +184,13 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _is_address(word: str) -> bool:
-    from inference_benchmarker.cli.url_flags import looks_like_address
+    from inference_benchmarker.cli.core.url_flags import looks_like_address
 
     return looks_like_address(word)
 
 
 def _no_command(word: str) -> BenchmarkError:
-    from inference_benchmarker.suggest import as_file, meant, question
+    from inference_benchmarker.words.suggest import as_file, meant, question
 
     known = (*COMMANDS, "plot")
     hint = as_file(word) or question(meant(word, known)) or _other(word)
@@ -197,9 +210,9 @@ def _other(word: str) -> str:
 def _run(command: str, arguments: list[str]) -> int:
     """Call ``run`` of the command's file, which is imported only now: a command pays for itself alone."""
     if command not in _LIGHT and not _ASK_FOR_HELP & set(arguments):
-        from inference_benchmarker.host import usable_cores
         from inference_benchmarker.shortage import space_problems
+        from inference_benchmarker.system.host import usable_cores
 
         refuse(space_problems(usable_cores(), os.environ))
-    run: Callable[[list[str]], int] = import_module(f"{__package__}.{command}").run
+    run: Callable[[list[str]], int] = import_module(home_of(command)).run
     return run(arguments)

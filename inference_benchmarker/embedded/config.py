@@ -11,7 +11,7 @@ from inference_benchmarker.embedded.queueing.routed import ROUTINGS, SHARED
 from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
 from inference_benchmarker.embedded.type_table import MADE_UP
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -26,7 +26,7 @@ from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metri
 from inference_benchmarker.embedded.protocols.compressed import compressed
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
 from inference_benchmarker.embedded.protocols.sagemaker import by_variant
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.fates import Fate
 from inference_benchmarker.embedded.http.messages import Answer, chunk
-from inference_benchmarker.timerfd import TimerFd
-from inference_benchmarker.units import NS
+from inference_benchmarker.system.timerfd import TimerFd
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     import asyncio

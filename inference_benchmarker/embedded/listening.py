@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.host import LOOPBACK, loopback_problems
+from inference_benchmarker.system.host import LOOPBACK, loopback_problems
 
 BACKLOG = 4096
 

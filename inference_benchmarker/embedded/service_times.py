@@ -7,7 +7,7 @@ import random
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.config import SERVICE_KINDS
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

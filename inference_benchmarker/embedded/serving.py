@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.endpoint import Endpoint
 from inference_benchmarker.embedded.listening import BACKLOG
-from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.system.host import raise_descriptor_limit
 
 if TYPE_CHECKING:
     import socket

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.feed import KEPT_S
-from inference_benchmarker.summary.so_far import overdue_ages, value_so_far
+from inference_benchmarker.summary.live_values import overdue_ages, value_so_far
 from inference_benchmarker.verdict.aborts import DEAD_S
 from inference_benchmarker.verdict.error_kinds import NO_CONNECTION
 

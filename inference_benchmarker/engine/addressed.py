@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from inference_benchmarker.files import kind_of
-from inference_benchmarker.packaged import HTTP_FILE
-from inference_benchmarker.wording import counted
+from inference_benchmarker.system.files import kind_of
+from inference_benchmarker.system.packaged import HTTP_FILE
+from inference_benchmarker.words.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

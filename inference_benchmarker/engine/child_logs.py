@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.files import open_to_add
-from inference_benchmarker.redact import own_secrets, redact
-from inference_benchmarker.text import plain_lines
+from inference_benchmarker.system.files import open_to_add
+from inference_benchmarker.words.redact import own_secrets, redact
+from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

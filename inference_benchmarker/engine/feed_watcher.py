@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.abort_judge import AbortJudge
 from inference_benchmarker.engine.running_wave import Every
-from inference_benchmarker.wording import counted
+from inference_benchmarker.words.wording import counted
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.pilot import Pilot

@@ -20,13 +20,13 @@ from inference_benchmarker.engine.processes import counting_interrupts, note_ask
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.engine.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.host import loopback_problems, raise_descriptor_limit
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.problems import check_plan, problems_of
+from inference_benchmarker.system.host import loopback_problems, raise_descriptor_limit
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
-from inference_benchmarker.wording import counted
+from inference_benchmarker.words.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.host import adopts_orphans
-from inference_benchmarker.procfs import not_measured, where_told
+from inference_benchmarker.system.host import adopts_orphans
+from inference_benchmarker.system.procfs import not_measured, where_told
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -25,7 +25,7 @@ from inference_benchmarker.engine.locust_runtime import BATCH, READY
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from inference_benchmarker.engine.curve import PrimaryKeys, WorkerKeys
+    from inference_benchmarker.engine.zmq_keys import PrimaryKeys, WorkerKeys
 
 _FAILED = zmq.Event.HANDSHAKE_FAILED_AUTH | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
 _MONITORED = Struct("=Hi")  # event and value; the module of zmq that reads it loads asyncio

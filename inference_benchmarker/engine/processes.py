@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from inference_benchmarker.redact import ASKED_FOR, asked_for
+from inference_benchmarker.words.redact import ASKED_FOR, asked_for
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,8 +9,8 @@ from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.in_time import in_time
-from inference_benchmarker.text import one_line
+from inference_benchmarker.system.in_time import in_time
+from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

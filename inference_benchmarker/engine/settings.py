@@ -19,8 +19,8 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.packaged import shown_path
-from inference_benchmarker.suggest import question
+from inference_benchmarker.system.packaged import shown_path
+from inference_benchmarker.words.suggest import question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

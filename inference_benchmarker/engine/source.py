@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.packages import pip_line
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.packaged import shown_path
 from inference_benchmarker.records.error_key import class_name, error_text
+from inference_benchmarker.system.packaged import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

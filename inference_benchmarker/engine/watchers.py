@@ -12,9 +12,9 @@ from inference_benchmarker.engine.memory_forecast import MemoryForecast
 from inference_benchmarker.engine.running_wave import Every
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
-from inference_benchmarker.host import loopback_problems
 from inference_benchmarker.plan.room import stored
-from inference_benchmarker.wording import size_text
+from inference_benchmarker.system.host import loopback_problems
+from inference_benchmarker.words.wording import size_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.running_wave import RunningWave

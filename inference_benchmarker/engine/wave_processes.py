@@ -98,7 +98,7 @@ class WaveProcesses:
 
     def tell_plan(self, plan: WavePlan) -> None:
         """Tell every process what to run; its plan stands in the run directory by now."""
-        from inference_benchmarker.engine.curve import make_keys
+        from inference_benchmarker.engine.zmq_keys import make_keys
 
         whole_plan = plan.to_json()
         keys, keys_of_workers = make_keys(plan.workers)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.redact import redact
 from inference_benchmarker.url import url_problem
+from inference_benchmarker.words.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.export.figures import PENDING, Count, Figures, Now, metrics_of
 from inference_benchmarker.plan.steering import rate_at
-from inference_benchmarker.redact import redact
-from inference_benchmarker.text import one_line
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ from inference_benchmarker.export.buckets import COARSE_S, Buckets, buckets_of
 from inference_benchmarker.export.metric import NO_UNIT, PER_SECOND, REQUESTS, SECONDS, TOKENS, Kind, Metric, Point
 from inference_benchmarker.records.feed import Cell
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.named_counts import NamedCounts
+from inference_benchmarker.records.label_counters import NamedCounts
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.records.record import OUTCOMES, Ledger
 from inference_benchmarker.version import __version__

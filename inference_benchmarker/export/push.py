@@ -25,9 +25,9 @@ from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
 from inference_benchmarker.export.buckets import Buckets
-from inference_benchmarker.redact import redact
-from inference_benchmarker.text import one_line
 from inference_benchmarker.version import __version__
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

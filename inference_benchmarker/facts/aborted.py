@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
-from inference_benchmarker.typed import require
 
 
 @dataclass(frozen=True, slots=True)

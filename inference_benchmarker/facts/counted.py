@@ -13,7 +13,7 @@ from inference_benchmarker.plan.load import Bounds
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import in_flight
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
-from inference_benchmarker.typed import require
+from inference_benchmarker.data.typed import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

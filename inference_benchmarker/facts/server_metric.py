@@ -11,7 +11,7 @@ import traceback
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from inference_benchmarker.typed import require
+from inference_benchmarker.data.typed import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

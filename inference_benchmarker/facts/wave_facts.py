@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.typed import require
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.aborted import Aborted

@@ -13,7 +13,7 @@ from inference_benchmarker.plan.exact import take_exactly
 from inference_benchmarker.plan.replay import Recording, Replay  # noqa: TC001 - a stored plan is held against its types
 from inference_benchmarker.plan.stage import LEAST_RATE, LEAST_SECONDS, MAX_RATE, Stage
 from inference_benchmarker.plan.think import Think  # noqa: TC001 - as those of a replay
-from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,10 +22,10 @@ from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.redact import redact
-from inference_benchmarker.units import NS
 from inference_benchmarker.url import address_of
 from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import Problem, refuse
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
-from inference_benchmarker.units import MAX_SECONDS
 from inference_benchmarker.url import url_problem
-from inference_benchmarker.wording import size_text
+from inference_benchmarker.words.units import MAX_SECONDS
+from inference_benchmarker.words.wording import size_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.schedule import Schedule  # noqa: TC001 - a stored plan is held against its types
-from inference_benchmarker.units import NS, SECONDS
+from inference_benchmarker.words.units import NS, SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import seconds_problems
 from inference_benchmarker.plan.stage import LEAST_SECONDS
-from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS
+from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

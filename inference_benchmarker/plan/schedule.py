@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator

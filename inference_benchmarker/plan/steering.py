@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import MAX_CONCURRENCY, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE, Stage
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.schedule import NO_END
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.plan.exact import take_exactly
-from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS
+from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.recording.clock import iso_ns
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.replay import unix_ns
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import own_path
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import (
     NAMES,
@@ -35,6 +34,7 @@ from inference_benchmarker.recording.source import (
     of_lines,
     time_column,
 )
+from inference_benchmarker.system.files import own_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import log_clock, no_time
 from inference_benchmarker.recording.source import TEXT, Block, Lines, Source, blocks_of, no_column, of_lines
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import numpy as np
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.replay import clock_text
 from inference_benchmarker.recording.clock import no_time
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

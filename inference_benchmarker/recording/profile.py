@@ -14,8 +14,8 @@ from inference_benchmarker.plan.replay import clock_text
 from inference_benchmarker.plan.stage import LEAST_SECONDS, Stage
 from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.reading import Part
-from inference_benchmarker.units import MAX_SECONDS, NS, SECONDS
-from inference_benchmarker.wording import aligned, counted, duration_text, rate_text
+from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
+from inference_benchmarker.words.wording import aligned, counted, duration_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.order import NEVER, Arrivals, in_order
 from inference_benchmarker.recording.rows import PLACES, RowWriter
 from inference_benchmarker.recording.schedule import RecordedSchedule
-from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

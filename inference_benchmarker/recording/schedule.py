@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from inference_benchmarker.files import open_file
 from inference_benchmarker.plan.schedule import Schedule, Segment
+from inference_benchmarker.system.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import numpy as np
 
 from inference_benchmarker.records.metrics import MOST_VALUE, PREFIX
 from inference_benchmarker.records.record import OUTCOMES
-from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Records

@@ -29,7 +29,7 @@ from inference_benchmarker.records.record import (
     OUTCOMES,
     BatchWriter,
 )
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counting import MOST_SLOWEST, SLOTS, WARMUP
 from inference_benchmarker.records.histogram import BUCKET_SHIFT, MOST_BUCKET
-from inference_benchmarker.units import MAX_SECONDS
+from inference_benchmarker.words.units import MAX_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

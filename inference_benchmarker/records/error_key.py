@@ -10,7 +10,7 @@ import errno
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.error_cause import attribute, bases_of, causes, class_name_of, connection_cause, is_a
-from inference_benchmarker.text import plain
+from inference_benchmarker.words.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

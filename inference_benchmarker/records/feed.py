@@ -14,7 +14,7 @@ from operator import sub
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inference_benchmarker.records.histogram import MOST_COUNT, Histogram, tally
-from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

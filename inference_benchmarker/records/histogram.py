@@ -17,7 +17,7 @@ from itertools import accumulate
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

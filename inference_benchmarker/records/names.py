@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.records.error_key import storable
-from inference_benchmarker.redact import CUT
+from inference_benchmarker.words.redact import CUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

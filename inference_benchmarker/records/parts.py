@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol
 
-from inference_benchmarker.advance import tell
+from inference_benchmarker.system.progress import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

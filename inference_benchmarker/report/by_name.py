@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import marked, mean_text, value_text
-from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import INDENT, aligned
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import INDENT, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

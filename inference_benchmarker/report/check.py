@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.request_times import has_usage, impossible_usage, output_tokens, request_times
-from inference_benchmarker.text import one_line, plain
-from inference_benchmarker.units import NS
-from inference_benchmarker.wording import INDENT, counted, duration_text, number_text
+from inference_benchmarker.words.text import one_line, plain
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import INDENT, counted, duration_text, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.text import wrapped
-from inference_benchmarker.units import MIB
 from inference_benchmarker.verdict.client.late_cause import NOTABLE_STEAL
-from inference_benchmarker.wording import INDENT, duration_text
+from inference_benchmarker.words.text import wrapped
+from inference_benchmarker.words.units import MIB
+from inference_benchmarker.words.wording import INDENT, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

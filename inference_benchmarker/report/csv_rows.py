@@ -6,10 +6,10 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.csv_cells import CleanRows
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.summary.distribution import PERCENTILES, percentile_name
 from inference_benchmarker.verdict.limit_rows import limit_rows
+from inference_benchmarker.words.csv_cells import CleanRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,8 +7,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 from inference_benchmarker.facts.scaling import rises, scalings
-from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import INDENT, length_text
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import INDENT, length_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

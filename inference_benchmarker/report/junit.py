@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from inference_benchmarker.report.headline import headline
-from inference_benchmarker.text import one_line, plain_lines
 from inference_benchmarker.verdict.limit_rows import limit_rows
+from inference_benchmarker.words.text import one_line, plain_lines
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

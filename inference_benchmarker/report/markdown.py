@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
-from inference_benchmarker.text import one_line, plain
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.wording import rate_text
+from inference_benchmarker.words.text import one_line, plain
+from inference_benchmarker.words.wording import rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.distribution import PERCENTILES
 from inference_benchmarker.summary.time_table import COLUMNS, marked
-from inference_benchmarker.wording import aligned, number_text
+from inference_benchmarker.words.wording import aligned, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import INDENT, counted, metric_text, unit_text
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import INDENT, counted, metric_text, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

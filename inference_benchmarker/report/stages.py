@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.time_table import precision_mark, value_text
 from inference_benchmarker.verdict.limits_met import slo_met
-from inference_benchmarker.wording import INDENT, aligned, duration_text, percent_text, rate_text
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

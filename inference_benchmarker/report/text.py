@@ -20,18 +20,11 @@ from inference_benchmarker.summary.time_table import (
     precision_mark,
     time_rows,
 )
-from inference_benchmarker.text import MOST_PROSE, one_line, plain, wrapped
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.wording import INDENT as _INDENT
-from inference_benchmarker.wording import (
-    aligned,
-    counted,
-    duration_text,
-    percent_text,
-    precision_text,
-    rate_text,
-)
+from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrapped
+from inference_benchmarker.words.wording import INDENT as _INDENT
+from inference_benchmarker.words.wording import aligned, counted, duration_text, percent_text, precision_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.distribution import PERCENTILES
 from inference_benchmarker.summary.time_table import COLUMNS, marked
-from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import INDENT, aligned
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import INDENT, aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import numpy as np
 
 from inference_benchmarker.records.counts import PRECISION, bucket_values
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

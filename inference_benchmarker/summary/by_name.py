@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.summary.gathering import Numbering, summed
+from inference_benchmarker.summary.grouped_histogram import Tallies
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.tallies import Tallies
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

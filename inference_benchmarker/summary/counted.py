@@ -18,7 +18,7 @@ from inference_benchmarker.summary.buckets import NOTHING, dense, less, more, of
 from inference_benchmarker.summary.by_name import ErrorRow, LabelRow
 from inference_benchmarker.summary.completed_rate import CompletedSpan
 from inference_benchmarker.summary.tokens import Tokens
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

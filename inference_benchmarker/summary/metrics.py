@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.metrics import PREFIX
-from inference_benchmarker.summary.tallies import Tallies
+from inference_benchmarker.summary.grouped_histogram import Tallies
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.scheduling import schedule_of
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts, Window

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.buckets import less, of_buckets
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

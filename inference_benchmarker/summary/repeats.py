@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.tally import Tally
+from inference_benchmarker.summary.streaming_histogram import Tally
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Records

@@ -9,8 +9,8 @@ import numpy as np
 
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -31,8 +31,8 @@ from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
 from inference_benchmarker.summary.samples import Streams, StreamsSeen, TimesGathered
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens, TokensGathered, TokenSums
-from inference_benchmarker.units import NS
-from inference_benchmarker.wording import html_table
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import html_table
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
-from inference_benchmarker.wording import duration_text, precision_text
+from inference_benchmarker.words.wording import duration_text, precision_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,7 +16,7 @@ from inference_benchmarker.records.ordered import watermarks
 from inference_benchmarker.summary.by_second import InFlightTime, SecondPercentiles, SecondSums
 from inference_benchmarker.summary.goodput import meets
 from inference_benchmarker.summary.request_times import output_tokens
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

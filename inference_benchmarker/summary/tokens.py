@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import has_usage, output_tokens, request_times
-from inference_benchmarker.summary.tally import Tally
+from inference_benchmarker.summary.streaming_histogram import Tally
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Mask, Records

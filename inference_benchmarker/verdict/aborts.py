@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.abort_on import AbortOn
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import counted, duration_text, length_text, percent_text, size_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import counted, duration_text, length_text, percent_text, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

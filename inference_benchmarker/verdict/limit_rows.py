@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
 from inference_benchmarker.verdict.server.limits_kept import held_against
 from inference_benchmarker.verdict.thresholds import slo_value
-from inference_benchmarker.wording import percent_text
+from inference_benchmarker.words.wording import percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

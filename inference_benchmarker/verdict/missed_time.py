@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.summary.summary import numbers
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.limits_met import slo_met
-from inference_benchmarker.wording import percent_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import percent_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.recovery import FACTOR
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import duration_text
+from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

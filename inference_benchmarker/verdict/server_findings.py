@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.server.limits_kept import held_against
+from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

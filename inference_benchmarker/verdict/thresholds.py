@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met, unclear_within
-from inference_benchmarker.wording import counted, duration_text, number_text, percent_text, precision_text
+from inference_benchmarker.words.wording import counted, duration_text, number_text, percent_text, precision_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,6 @@ import numpy as np
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.summary.request_times import impossible_usage
-from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.aborts import abort_findings
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
@@ -23,7 +22,8 @@ from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.verdict.recovery import recovery_findings
 from inference_benchmarker.verdict.server_findings import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.thresholds import threshold_findings
-from inference_benchmarker.wording import counted, percent_text
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import counted, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.digest import KEY as DIGEST
-from inference_benchmarker.digest import digest_of
+from inference_benchmarker.data.digest import KEY as DIGEST
+from inference_benchmarker.data.digest import digest_of
+from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, is_folder
-from inference_benchmarker.json_file import read_json
+from inference_benchmarker.system.files import is_file, is_folder
 from inference_benchmarker.wave.identity import require_unchanged
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wording import counted
+from inference_benchmarker.words.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

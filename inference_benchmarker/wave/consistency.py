@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.check import LONGEST_NS, MOST_COUNT
 from inference_benchmarker.records.record import OUTCOMES, Ledger
-from inference_benchmarker.typed import require
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from inference_benchmarker.data.json_file import UNREADABLE, foreign
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import most_in_memory, opened, own_path, replacing
-from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import MOST_COUNT
 from inference_benchmarker.records.counts import COLUMNS, WHATS, Counts, LabelCounts, Series, check_series
 from inference_benchmarker.records.histogram import MOST_BUCKET
 from inference_benchmarker.records.names import MAX_NAME_LENGTH
+from inference_benchmarker.system.files import most_in_memory, opened, own_path, replacing
 from inference_benchmarker.wave.identity import marked
 
 if TYPE_CHECKING:

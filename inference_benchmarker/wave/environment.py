@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.client_samples import NOT_MEASURED
-from inference_benchmarker.procfs import not_measured
+from inference_benchmarker.system.procfs import not_measured
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from inference_benchmarker.facts.wave_facts import Window, reconcile_ledgers
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.steering import as_offered
 from inference_benchmarker.records.counts import slowest
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.consistency import MOST_DRAWN
 from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan

@@ -11,7 +11,7 @@ from pyarrow.parquet import filters_to_expression
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.columns import Records, metrics_in, schema_of
 from inference_benchmarker.records.parts import PART
-from inference_benchmarker.suggest import meant, question
+from inference_benchmarker.words.suggest import meant, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

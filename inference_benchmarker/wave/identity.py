@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import is_file, opened, own_path
-from inference_benchmarker.units import MIB
+from inference_benchmarker.system.files import is_file, opened, own_path
+from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,11 +6,11 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.json_file import UNREADABLE, foreign
+from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.facts.instances import gathered
-from inference_benchmarker.files import add_text, read_bytes, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign
-from inference_benchmarker.json_text import parse_json
-from inference_benchmarker.units import MIB
+from inference_benchmarker.system.files import add_text, read_bytes, replace_file
+from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.json_file import write_json
+from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.plan.load import OpenLoop
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.exit_codes import GRAVEST_FIRST, INTERRUPTED, INVALID, MISSED, OK
-from inference_benchmarker.typed import require
 from inference_benchmarker.version import __version__
 
 _PENDING = "PENDING"

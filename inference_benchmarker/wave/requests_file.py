@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inference_benchmarker.advance import tell
+from inference_benchmarker.data.json_file import UNREADABLE, foreign
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import forget_drafts, is_file, most_in_memory, opened, own_path, replacing
-from inference_benchmarker.json_file import UNREADABLE, foreign
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import SCHEMA, Records, metrics_in, schema_of
 from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.records.parts import PART, RecordParts
+from inference_benchmarker.system.files import forget_drafts, is_file, most_in_memory, opened, own_path, replacing
+from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.identity import marked
 
 if TYPE_CHECKING:

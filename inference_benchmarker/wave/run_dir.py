@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.data.json_file import cannot_read
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import folders_in, is_file, is_folder, kind_of
-from inference_benchmarker.json_file import cannot_read
+from inference_benchmarker.system.files import folders_in, is_file, is_folder, kind_of
 
 if TYPE_CHECKING:
     from pathlib import Path

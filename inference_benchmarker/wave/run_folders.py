@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import folders_in, is_file
+from inference_benchmarker.system.files import folders_in, is_file
 from inference_benchmarker.wave.run_dir import RunDir
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.files import open_file, open_to_add, opened, without_secrets
+from inference_benchmarker.system.files import open_file, open_to_add, opened, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

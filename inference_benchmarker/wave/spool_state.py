@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.advance import tell
+from inference_benchmarker.data.json_text import parse_json
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_samples import Sample, Samples
-from inference_benchmarker.json_text import parse_json
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
-from inference_benchmarker.records.adding import Adder
+from inference_benchmarker.records.aggregation import Adder
 from inference_benchmarker.records.feed import Feed
+from inference_benchmarker.records.label_counters import NamedCounts
 from inference_benchmarker.records.metrics import check_metric_names
-from inference_benchmarker.records.named_counts import NamedCounts
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import Ledger, split_batch
-from inference_benchmarker.typed import require
-from inference_benchmarker.units import NS
+from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
 from inference_benchmarker.wave.spooled import Batch, BatchIndex, Reporter, SpoolSource
 from inference_benchmarker.wave.worker_state import WorkerState
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

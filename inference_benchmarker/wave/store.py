@@ -12,14 +12,14 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from inference_benchmarker.digest import KEY, require_digest
+from inference_benchmarker.data.digest import KEY, require_digest
+from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_json, write_with_digest
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
-from inference_benchmarker.files import is_file, replace_file
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json, write_with_digest
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.records.check import RecordsCheck
@@ -28,7 +28,7 @@ from inference_benchmarker.records.counts import check_series
 from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.typed import require
+from inference_benchmarker.system.files import is_file, replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.counts_file import read_counts, write_counts

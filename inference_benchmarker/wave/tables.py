@@ -6,10 +6,10 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.facts.client_samples import Sample
-from inference_benchmarker.files import add_text, read_bytes
-from inference_benchmarker.typed import MOST_FLOAT
-from inference_benchmarker.units import MIB
+from inference_benchmarker.system.files import add_text, read_bytes
+from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

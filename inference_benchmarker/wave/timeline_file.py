@@ -10,9 +10,9 @@ import numpy as np
 from pyarrow import csv as arrow
 from pyarrow import float64
 
-from inference_benchmarker.files import read_bytes
+from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.typed import MOST_FLOAT
+from inference_benchmarker.system.files import read_bytes
 from inference_benchmarker.wave.tables import MOST_TABLE
 
 if TYPE_CHECKING:

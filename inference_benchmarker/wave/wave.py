@@ -15,9 +15,9 @@ from inference_benchmarker.report import summary_json
 from inference_benchmarker.report import text as report
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.summary import Summary, summarise
-from inference_benchmarker.text import one_line, plain
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import Verdict, judge
+from inference_benchmarker.words.text import one_line, plain
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

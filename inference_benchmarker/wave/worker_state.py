@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import MOST_ATTEMPT
 from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.typed import require
+from inference_benchmarker.summary.streaming_histogram import Tally
 
 if TYPE_CHECKING:
     import numpy.typing as npt

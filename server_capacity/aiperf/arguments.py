@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.suggest import meant, question
+from inference_benchmarker.words.suggest import meant, question
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

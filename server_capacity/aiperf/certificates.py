@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.files import replacing
+from inference_benchmarker.system.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

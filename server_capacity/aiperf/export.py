@@ -8,15 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_json
+from inference_benchmarker.data.json_text import MOST_BYTES, parse_json
+from inference_benchmarker.data.typed import require
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
-from inference_benchmarker.files import is_file, opened, read_bytes
-from inference_benchmarker.json_file import UNREADABLE, foreign, read_json, write_json
-from inference_benchmarker.json_text import MOST_BYTES, parse_json
-from inference_benchmarker.redact import redact
-from inference_benchmarker.typed import require
-from inference_benchmarker.units import NS
+from inference_benchmarker.system.files import is_file, opened, read_bytes
 from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import replacing
-from inference_benchmarker.host import die_with_parent
-from inference_benchmarker.json_file import UNREADABLE
+from inference_benchmarker.system.files import replacing
+from inference_benchmarker.system.host import die_with_parent
 from server_capacity.aiperf.arguments import RAW, SESSIONS, Requests, is_request
 
 if TYPE_CHECKING:

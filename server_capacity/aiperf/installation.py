@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Self
 from inference_benchmarker.engine.child_logs import child_log
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import replace_file
-from inference_benchmarker.redact import redact, without
+from inference_benchmarker.system.files import replace_file
+from inference_benchmarker.words.redact import redact, without
 from server_capacity.aiperf.certificates import certificates
 from server_capacity.aiperf.export import RECORDS
 from server_capacity.aiperf.tokenizer import ADVICE, environment_for, in_log

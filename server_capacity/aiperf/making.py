@@ -14,7 +14,7 @@ from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.redact import secret_values
+from inference_benchmarker.words.redact import secret_values
 from server_capacity.aiperf.inputs import MOST_INPUTS, made_requests
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.report.text import joined, success_line
-from inference_benchmarker.text import one_line
-from inference_benchmarker.wording import INDENT, aligned, duration_text
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,8 @@ from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
 from inference_benchmarker.facts.server_metric import collected
-from inference_benchmarker.redact import secret_values
 from inference_benchmarker.wave.run_dir import OWNER_ONLY
+from inference_benchmarker.words.redact import secret_values
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.arguments import STREAM, flags, problems_of, problems_of_names, strange, words
 from server_capacity.aiperf.baseline import PAUSE_S, wait_for_baseline

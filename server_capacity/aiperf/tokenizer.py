@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from inference_benchmarker.redact import redact, secret_values
+from inference_benchmarker.words.redact import redact, secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""Stored results as types: of searches, rankings, plans and proofs. Pure."""
+"""Stored results: their types, the codec that checks them, their texts, and their folders."""

@@ -6,13 +6,13 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from server_capacity.search.again import without_accidents, without_warm_up
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
-from server_capacity.search.known import Known, clearly_broken, known_of, lowest_of
+from server_capacity.search.limit_bracket import Known, clearly_broken, known_of, lowest_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
+from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
 from server_capacity.search.support import lowest_breaking, with_support
 

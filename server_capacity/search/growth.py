@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from server_capacity.search.curve import FINE, Sizes
-from server_capacity.search.known import Known, fit_from, known_of
+from server_capacity.search.limit_bracket import Known, fit_from, known_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 

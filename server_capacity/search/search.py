@@ -6,11 +6,18 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from server_capacity.search.again import AGAIN, COMPARE, to_compare, to_try_again, without_accidents, without_warm_up
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below
-from server_capacity.search.known import lowest_of
+from server_capacity.search.limit_bracket import lowest_of
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
+from server_capacity.search.retried_rate import (
+    AGAIN,
+    COMPARE,
+    to_compare,
+    to_try_again,
+    without_accidents,
+    without_warm_up,
+)
 from server_capacity.search.settings import USUAL_TIME_S
 from server_capacity.search.slow_down import lasts, without_slow_down
 from server_capacity.search.stretch import most_of_client
@@ -19,7 +26,7 @@ from server_capacity.search.support import BENEATH, beneath
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.search.known import Known
+    from server_capacity.search.limit_bracket import Known
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from server_capacity.search.stretch import Stretch

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.wording import number_text
+from inference_benchmarker.words.wording import number_text
 from server_capacity.search.answer import Estimate, Interval
 
 if TYPE_CHECKING:

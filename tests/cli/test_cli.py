@@ -21,12 +21,12 @@ import inference_benchmarker
 from client_capacity import rps_saturation, worker_saturation
 from client_capacity.conditions import Conditions
 from inference_benchmarker import cli
-from inference_benchmarker.cli import demo
-from inference_benchmarker.cli import wave as wave_command
-from inference_benchmarker.cli.embedded import DEMO_URL
-from inference_benchmarker.cli.endpoint_flags import ENDPOINT_FLAGS
-from inference_benchmarker.cli.terminal import progress
-from inference_benchmarker.cli.wave import wave_options, wave_parser
+from inference_benchmarker.cli.core import demo
+from inference_benchmarker.cli.core.embedded import DEMO_URL
+from inference_benchmarker.cli.core.terminal import progress
+from inference_benchmarker.cli.endpoint.endpoint_flags import ENDPOINT_FLAGS
+from inference_benchmarker.cli.wave import wave as wave_command
+from inference_benchmarker.cli.wave.wave import wave_options, wave_parser
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
@@ -34,7 +34,7 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.plan.stage import Stage
-from server_capacity.config import load_config
+from server_capacity.metrics.config import load_config
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:

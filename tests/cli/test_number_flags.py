@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.cli.core.flags import Flag
 from inference_benchmarker.cli.dispatch import main
-from inference_benchmarker.cli.flags import Flag
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import pytest
 from client_capacity.calibration import ECHO, NULL, calibration_bounds, calibration_plan
 from client_capacity.overhead import Calibration, Run, Times
 from inference_benchmarker import cli
+from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.launch import run_wave
-from inference_benchmarker.json_file import read_json
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan

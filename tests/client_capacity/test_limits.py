@@ -16,7 +16,7 @@ import pytest
 
 from client_capacity import limits
 from client_capacity.limits import NO_LIMIT, SPARE, WORKER_OPEN, Limits, find_file_descriptors_limit, read_limits
-from inference_benchmarker import procfs
+from inference_benchmarker.system import procfs
 from inference_benchmarker.version import SCHEMA_VERSION
 from tests.bench import ROOT
 

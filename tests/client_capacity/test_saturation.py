@@ -15,7 +15,7 @@ from client_capacity.conditions import Conditions
 from client_capacity.rps_saturation import RpsSaturation, WorkersRow
 from client_capacity.search import Found, LimitedBy, Step
 from client_capacity.worker_saturation import WorkerSaturation
-from inference_benchmarker.host import usable_cores
+from inference_benchmarker.system.host import usable_cores
 from inference_benchmarker.wave.wave import Wave
 from tests.bench import SENDER
 

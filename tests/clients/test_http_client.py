@@ -26,8 +26,8 @@ from inference_benchmarker.clients.connection import ConnectionClosedError, Read
 from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of, whole
 from inference_benchmarker.clients.http import encode
 from inference_benchmarker.clients.pool import ConnectTimeoutError
-from inference_benchmarker.host import raise_descriptor_limit
 from inference_benchmarker.records.error_key import error_key
+from inference_benchmarker.system.host import raise_descriptor_limit
 from tests.scripted_server import CLOSE, RESET, Script, ScriptedServer, answer, chunked_head, chunks
 
 if TYPE_CHECKING:

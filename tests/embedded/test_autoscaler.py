@@ -21,7 +21,7 @@ from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
 from inference_benchmarker.embedded.scaling.instances import Instances
 from inference_benchmarker.embedded.scaling.records import MetricSource, Policy, Target
 from inference_benchmarker.embedded.scaling.target_tracking import TargetTracking, Tracking
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

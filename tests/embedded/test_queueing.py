@@ -12,7 +12,7 @@ from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.queueing.model import QueueModel
 from inference_benchmarker.embedded.queueing.rules import Rules
 from inference_benchmarker.embedded.service_times import service_times
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.queue_models import LATER, accepted, arrival_lists, queue, served, servers_of, services
 
 if TYPE_CHECKING:

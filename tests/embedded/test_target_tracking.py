@@ -18,7 +18,7 @@ from inference_benchmarker.embedded.scaling.target_tracking import (
     TargetTracking,
     Tracking,
 )
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

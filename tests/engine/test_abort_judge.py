@@ -10,7 +10,7 @@ from inference_benchmarker.engine.abort_judge import AbortJudge, dead_endpoint
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.records.feed import KEPT_S, Feed, FeedWriter
 from inference_benchmarker.records.record import FAILED, NONE, OK
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.waves import closed_plan, open_plan
 
 if TYPE_CHECKING:

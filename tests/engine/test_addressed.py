@@ -8,7 +8,7 @@ import pytest
 
 from inference_benchmarker.engine.addressed import OPENAI_FILE, RESPONSES_FILE, Asked, Described, describe
 from inference_benchmarker.engine.settings import settings_of
-from inference_benchmarker.packaged import HTTP_FILE, packaged
+from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import endpoint_address
 
 if TYPE_CHECKING:

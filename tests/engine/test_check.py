@@ -17,8 +17,8 @@ from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Probe, Seen, size_of, type_name
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.records.response import Response
-from inference_benchmarker.redact import ASKED_FOR, excerpt
 from inference_benchmarker.report.check import SAGEMAKER_LIMIT, Check, Ended
+from inference_benchmarker.words.redact import ASKED_FOR, excerpt
 from tests.waves import MS, streamed
 
 if TYPE_CHECKING:

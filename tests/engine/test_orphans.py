@@ -24,7 +24,7 @@ time.sleep(60)
 PROGRAM = """
 import subprocess, sys
 from inference_benchmarker.engine.leftovers import Orphans
-from inference_benchmarker.host import adopt_orphans, adopts_orphans
+from inference_benchmarker.system.host import adopt_orphans, adopts_orphans
 
 if sys.argv[1] == "adopts":
     adopt_orphans()

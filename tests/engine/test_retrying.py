@@ -14,7 +14,7 @@ from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.request_bench import Bench
 
 if TYPE_CHECKING:

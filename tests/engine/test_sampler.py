@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from inference_benchmarker import procfs
 from inference_benchmarker.engine.hosts.sampler import INTERVAL_S, Sampler, host_constants, sample_regularly
 from inference_benchmarker.facts.client_samples import HOST, Sample, Stretch
 from inference_benchmarker.facts.client_use import HostUse
+from inference_benchmarker.system import procfs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from inference_benchmarker.export.figures import metrics_of
 from inference_benchmarker.export.page import exposition
-from inference_benchmarker.records.named_counts import ValueCounts
+from inference_benchmarker.records.label_counters import ValueCounts
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import Verdict
 from tests.exported import BOARD, count_of, expressions, figures, samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_benchmarker.cli import main
-from inference_benchmarker.cli.export_flags import exports_of
+from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.destination import (
     Collector,

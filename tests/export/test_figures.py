@@ -18,11 +18,11 @@ from inference_benchmarker.export.exporter import Exporter, endpoint_of
 from inference_benchmarker.export.figures import MOST_ERRORS, Count, Now, metrics_of
 from inference_benchmarker.export.page import exposition
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.named_counts import ValueCounts
+from inference_benchmarker.records.label_counters import ValueCounts
 from inference_benchmarker.records.names import OTHER
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import Verdict
+from inference_benchmarker.words.units import NS
 from tests.exported import Samples, count_of, figures, sample, samples
 from tests.waves import open_plan
 

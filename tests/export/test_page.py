@@ -22,7 +22,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.destination import PageAt
 from inference_benchmarker.export.exporter import Exporter
 from inference_benchmarker.export.page import MOST_READERS, Page, exposition
-from inference_benchmarker.records.named_counts import ValueCounts
+from inference_benchmarker.records.label_counters import ValueCounts
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import Verdict
 from tests.exported import count_of, figures, read_page, sample, samples

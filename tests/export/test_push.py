@@ -10,15 +10,15 @@ from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExp
 from opentelemetry.sdk.metrics.export import MetricExporter, MetricExportResult, MetricsData
 from opentelemetry.sdk.resources import Resource
 
-from inference_benchmarker.cli.export_flags import Exports
-from inference_benchmarker.cli.exporting import exporting
+from inference_benchmarker.cli.wave.export_flags import Exports
+from inference_benchmarker.cli.wave.exporting import exporting
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.buckets import COARSE_S, EDGES_S
 from inference_benchmarker.export.destination import Collector
 from inference_benchmarker.export.exporter import Exporter
 from inference_benchmarker.export.figures import metrics_of
 from inference_benchmarker.export.push import Push, metrics_data
-from inference_benchmarker.records.named_counts import ValueCounts
+from inference_benchmarker.records.label_counters import ValueCounts
 from tests.collector import collecting
 from tests.exported import LABELS, count_of, figures
 

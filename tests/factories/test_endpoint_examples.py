@@ -14,8 +14,8 @@ from inference_benchmarker import made
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.endpoint_factory import begin, make, remove
-from server_capacity.keeper.performing import NotDoneError, check_call, perform_undo
-from server_capacity.keeper.undo import Call, undo_given
+from server_capacity.provisioning.performing import NotDoneError, check_call, perform_undo
+from server_capacity.provisioning.undo import Call, undo_given
 from tests.shipped import FACTORIES
 
 if TYPE_CHECKING:

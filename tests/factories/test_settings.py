@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.cli.examples import find, settings_page, shipped
+from inference_benchmarker.cli.core.examples import find, settings_page, shipped
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
 from inference_benchmarker.engine.endpoint import load
 from inference_benchmarker.engine.settings import Setting, settings_of

@@ -12,7 +12,7 @@ import pytest
 
 from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, gathered, renewed_instances
 from inference_benchmarker.facts.scaling import Change, Rise, Scaling, rises, scalings
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.waves import closed_plan, observe, on_time, open_plan, staged
 
 if TYPE_CHECKING:

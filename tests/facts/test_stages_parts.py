@@ -14,8 +14,8 @@ from inference_benchmarker.facts.instances import Followed
 from inference_benchmarker.facts.stages import spans_of, stages_of
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import OUTCOMES, RequestRecord
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.missed_time import missed_time
+from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, staged
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.units import MIB
+from inference_benchmarker.words.units import MIB
 from tests.bench import factories
 from tests.faults.fault import SHORT, Ending, Fault, Stage, arrived_at
 from tests.scripted_server import ScriptedServer, answer, chunked_head

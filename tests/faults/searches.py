@@ -111,7 +111,7 @@ SEARCHES = (
         "nothing: no rate is told of an endpoint that was not there all along",
         "the search",
         3,
-        without_its_keeper("server_capacity.keeper"),
+        without_its_keeper("server_capacity.provisioning"),
         slow=True,
     ),
     Fault(
@@ -120,7 +120,7 @@ SEARCHES = (
         "nothing: no rate is told of an endpoint that was not there all along",
         "the search",
         3,
-        without_its_keeper("server_capacity.keeper.maker"),
+        without_its_keeper("server_capacity.provisioning.maker"),
         slow=True,
     ),
     Fault(

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from inference_benchmarker.json_file import write_with_digest
-from server_capacity.capacity import folder as capacity
+from inference_benchmarker.data.json_file import write_with_digest
+from server_capacity.results import capacity_folder as capacity
 from tests.capacities import found
 from tests.faults.fault import SHORT, Ending, Fault
 

@@ -17,7 +17,7 @@ from inference_benchmarker import Wave
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from tests.performance.figures import Figure, Program, at_least, below
 from tests.performance.measure import BENCHMARK, MEASURED, PATIENCE_S, REPOSITORY
-from visualization.comparison import Comparison, compare
+from visualization.comparison.comparison import Comparison, compare
 
 ROUNDS, REPEATS, TRIES = 24, 5, 400
 RATE, SERVICE_S, SLOWER = 100, 0.1, 1.1

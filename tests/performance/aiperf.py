@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.packaged import demo_tokenizer
+from inference_benchmarker.system.packaged import demo_tokenizer
 from server_capacity.aiperf import installation as aiperf
 from server_capacity.aiperf.export import read_export
 from tests.performance import clients

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from server_capacity.fleet.demand import Step, Steps
-from server_capacity.fleet.policies import Fixed, TargetTracking
-from server_capacity.fleet.service import Service
-from server_capacity.fleet.simulate import simulate
+from server_capacity.models.fleet.demand import Step, Steps
+from server_capacity.models.fleet.policies import Fixed, TargetTracking
+from server_capacity.models.fleet.service import Service
+from server_capacity.models.fleet.simulate import simulate
 from tests.performance.figures import Figure, Program, below
 from tests.performance.recording import peak_mb
 from tests.queue_formulas import MDc, MMc, shorter_of_two
@@ -27,7 +27,7 @@ from tests.queue_formulas import MDc, MMc, shorter_of_two
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from server_capacity.fleet.routing import Routing
+    from server_capacity.models.fleet.routing import Routing
 
 MEAN_S = 0.02
 RANKS = (np.arange(1 << 16) + 0.5) / (1 << 16)

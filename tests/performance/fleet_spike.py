@@ -17,10 +17,10 @@ import numpy as np
 
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.running import start
-from server_capacity.fleet.demand import Recorded
-from server_capacity.fleet.policies import TargetTracking
-from server_capacity.fleet.service import Service
-from server_capacity.fleet.simulate import simulate
+from server_capacity.models.fleet.demand import Recorded
+from server_capacity.models.fleet.policies import TargetTracking
+from server_capacity.models.fleet.service import Service
+from server_capacity.models.fleet.simulate import simulate
 from tests.boto3_runtime import client
 from tests.performance import measure
 from tests.performance.figures import Figure, Program, below
@@ -28,8 +28,8 @@ from tests.scaled import VARIANT
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.running import RunningEndpoint
-    from server_capacity.fleet.routing import Routing
-    from server_capacity.fleet.service import Floats
+    from server_capacity.models.fleet.routing import Routing
+    from server_capacity.models.fleet.service import Floats
 
 FACTORIES = measure.REPOSITORY / "factories" / "http" / "factories_http.py"
 FACTOR = 20.0

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from server_capacity.keeper.cleanup_file import NAME
+from server_capacity.provisioning.cleanup_file import NAME
 from tests.performance.figures import Figure, Program, below, exactly
 from tests.scaled import BEFORE, PATIENCE_S, SUSPENDED, Scaled, await_end, keeper_of, register, scaled, search
 

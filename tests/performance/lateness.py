@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.lateness import Lateness, hold_ups
+from inference_benchmarker.words.units import NS
 
 LIMIT_S, LONGER_S, MOST_OF_WAVE = 0.005, 0.03, 0.08
 SIZES, RATES = (10, 20, 50, 100, 300, 1_000), (10, 100, 1_000)

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
-from inference_benchmarker.json_file import write_json
+from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.packed import BASE_DTYPE
 from inference_benchmarker.records.record import NONE, OUTCOMES, Ledger, _joined
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.words.units import NS
 
 RATE, WORKERS, INTERVAL_NS = 10_000, 2, NS // 2
 ABANDONED = 20

@@ -11,9 +11,9 @@ from inference_benchmarker.wave import store
 from tests.browser import tab
 from tests.performance.figures import Figure, Program, below
 from tests.waves import START, make_run
-from visualization.html import page
-from visualization.runs import read_runs
-from visualization.series import make_figures
+from visualization.figures.runs import read_runs
+from visualization.pages.html import page
+from visualization.pages.series import make_figures
 
 RUNS, RATE, METRICS, WORKERS, OPENED = 20, 50, 8, 4, 5
 _READY = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))"

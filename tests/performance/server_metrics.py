@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from inference_benchmarker.cli.embedded import DEMO_URL
+from inference_benchmarker.cli.core.embedded import DEMO_URL
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from tests.metrics_truth import Truth, asked
 from tests.performance import measure

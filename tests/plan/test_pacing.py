@@ -18,7 +18,7 @@ from inference_benchmarker.plan.drawing import uniform
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.goodness import anderson_darling_exponential, anderson_darling_limit
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.cli.flags import Flag, in_seconds, parse_decimal, parse_int, read_flags
+from inference_benchmarker.cli.core.flags import Flag, in_seconds, parse_decimal, parse_int, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -20,8 +20,8 @@ from inference_benchmarker.plan.problems import check_plan, problems_of
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.redact import HIDDEN
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.redact import HIDDEN
+from inference_benchmarker.words.units import NS
 
 HERE = Path(__file__)
 OPEN = WavePlan(OpenLoop(Decimal(10)), Bounds(Decimal(5)), factories_file=HERE)

@@ -13,7 +13,7 @@ from scipy import stats
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.goodness import anderson_darling_exponential, anderson_darling_limit, p_values, rescaled
 
 SCHEDULES = {

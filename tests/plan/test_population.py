@@ -19,7 +19,7 @@ from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.steering import RateChange, as_offered
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 MS = NS // 1000
 

@@ -12,7 +12,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.retries import Backoff, Retries
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.waves import closed_plan, open_plan
 
 

@@ -19,7 +19,7 @@ from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.load import Arrivals

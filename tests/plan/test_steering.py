@@ -20,7 +20,7 @@ from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.steering import MS, RateChange, as_offered, can_be_offered, rate_at
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

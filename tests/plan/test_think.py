@@ -16,7 +16,7 @@ from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.waves import closed_plan
 
 FIVE = Decimal(5)

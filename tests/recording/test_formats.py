@@ -12,7 +12,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording.rows import value_of
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.recordings import dues_of, rows_of, taken
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from inference_benchmarker.recording.order import uniforms
 from inference_benchmarker.recording.profile import parse_step, profile
 from inference_benchmarker.recording.reading import is_read, read
 from inference_benchmarker.recording.schedule import RecordedSchedule
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.words.units import NS
 from tests.bench import ROOT
 from tests.recordings import csv_of, dues_of, replay_plan, rows_of, taken
 

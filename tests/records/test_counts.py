@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.adding import Adder
+from inference_benchmarker.records.aggregation import Adder
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counting import MOST_SLOWEST, SLOT_NS, WARMUP, CountWriter
 from inference_benchmarker.records.counts import PRECISION, Counts, bucket_values, in_flight
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.packed import BASE_DTYPE
 from inference_benchmarker.records.record import RequestRecord, split_batch
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.counted import counted, requests
 from tests.waves import MS, Worker
 

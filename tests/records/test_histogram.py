@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 TIMES = st.lists(st.integers(0, 30 * 24 * 3600 * NS), max_size=60)
 RANDOM = np.random.default_rng(7)

@@ -49,7 +49,7 @@ from inference_benchmarker.records.record import (
     redacted,
     split_batch,
 )
-from inference_benchmarker.redact import HIDDEN
+from inference_benchmarker.words.redact import HIDDEN
 from tests.waves import Worker, stream
 
 instants = st.integers(-(2**55), 2**55)

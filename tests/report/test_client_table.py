@@ -12,7 +12,7 @@ from inference_benchmarker.report.client_table import HEADER, host_lines, notabl
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.verdict import judge
-from inference_benchmarker.wording import aligned
+from inference_benchmarker.words.wording import aligned
 from tests.waves import observe, on_time, open_plan
 
 if TYPE_CHECKING:

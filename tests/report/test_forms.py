@@ -20,9 +20,9 @@ from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.junit import to_junit
 from inference_benchmarker.report.markdown import escaped, in_a_fence, literal, to_markdown
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.situations import SITUATIONS, failing, text_of, wave
 from tests.waves import closed_plan, observe, on_time, open_plan, streamed
 

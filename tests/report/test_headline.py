@@ -12,8 +12,8 @@ from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import client_text, to_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.queues import offered
 from tests.situations import SITUATIONS, abandoning, failing, late, wave, without
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed

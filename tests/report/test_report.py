@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.units import NS
-from inference_benchmarker.wording import aligned, rate_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import aligned, rate_text
 from tests.situations import SITUATIONS, abandoning, failing, json_of, late, line, text_of, wave
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 

@@ -26,9 +26,9 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.text import columns, folded, plain_lines
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.text import columns, folded, plain_lines
+from inference_benchmarker.words.units import NS
 from tests.scenes import SCENES, Scene
 from tests.waves import HOST, START, closed_plan, observe, on_time, open_plan, staged
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from server_capacity.cloudwatch import source as source_module
-from server_capacity.cloudwatch.block import Block
-from server_capacity.cloudwatch.fetch import make_client
-from server_capacity.cloudwatch.source import CloudWatch
+from server_capacity.metrics.cloudwatch import source as source_module
+from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.fetch import make_client
+from server_capacity.metrics.cloudwatch.source import CloudWatch
 from tests.cloudwatch_source import HERE, INSTANCES, NOON, SAGEMAKER, WAVE, block, clock, fake, requests
 from tests.fake_cloudwatch import error as refusal
 from tests.fake_sagemaker import SageMaker

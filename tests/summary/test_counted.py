@@ -17,9 +17,9 @@ from inference_benchmarker.records.counts import PRECISION
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.missed_time import missed_time
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.counted import counted, requests
 from tests.waves import MS, observe, on_time, open_plan, staged
 

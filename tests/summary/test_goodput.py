@@ -8,7 +8,7 @@ import pytest
 
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.situations import json_of, line, text_of, verdict_of
 from tests.waves import MS, observe, on_time, open_plan, streamed
 

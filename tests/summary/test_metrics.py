@@ -12,9 +12,9 @@ from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.metrics import user_metric_lines
 from inference_benchmarker.report.text import client_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.waves import MS, observe, on_time, open_plan, staged
 
 

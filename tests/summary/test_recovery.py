@@ -16,8 +16,8 @@ from inference_benchmarker.report.summary_json import to_json
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary import recovery
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.parts import in_memory, in_parts
 from tests.waves import MS, observe, on_time
 

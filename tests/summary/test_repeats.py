@@ -21,11 +21,11 @@ from inference_benchmarker.report.summary_json import to_json
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
 from tests.parts import in_memory
 from tests.waves import MS, closed_plan, observe, open_plan
 

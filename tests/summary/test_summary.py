@@ -19,7 +19,7 @@ from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.summary.distribution import Distribution, percentile_name
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.parts import in_memory
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 

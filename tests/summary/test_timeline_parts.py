@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.plan.slo import RequestLimit
 from inference_benchmarker.records.record import OUTCOMES, RequestRecord
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
 from tests.waves import MS, closed_plan, observe, open_plan, staged
 

@@ -11,8 +11,8 @@ from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.waves import observe, on_time, open_plan
 
 if TYPE_CHECKING:

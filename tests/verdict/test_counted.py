@@ -11,11 +11,11 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.streaming_histogram import PRECISION, Tally
 from inference_benchmarker.summary.summary import Summary, summarise
-from inference_benchmarker.summary.tally import PRECISION, Tally
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge
-from inference_benchmarker.wording import precision_text
+from inference_benchmarker.words.wording import precision_text
 from tests.waves import observe, on_time, open_plan
 
 if TYPE_CHECKING:

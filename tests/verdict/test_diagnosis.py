@@ -19,12 +19,12 @@ from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.report.summary_json import to_json
 from inference_benchmarker.report.text import server_text, to_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose, log_since
 from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.hardware_use import Use, used_hardware
 from inference_benchmarker.verdict.server.time_remarks import whole_percents
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.parts import in_memory
 from tests.waves import MS, observe, on_time, open_plan
 

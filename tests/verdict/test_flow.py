@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import ENDPOINT_STALLED, SERVER_LIMITED
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
+from inference_benchmarker.words.units import NS
 from tests.parts import in_memory
 from tests.queues import KINDS, ORDERS, held_up, observed_at, offered, services_of, waiting
 

@@ -20,11 +20,11 @@ from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.endpoint import SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import most_in_flight
 from inference_benchmarker.verdict.client.limits_found import CAUSES, CLIENT_CODES, limits_found
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.waves import HOST, MS, closed_plan, observe, on_time, open_plan
 
 if TYPE_CHECKING:

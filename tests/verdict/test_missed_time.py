@@ -10,10 +10,10 @@ import pytest
 from inference_benchmarker.facts.instances import Followed
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict import missed_time
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, staged
 
 if TYPE_CHECKING:

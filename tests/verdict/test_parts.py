@@ -11,7 +11,6 @@ import pytest
 from inference_benchmarker.facts.client_use import Connections, LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.evidence import Evidence, most_in_flight
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
@@ -19,6 +18,7 @@ from inference_benchmarker.verdict.client.worker import in_time_until_ns
 from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
 from tests.queues import ORDERS, held_up, observed_at, offered, waiting
 from tests.situations import SITUATIONS, abandoning, late

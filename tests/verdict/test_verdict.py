@@ -12,11 +12,11 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.worker import lag_limit_s
 from inference_benchmarker.verdict.finding import Finding, FindingCode
 from inference_benchmarker.verdict.verdict import Verdict, judge
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text, percent_text
 from tests.situations import SITUATIONS, abandoning, failing, late, verdict_of, wave, without
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 

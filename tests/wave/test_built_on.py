@@ -10,13 +10,13 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.built_on import not_there
-from server_capacity.capacity import folder as of_capacity
-from server_capacity.plan.folder import read_search
-from server_capacity.variants import folder as of_ranking
+from server_capacity.planning.folder import read_search
+from server_capacity.results import capacity_folder as of_capacity
+from server_capacity.results import ranking_folder as of_ranking
 from tests.capacities import found
 from tests.rankings import ranked
 from tests.waves import drawn, stored, wave
-from visualization import ab
+from visualization.comparison import ab
 
 if TYPE_CHECKING:
     from collections.abc import Callable

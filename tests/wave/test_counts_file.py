@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.counts import Counts, slowest
 from inference_benchmarker.records.record import RequestRecord
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.counts_file import SCHEMA, read_counts, write_counts
+from inference_benchmarker.words.units import NS
 from tests.counted import counted, requests
 from tests.parts import in_memory, in_parts
 from tests.waves import observe, on_time, open_plan

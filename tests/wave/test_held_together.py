@@ -12,10 +12,10 @@ import pytest
 
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
+from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.json_file import read_json, write_json
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.words.units import NS
 from tests.waves import facts_of, make_run, without_digest
 
 if TYPE_CHECKING:

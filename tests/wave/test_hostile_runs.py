@@ -16,19 +16,19 @@ import pytest
 
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
+from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
-from inference_benchmarker.files import read_given, replace_file
-from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, _joined, split_batch
-from inference_benchmarker.units import MAX_SECONDS, NS
+from inference_benchmarker.system.files import read_given, replace_file
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader
-from server_capacity.config import load_config
+from inference_benchmarker.words.units import MAX_SECONDS, NS
+from server_capacity.metrics.config import load_config
 from tests.hostile import (
     BYSTANDER,
     DISGUISES,

@@ -26,7 +26,7 @@ from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.counted import counted
 from tests.waves import make_run, observe, on_time, open_plan, without_digest
-from visualization.runs import Run, read_runs
+from visualization.figures.runs import Run, read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,10 +12,10 @@ import pytest
 
 from inference_benchmarker import Wave
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.files import replacing
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.system.files import replacing
 from inference_benchmarker.wave import requests_file, store
 from inference_benchmarker.wave.requests_file import in_file, read_requests, write_requests
 from inference_benchmarker.wave.spool import SpoolReader

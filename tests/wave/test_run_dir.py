@@ -16,13 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from inference_benchmarker import Bounds, Wave
+from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import WorkerUse
-from inference_benchmarker.files import replace_file
-from inference_benchmarker.json_file import read_json, write_json
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
-from inference_benchmarker.units import NS
+from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.counts_file import write_counts
@@ -30,6 +29,7 @@ from inference_benchmarker.wave.requests_file import read_requests, write_reques
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
 from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.words.units import NS
 from tests.conftest import ROOT
 from tests.counted import counted
 from tests.hostile import write_frames
@@ -71,7 +71,7 @@ class TestFiles:
         def full(_: int) -> None:
             raise OSError(errno.ENOSPC, "full")
 
-        monkeypatch.setattr("inference_benchmarker.files.os.fsync", full)
+        monkeypatch.setattr("inference_benchmarker.system.files.os.fsync", full)
         with pytest.raises(OSError, match="full"):
             replace_file(path, "new")
         assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x", "old")]

@@ -16,9 +16,9 @@ import pytest
 from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.records.counting import CountWriter
 from inference_benchmarker.records.record import ABANDONED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.words.units import NS
 from tests.waves import use
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import BenchmarkError, Bounds, OpenLoop, Wave, WavePlan
-from inference_benchmarker.json_file import read_json
-from inference_benchmarker.units import NS
+from inference_benchmarker.data.json_file import read_json
+from inference_benchmarker.words.units import NS
 from tests.spools import STEERED, STOPS, steered
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from inference_benchmarker.json_file import UNREADABLE
-from inference_benchmarker.text import one_line
-from inference_benchmarker.units import NS
+from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.wave.tables import read_client_table
-from visualization.aiperf_export import SINGLE, STATISTICS, TABLE, find_export, read_table
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
+from visualization.figures.aiperf_export import SINGLE, STATISTICS, TABLE, find_export, read_table
 from visualization.run_page.scale import tick_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from visualization.figures import Axis, Points, Scale
+from visualization.figures.figures import Axis, Points, Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

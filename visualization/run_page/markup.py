@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from inference_benchmarker.text import plain
+from inference_benchmarker.words.text import plain
 
 
 class Markup(str):

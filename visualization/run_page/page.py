@@ -8,8 +8,8 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.text import one_line, plain
-from visualization.palette import css_colors
+from inference_benchmarker.words.text import one_line, plain
+from visualization.figures.palette import css_colors
 from visualization.run_page import sections, words
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import colour, draw, scales

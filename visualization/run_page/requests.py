@@ -13,9 +13,9 @@ import numpy as np
 
 from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.summary.gathering import gather
-from inference_benchmarker.text import one_line
-from inference_benchmarker.units import NS
-from visualization.figures import Axis
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
+from visualization.figures.figures import Axis
 from visualization.run_page.figures import (
     SECONDS,
     Figure,

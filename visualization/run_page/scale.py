@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from visualization.figures import Scale as Kind
+    from visualization.figures.figures import Scale as Kind
 
 _STEPS = (1, 2, 2.5, 5, 10)
 _MOST_TICKS = 5

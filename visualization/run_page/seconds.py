@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.facts.scaling import scalings
 from inference_benchmarker.summary.timeline import timeline
-from inference_benchmarker.text import one_line
-from inference_benchmarker.units import NS
-from visualization.figures import Axis
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
+from visualization.figures.figures import Axis
 from visualization.run_page.figures import (
     MOST_POINTS,
     SECONDS,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.wave.tables import Table
-    from visualization.figures import Points
+    from visualization.figures.figures import Points
     from visualization.run_page.figures import Colour
 
 _WHOLE = ("scheduled", "sent", "ok", "repeated", "good", "tokens_out", "in_flight")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.server_metrics import metric_lines
-from inference_benchmarker.text import one_line
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.wording import duration_text, percent_text, rate_text
-from visualization.run_page.again import command
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text, percent_text, rate_text
 from visualization.run_page.figures import whole_wave
 from visualization.run_page.markup import Markup, element, joined
+from visualization.run_page.rerun_command import command
 from visualization.run_page.seconds import MOST_SECONDS, is_too_long
 from visualization.run_page.waterfall import Step, steps
 from visualization.run_page.words import lines, middle_and_tail, table

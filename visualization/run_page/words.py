@@ -10,10 +10,10 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
-from inference_benchmarker.text import one_line
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.limit_rows import limit_rows
-from inference_benchmarker.wording import counted, duration_text, length_text, percent_text, rate_text
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import counted, duration_text, length_text, percent_text, rate_text
 from visualization.run_page.markup import Markup, element, joined
 
 if TYPE_CHECKING:

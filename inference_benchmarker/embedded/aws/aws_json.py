@@ -15,8 +15,8 @@ from email.utils import formatdate
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.embedded.http.messages import Answer
-from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request

@@ -13,7 +13,7 @@ from inference_benchmarker.embedded.body_cache import BodyCache
 from inference_benchmarker.embedded.exchange import Alarm
 from inference_benchmarker.embedded.queueing.routed import queues
 from inference_benchmarker.embedded.service_times import service_times
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     import asyncio

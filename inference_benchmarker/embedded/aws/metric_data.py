@@ -13,10 +13,10 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.embedded.aws.aws_json import AwsError
 from inference_benchmarker.embedded.aws.metric_store import SUB_MINUTE, Metric, MetricStore, datapoints
 from inference_benchmarker.embedded.aws.statistics import Samples, parse_statistic
-from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,7 +9,7 @@ from inference_benchmarker.embedded.aws.scaling_metrics import ScalingMetrics
 from inference_benchmarker.embedded.scaling.autoscaler import Autoscaler
 from inference_benchmarker.embedded.scaling.instances import Instances
 from inference_benchmarker.embedded.scaling.target_tracking import HIGH_RESOLUTION_S, PERIOD_S
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     import asyncio

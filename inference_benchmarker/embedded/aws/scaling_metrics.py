@@ -15,7 +15,7 @@ from inference_benchmarker.embedded.aws.statistics import parse_statistic
 from inference_benchmarker.embedded.aws.telemetry import REQUESTS
 from inference_benchmarker.embedded.scaling.records import MetricSource
 from inference_benchmarker.embedded.scaling.target_tracking import HIGH_RESOLUTION_S, PERIOD_S
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.embedded.aws.container_log import ContainerLog
 from inference_benchmarker.embedded.aws.metric_store import Cell, Metric, MetricStore
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.embedded.http.messages import HttpError
-from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

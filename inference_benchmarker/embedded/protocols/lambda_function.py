@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
-from inference_benchmarker.json_text import parse_json
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.http.messages import Request

@@ -18,7 +18,7 @@ from inference_benchmarker.embedded.queueing.pool import Pool
 from inference_benchmarker.embedded.queueing.standstills import Standstills
 from inference_benchmarker.embedded.queueing.warmth import Warmth
 from inference_benchmarker.embedded.queueing.work_clock import WorkClock
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inference_benchmarker.embedded.scaling.records import Activity, AlarmRecord, Policy, Target, new_id
 from inference_benchmarker.embedded.scaling.step_scaling import StepScaling
 from inference_benchmarker.embedded.scaling.target_tracking import PERIOD_S, Scaling
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psutil
 
-from inference_benchmarker import procfs
 from inference_benchmarker.facts.client_samples import HOST, Sample
-from inference_benchmarker.host import memory_bytes
+from inference_benchmarker.system import procfs
+from inference_benchmarker.system.host import memory_bytes
 from inference_benchmarker.wave.tables import add_to_client_table, begin_client_table
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent.fileobject import FileObject
 
-from inference_benchmarker.engine.curve import PrimaryKeys
 from inference_benchmarker.engine.hosts.own import OwnHost
 from inference_benchmarker.engine.hosts.sampler import host_constants
 from inference_benchmarker.engine.locust_runtime import BATCH, READY, set_up_logging
@@ -33,12 +32,13 @@ from inference_benchmarker.engine.primary.reports import Reports
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles
 from inference_benchmarker.engine.primary.transport import Transport
+from inference_benchmarker.engine.zmq_keys import PrimaryKeys
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.units import NS
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import DISK_FULL
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

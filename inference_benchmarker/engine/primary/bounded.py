@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from locust.stats import RequestStats, StatsError
 
-    from inference_benchmarker.csv_cells import Rows
+    from inference_benchmarker.words.csv_cells import Rows
 
 MOST_HISTORY = 64 << 20
 """Characters of the history in which each name has a row a second; then only all names together have one."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import gevent
 from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter
 
-from inference_benchmarker.csv_cells import CleanRows
 from inference_benchmarker.engine.primary.bounded import BoundedHistory
-from inference_benchmarker.redact import secret_values
+from inference_benchmarker.words.csv_cells import CleanRows
+from inference_benchmarker.words.redact import secret_values
 
 if TYPE_CHECKING:
     from pathlib import Path

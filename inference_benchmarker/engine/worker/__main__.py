@@ -24,7 +24,6 @@ import gevent
 from gevent.event import Event
 from locust.env import Environment
 
-from inference_benchmarker.engine.curve import WorkerKeys
 from inference_benchmarker.engine.locust_runtime import (
     ACK,
     BATCH,
@@ -49,16 +48,17 @@ from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, O
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.engine.worker.target import Target, row_of
 from inference_benchmarker.engine.worker.watch import Watch
-from inference_benchmarker.host import die_with_parent
+from inference_benchmarker.engine.zmq_keys import WorkerKeys
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.records.counting import CountWriter
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.redact import secret_values
+from inference_benchmarker.system.host import die_with_parent
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.words.redact import secret_values
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests

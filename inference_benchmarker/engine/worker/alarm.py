@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import gevent
 
-from inference_benchmarker.timerfd import TimerFd
+from inference_benchmarker.system.timerfd import TimerFd
 
 if TYPE_CHECKING:
     from collections.abc import Callable

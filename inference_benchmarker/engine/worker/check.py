@@ -31,12 +31,12 @@ from inference_benchmarker.engine.worker.sessions import invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
-from inference_benchmarker.files import replacing
-from inference_benchmarker.host import die_with_parent
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter, redacted
-from inference_benchmarker.redact import excerpt, secret_values
+from inference_benchmarker.system.files import replacing
+from inference_benchmarker.system.host import die_with_parent
+from inference_benchmarker.words.redact import excerpt, secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ import gevent
 from gevent.monkey import get_original
 
 from inference_benchmarker.engine.worker.watch import open_descriptors
-from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.system.host import raise_descriptor_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

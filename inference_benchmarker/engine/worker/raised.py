@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.records.error_cause import before, causes
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.record import MAX_TEXT_LENGTH, MAX_TEXTS, RequestRecord
-from inference_benchmarker.redact import excerpt
+from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -30,7 +30,7 @@ from inference_benchmarker.records.record import (
     BatchWriter,
     Ledger,
 )
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.slot import Slot

@@ -16,7 +16,7 @@ from inference_benchmarker.engine.worker.requests import RequestTimeout
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.transient import is_transient
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Attempt, Requests

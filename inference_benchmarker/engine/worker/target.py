@@ -11,7 +11,7 @@ from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.redact import excerpt, secret_values
+from inference_benchmarker.words.redact import excerpt, secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable

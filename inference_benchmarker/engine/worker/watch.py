@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.worker.client_watch import ClientWatch
 from inference_benchmarker.engine.worker.loop_watch import LoopWatch
-from inference_benchmarker.host import raise_descriptor_limit
+from inference_benchmarker.system.host import raise_descriptor_limit
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests

@@ -16,7 +16,7 @@ from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import in_flight
 from inference_benchmarker.summary.buckets import of_buckets
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.streaming_histogram import Tally
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.client.counted import CountedQuarters, ends_s, last_ok_ns
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill
 from inference_benchmarker.verdict.error_kinds import NO_CAPACITY, OF_ONE_GONE
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import duration_text, percent_text, rate_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text, percent_text, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.tally import Tally
+from inference_benchmarker.summary.streaming_histogram import Tally
 from inference_benchmarker.verdict.client.counted import passed, shares_passed
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.client.evidence import others_took_cores, workers_cpu_share
-from inference_benchmarker.wording import duration_text, percent_text
+from inference_benchmarker.words.wording import duration_text, percent_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.client_use import WorkerUse

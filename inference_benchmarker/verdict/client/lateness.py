@@ -15,9 +15,9 @@ import numpy as np
 from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.summary.distribution import PERCENTILES
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.streaming_histogram import Tally
 from inference_benchmarker.verdict.limits_met import slo_met
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

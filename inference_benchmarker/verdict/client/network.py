@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.evidence import most_in_flight
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import percent_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

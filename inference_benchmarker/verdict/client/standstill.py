@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.streaming_histogram import Tally
 from inference_benchmarker.verdict.client.counted import latencies, waits
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts

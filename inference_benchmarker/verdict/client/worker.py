@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from inference_benchmarker.records.ordered import in_order
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.client.evidence import most_in_flight, others_took_cores
 from inference_benchmarker.verdict.client.late_cause import (
     BUILD_FLOOR_S,
@@ -19,7 +18,8 @@ from inference_benchmarker.verdict.client.late_cause import (
 )
 from inference_benchmarker.verdict.client.lateness import SPOILING_S, Lateness, Moved, lag_ns, limits_spoilt, moved
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.wording import counted, duration_text, percent_text
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import counted, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, later_least
-from inference_benchmarker.summary.tally import Tally
-from inference_benchmarker.units import NS
+from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

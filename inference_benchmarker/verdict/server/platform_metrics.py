@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.server.hardware_use import CPU, GPU, GPU_MEMORY, NEAR, Use, used_hardware
 from inference_benchmarker.verdict.server.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

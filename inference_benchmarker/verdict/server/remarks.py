@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.scaling import scalings
-from inference_benchmarker.text import one_line
 from inference_benchmarker.verdict.server.hardware_remarks import hardware_remarks
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
 from inference_benchmarker.verdict.server.request_remarks import error_remarks, failing_since, request_remarks
 from inference_benchmarker.verdict.server.time_remarks import time_remarks
+from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

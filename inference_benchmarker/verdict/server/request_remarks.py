@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.text import one_line
-from inference_benchmarker.units import NS
 from inference_benchmarker.verdict.error_kinds import REFUSAL, SERVER_ERROR
 from inference_benchmarker.verdict.server.cold_start import ColdStart, cold_start
 from inference_benchmarker.verdict.server.hardware_use import PLANNED
@@ -19,7 +17,9 @@ from inference_benchmarker.verdict.server.known_metrics import (
     log_groups,
 )
 from inference_benchmarker.verdict.server.platform_metrics import MOST_ERRORS, PlatformMetrics, Remark
-from inference_benchmarker.wording import duration_text, percent_text, rate_text
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text, percent_text, rate_text
 
 if TYPE_CHECKING:
     import re

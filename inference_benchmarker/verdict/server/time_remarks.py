@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import NEAR, PLANNED
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
-from inference_benchmarker.wording import duration_text
+from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from server_capacity.proof.evidence import Aim, Bursts, Judgement
+from server_capacity.experiments.proof.evidence import Aim, Bursts, Judgement
 from server_capacity.search.settings import Settings
 from tests.performance.capacity.driver import play
 from tests.performance.capacity.endpoints import ENDPOINTS

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.packaged import demo_factories
+from inference_benchmarker.system.packaged import demo_factories
 from tests.performance.figures import Figure, at_least, below, between, exactly, machine, table
 
 TRUTH, LIMIT = 174.0, "p99<100ms"

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from server_capacity.models.twin.fit import Refused, fit
+from server_capacity.models.twin.misfit import judge
+from server_capacity.models.twin.trace import Trace
 from server_capacity.search.settings import Settings
-from server_capacity.twin.fit import Refused, fit
-from server_capacity.twin.misfit import judge
-from server_capacity.twin.trace import Trace
 from tests.performance.capacity.driver import Wave, play
 from tests.performance.capacity.endpoints import ENDPOINTS, FOUR_EXACT, FOUR_EXPONENTIAL, Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from server_capacity.twin.twin import Twin, TwinEstimate
+    from server_capacity.models.twin.twin import Twin, TwinEstimate
 
 _CONFIRMATION_S = 60.0
 _HEAD = "endpoint             twins  refused  coverage    bias    half  /search  CPU s"

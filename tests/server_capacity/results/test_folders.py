@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.cli import report
+from inference_benchmarker.cli.report import report
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.run_dir import RunDir
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.cli import main
+from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.json_file import write_with_digest
-from server_capacity.capacity import folder as capacity_folder
-from server_capacity.plan import folder as plan_folder
-from server_capacity.results.checked import check_plan, check_ranking
-from server_capacity.variants import folder as ranking_folder
+from server_capacity.planning import folder as plan_folder
+from server_capacity.results import capacity_folder, ranking_folder
+from server_capacity.results.codec import check_plan, check_ranking
 from tests.capacities import found
 from tests.rankings import ranked
 

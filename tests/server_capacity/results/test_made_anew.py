@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.digest import KEY, digest_of
+from inference_benchmarker.data.digest import KEY, digest_of
 from inference_benchmarker.errors import BenchmarkError
-from server_capacity.plan import folder as plans
-from server_capacity.plan.totals import content
-from server_capacity.proof import folder as proofs
-from server_capacity.variants import folder as rankings
+from server_capacity.experiments.proof import folder as proofs
+from server_capacity.planning import folder as plans
+from server_capacity.planning.totals import content
+from server_capacity.results import ranking_folder as rankings
 from tests.plans import planned
 from tests.proofs import proof, ran
 from tests.rankings import ranked

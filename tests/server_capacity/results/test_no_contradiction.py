@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from server_capacity.capacity.headline import headline
-from server_capacity.capacity.text import to_text as text_of_search
-from server_capacity.proof.judging import judged
-from server_capacity.proof.length import length_of
-from server_capacity.proof.result import content as proof_content
-from server_capacity.proof.text import to_text as text_of_proof
-from server_capacity.results.standing import standing
-from server_capacity.variants.ranking import ranking
-from server_capacity.variants.row import Aim
-from server_capacity.variants.text import to_text as text_of_ranking
+from server_capacity.experiments.proof.judging import judged
+from server_capacity.experiments.proof.length import length_of
+from server_capacity.experiments.proof.result import content as proof_content
+from server_capacity.experiments.proof.text import to_text as text_of_proof
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim
+from server_capacity.results.text.capacity import to_text as text_of_search
+from server_capacity.results.text.headline import headline
+from server_capacity.results.text.ranking import to_text as text_of_ranking
+from server_capacity.results.types.standing import standing
 from tests.capacities import found
 from tests.plans import planned, search
 from tests.proofs import LIMITS, PLANNED, QUESTION, ran

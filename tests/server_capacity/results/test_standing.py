@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from server_capacity.plan.measured import Measured, measured
-from server_capacity.results.standing import standing, warnings_of
-from server_capacity.variants.ranking import ranking
-from server_capacity.variants.row import Aim, Row
-from server_capacity.variants.text import to_text
+from server_capacity.planning.measured import Measured, measured
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, Row
+from server_capacity.results.text.ranking import to_text
+from server_capacity.results.types.standing import standing, warnings_of
 from tests.capacities import found
 from tests.rankings import row
 

@@ -9,7 +9,7 @@ import pytest
 
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.curve import FINE
-from server_capacity.search.known import fit_from
+from server_capacity.search.limit_bracket import fit_from
 from server_capacity.search.limits import Limit
 from server_capacity.search.pace import Pace
 from server_capacity.search.points import SATURATED, Point, whole_bursts

@@ -1,0 +1,128 @@
+"""``benchmark capacity``: the highest rate that keeps the limits."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.capacity.capacity_flags import (
+    CAPACITY_FLAGS,
+    fill_in_demo,
+    make_question,
+    without_others,
+)
+from inference_benchmarker.cli.capacity.ranking import before, rank
+from inference_benchmarker.cli.capacity.searching import refuse_scaling, removed_if_empty, search, served, tidied
+from inference_benchmarker.cli.capacity.vary_flags import asked_of
+from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_several, verify
+from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.core.config_file import with_config
+from inference_benchmarker.cli.core.embedded import embedded_endpoint
+from inference_benchmarker.cli.core.pages import draw_capacity
+from inference_benchmarker.cli.core.terminal import how_far, passing, print_report, say, say_nothing
+from inference_benchmarker.cli.core.url_flags import take_endpoint, without_addresses
+from inference_benchmarker.cli.wave.export_flags import exports_of
+from inference_benchmarker.cli.wave.exporting import exporting
+from inference_benchmarker.system.memory import give_back_large_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from inference_benchmarker.cli.wave.exporting import Export
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.experiments.ranking.jobs import Job
+
+    Searched = tuple[Path, dict[str, Any]]
+
+_DESCRIPTION = """\
+Searches the highest rate below which every limit is kept, with a 95% interval, and confirms the interval's lower end.
+
+  benchmark capacity --demo                              try it out: an embedded endpoint, two minutes
+  benchmark capacity URL --slo 'p99<200ms'               any endpoint; or --factories-file FILE
+  benchmark capacity --factories-file FILE --vary instance_type=ml.m5.xlarge,ml.c5.xlarge --target-rps 1000
+  benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: its target for real, on as many instances
+"""
+_EPILOG = """\
+exit codes: 0 found (also where --max-rps keeps every limit), 1 no rate keeps the limits or it cannot tell,
+            2 bad input, 3 the client was the limit, 130 interrupted (after what was found)
+"""
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    refuse_several(arguments)
+    arguments, problems = without_others(arguments)
+    parser = capacity_parser()
+    arguments, addresses = without_addresses(arguments, parser.flags)
+    options, found = parser.parsed(arguments)
+    options, wrong = with_config(options, parser.flags)
+    planned = planned_by(options)
+    if options["demo"]:
+        fill_in_demo(options)
+    problems = [*problems, *found, *wrong]
+    described = take_endpoint(options, problems, addresses, os.environ)
+    asked = asked_of(options, problems)
+    exports = exports_of(options, problems)
+    if exports.asked and options["vary"]:
+        problems.append("--export is for one search, and --vary runs several, each in a process of its own.")
+    question = make_question(options, problems)
+    give_back_large_blocks()
+    tell = say_nothing if options["quiet"] else say
+    if described is not None:
+        tell(f"{described.words}.")
+    passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
+    with (
+        exporting(exports, quiet=options["quiet"]) as export,
+        embedded_endpoint(publish_interval_s=1) if options["demo"] else nullcontext(),
+        how_far(quiet=options["quiet"]),
+    ):
+        if planned is not None:
+            return verify(question, planned, asked, options, tell, export=export)
+        from server_capacity.experiments.ranking.jobs import jobs_of
+
+        jobs = jobs_of(question.plan, asked.endpoints, make=asked.ranked or not options["demo"])
+        if asked.ranked:
+            return rank(question, jobs, asked, options, tell)
+        before(question.longest_s, jobs, asked, tell)
+        folder, data = _searched(question, jobs[0], options, tell, export)
+        _print(data, str(folder), as_json=options["json"])
+        draw_capacity(folder, tell)  # nobody waits for pictures to read the answer
+    return int(data["exit_code"])
+
+
+def _searched(
+    question: Question, job: Job, options: dict[str, Any], tell: Callable[[str], None], export: Export
+) -> Searched:
+    """The folder of a search and what stands in its ``capacity.json``; its endpoint is there, or made for it."""
+    from server_capacity.experiments.capacity.run import make_folder
+
+    if job.arguments is None:
+        refuse_scaling(question, options)
+    folder = make_folder(question)
+    with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as asked:
+        data = search(asked, options, folder, tell, export)
+    return folder, tidied(folder, data)
+
+
+def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:
+    if as_json:
+        import json
+
+        print(json.dumps(data, indent=2), flush=True)
+    else:
+        from server_capacity.results.text.capacity import to_text
+
+        print_report(to_text(data, folder))
+
+
+def capacity_parser() -> Parser:
+    """Its flags, and its help."""
+    return command_parser(
+        "benchmark capacity",
+        CAPACITY_FLAGS,
+        usage="benchmark capacity [--demo | URL | --factories-file FILE] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )

@@ -1,0 +1,268 @@
+"""The flags of `benchmark capacity`, and the question that they describe."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
+from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
+from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, read_flags, table_for
+from inference_benchmarker.cli.core.url_flags import URL_FLAGS
+from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
+from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
+from inference_benchmarker.engine.source import source_problems
+from inference_benchmarker.errors import BenchmarkError, Problem, refuse
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
+from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
+from inference_benchmarker.system.host import usable_cores
+from inference_benchmarker.words.units import MAX_SECONDS
+from server_capacity.experiments.measurements.question import Question
+from server_capacity.search.limits import limits_of, user_limits_of
+from server_capacity.search.settings import USUAL_TIME_S, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AUTO = "auto"
+OF_ENDPOINTS = "endpoints that are made, and compared"
+FRESH, WARM = "fresh", "warm"
+LEAST_TIME_S = 5.0
+NOT_HERE = {
+    "--client-rps": "the search chooses the rate: bound it with --start-rps and --max-rps",
+    "--stages": "the search chooses the rates itself: leave it out",
+    "--concurrency": "the search chooses the number of users: say --in users",
+    "--obs-time": "say how long the search may send with --time",
+    "--num-requests": "say how long the search may send with --time, or how near it must come with --precision",
+    "--warmup": "each stretch leaves out what the one before it left: leave it out",
+    "--replay": "a recording has rates of its own, and a search chooses them: leave it out",
+    "--replay-column": "it is for --replay, which has rates of its own: leave it out",
+    "--speed": "it is for --replay, which has rates of its own: leave it out",
+    "--window": "it is for --replay, which has rates of its own: leave it out",
+    "--interactive": "the search changes the rate itself: leave it out",
+    "--records": "the answer is counted from the record of each request, which is kept: leave it out",
+    "--abort-on": "the search itself ends what is not worth its time: leave it out",
+    "--no-abort": "the search itself ends what is not worth its time: leave it out",
+    "--calibrate": "a stretch in which this client is the limit counts for nothing, so nothing need be measured before",
+    "--ui": "Locust's page knows one wave, and a search has several: leave it out",
+    "--aiperf": "run aiperf at the rate that was found, in a wave of its own",
+    "--aiperf-only": "run aiperf at the rate that was found, in a wave of its own",
+    "--aiperf-args": "run aiperf at the rate that was found, in a wave of its own",
+    "--aiperf-pause": "run aiperf at the rate that was found, in a wave of its own",
+    "--api-key": "it is for aiperf, which is run at the rate that was found, in a wave of its own",
+}
+"""Flags of a wave that say what the search decides, and what to do instead."""
+
+_SWITCHES = ("--interactive", "--no-abort", "--calibrate", "--ui", "--aiperf", "--aiperf-only")
+_DEMO = {"slo": ["p99<100ms"], "time": "60"}
+
+
+def _workers(flag: str, text: str) -> int | str:
+    if text.strip() == AUTO:
+        return AUTO
+    if not (text.isascii() and text.strip().isdecimal()):
+        raise BenchmarkError(f"{flag} must be a whole number or auto, not {text[:100]!r}.")
+    return int(text)
+
+
+def _precision(flag: str, text: str) -> float:
+    percent = text.strip().endswith("%")
+    value = parse_number(flag, text.strip().removesuffix("%"))
+    return value / 100 if percent else value
+
+
+def _choice(*allowed: str) -> Any:
+    def parse(flag: str, text: str) -> str:
+        if text not in allowed:
+            raise BenchmarkError(f"{flag} must be {' or '.join(allowed)}, not {text[:100]!r}.")
+        return text
+
+    return parse
+
+
+_OF_A_WAVE = {flag.name: flag for flags in WAVE_FLAGS.values() for flag in flags}
+
+
+def _of_a_wave(*names: str) -> list[Flag]:
+    return [_OF_A_WAVE[name] for name in names]
+
+
+CAPACITY_FLAGS: Table = table_for(
+    WavePlan,
+    Settings,
+    table={
+        "endpoint": [
+            *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file", "url"),
+            Flag("--demo", None, "the embedded endpoint, 4 servers of 20 ms, stands in for what is not given"),
+        ],
+        "an address, without a file": URL_FLAGS,
+        "limits": _of_a_wave("slo", "success_threshold", "goodput"),
+        "search": [
+            Flag(
+                "--in",
+                "WHAT",
+                "rps (default): requests a second that arrive; or users: the most users of a closed loop",
+                _choice(RPS, USERS),
+            ),
+            *USER_FLAGS,
+            Flag("--arrivals", "KIND", "{default} (default), as users arrive, or constant, which flatters"),
+            Flag(
+                "--time",
+                "S",
+                f"seconds of load that the search may take (default {USUAL_TIME_S:g})",
+                parse_number,
+                sets="time_s",
+            ),
+            Flag(
+                "--precision",
+                "P%",
+                "search until the interval is that narrow, from end to end, instead of --time; with both, whichever "
+                "comes first",
+                _precision,
+            ),
+            Flag("--max-rps", "R", "the highest rate that may be tried", parse_number),
+            Flag("--start-rps", "R", "the first rate (default: a low one)", parse_number),
+            Flag(
+                "--soak",
+                "S",
+                "confirm the interval's lower end for that long: leaks, burst credits",
+                parse_number,
+                sets="soak_s",
+            ),
+            Flag(
+                "--cache",
+                "KIND",
+                "fresh (default) or warm: send each payload once before the search",
+                _choice(FRESH, WARM),
+            ),
+        ],
+        "load": _of_a_wave(
+            "seed",
+            "drain_timeout",
+            "request_timeout",
+            "client_timeout",
+            "client_retries",
+            "backoff",
+            "max_answer_size",
+            "load_timeout",
+            "max_in_flight",
+        ),
+        "server metrics": [
+            *_of_a_wave("endpoint_config", "metrics_wait"),
+            Flag(
+                "--suspend-scaling",
+                None,
+                "suspend the scaling of the variants and inference components that --endpoint-config names, and put it "
+                "back in every case (default: an endpoint that scales is refused)",
+            ),
+        ],
+        OF_ENDPOINTS: VARY_FLAGS,
+        "monitoring": _of_a_wave("export", "export_wait"),
+        "processes and output": [
+            Flag(
+                "--workers",
+                "W",
+                "worker processes; auto (default) begins with one, and takes more up to the cores where the client is "
+                "the limit",
+                _workers,
+                sets="workers_asked",
+            ),
+            *_of_a_wave("sample_client_hw", "port", "output_dir", "name", "json", "quiet", "debug", "config"),
+        ],
+    },
+)
+
+
+def without_others(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments without flags of a wave that the search decides, and a problem for each of those."""
+    kept, problems = [], []
+    rest = iter(arguments)
+    for argument in rest:
+        flag, equals, _ = argument.partition("=")
+        if flag not in NOT_HERE:
+            kept.append(argument)
+            continue
+        problems.append(f"{flag} is not for a search: {NOT_HERE[flag]}.")
+        if not equals and flag not in _SWITCHES:
+            next(rest, None)
+    return kept, problems
+
+
+def fill_in_demo(options: dict[str, Any]) -> None:
+    """Values of the demo for what is not given."""
+    from inference_benchmarker.system.packaged import demo_factories, demo_metrics
+
+    if options["factories_file"] is None and options["locust_file"] is None:
+        options["factories_file"] = str(demo_factories(makes_endpoint=bool(options["vary"] or options["verify"])))
+    if options["endpoint_config"] is None:
+        options["endpoint_config"] = str(demo_metrics())
+    for name, value in _DEMO.items():
+        if options[name] is None and not (name == "time" and (options["precision"] or options["verify"])):
+            options[name] = value
+
+
+def make_question(options: dict[str, Any], problems: list[str]) -> Question:
+    """The question that the flags describe, or one error with everything that is wrong with them."""
+    texts = [text for given in options["goodput"] or () for text in given.split(",")]
+    flags = chain.from_iterable(flags for title, flags in CAPACITY_FLAGS.items() if title != OF_ENDPOINTS)
+    given = read_flags(flags, {**options, "goodput": texts or None}, problems)
+    asked = AUTO if given.values["workers_asked"] is None else given.values["workers_asked"]
+    settings = Settings(**given.of(Settings))
+    load: OpenLoop | ClosedLoop = OpenLoop(Decimal(1), settings.arrivals, steered=True)
+    problems += stray_flags(options)
+    in_users = given.values["in"] == USERS
+    if in_users:
+        load, settings = users_asked(given, settings)
+    parts = {**parts_of_plan(given), "workers": 1 if asked == AUTO else asked}
+    plan = WavePlan(load, Bounds(), abort=False, **parts)  # the search ends its waves itself
+    problems += given.told([*problems_of(plan), *_problems(given, settings)])
+    if plan.server_limits and in_users:
+        problems.append(f"--slo {plan.server_limits[0].expression}: a search in users keeps no limit on the server.")
+    if plan.server_limits and options["endpoint_config"] is None:
+        problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
+    if options["suspend_scaling"] and options["endpoint_config"] is None:
+        problems.append("--suspend-scaling needs --endpoint-config FILE: its blocks name the variant.")
+    limits = _limits(plan, problems, "latency" if in_users else "response_time")
+    if problems or plan.factory_settings:
+        problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
+    refuse(problems)
+    most = max(usable_cores(), 1) if asked == AUTO else plan.workers
+    return Question(
+        plan,
+        limits,
+        settings,
+        most,
+        given.values["soak_s"],
+        warm=given.values["cache"] == WARM,
+        in_users=in_users,
+        think=given.values["think"],
+    )
+
+
+def _limits(plan: WavePlan, problems: list[str], bare: str) -> Any:
+    try:
+        user_limits_of(plan.slos)
+        return limits_of(plan.slos, plan.success_threshold, bare)
+    except BenchmarkError as error:
+        problems.append(str(error))
+        return ()
+
+
+def _problems(given: Reading, settings: Settings) -> Iterator[Problem]:
+    """The problems of the search's own flags."""
+    ranges = (
+        ("time_s", "--time", settings.time_s, LEAST_TIME_S, MAX_SECONDS, "seconds"),
+        ("soak_s", "--soak", given.values["soak_s"], LEAST_TIME_S, MAX_SECONDS, "seconds"),
+        ("max_rps", "--max-rps", settings.max_rps, LEAST_RATE, MAX_RATE, "requests/s"),
+        ("start_rps", "--start-rps", settings.start_rps, LEAST_RATE, MAX_RATE, "requests/s"),
+    )
+    for name, flag, value, least, most, unit in ranges:
+        if value is not None and not least <= value <= most:
+            yield Problem((name,), f"{flag} must be from {least:g} to {most:,} {unit}, not {value:g}.")
+    if settings.precision is not None and not 0.001 <= settings.precision <= 1:
+        yield Problem(("precision",), f"--precision must be from 0.1% to 100%, not {100 * settings.precision:g}%.")
+    if settings.start_rps and settings.max_rps and settings.start_rps > settings.max_rps:
+        yield Problem(("start_rps", "max_rps"), "--start-rps must not be above --max-rps.")

@@ -1,0 +1,72 @@
+"""``benchmark plan``: from measured capacities to instances, scaling policies and money."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.capacity.plan_flags import PLAN_FLAGS, make_questions
+from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.core.pages import draw_plan
+from inference_benchmarker.cli.core.terminal import how_far, print_report, report_width, say
+from inference_benchmarker.system.memory import give_back_large_blocks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_DESCRIPTION = """\
+Says what to deploy for a load: how many instances, between which bounds they scale, by which policy, and what it costs.
+
+  benchmark plan .tmp/<timestamp>_capacity --target-rps 1000
+  benchmark plan DIR --target-rps 1000 --growth 20%/min --seconds-to-create 240 --price ml.m5.xlarge=0.23
+"""
+_EPILOG = """\
+Everything follows from the lower end of the capacity's interval.
+exit codes: 0 planned, 1 what was measured does not tell, 2 bad input
+"""
+
+
+@how_far()
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    parser = plan_parser()
+    given = vars(parser.parse_intermixed_args(arguments, argparse.Namespace(**dict.fromkeys(parser.flags))))
+    questions, output_dir = make_questions(given, given["capacity_dir"])
+    give_back_large_blocks()
+    from inference_benchmarker.wave.run_dir import make_stamped_folder
+    from server_capacity.planning.costs.prices import prices_of
+    from server_capacity.planning.folder import KIND, save
+    from server_capacity.planning.making import make_plan
+    from server_capacity.planning.text import WIDTH, to_text
+
+    made = make_plan(questions, prices_of(given), compare=given["compare_policies"])
+    folder: Path = make_stamped_folder(output_dir, KIND)
+    save(folder, made.data, made.files)
+    if given["json"]:
+        import json
+
+        print(json.dumps(made.data, indent=2), flush=True)
+    else:
+        print_report(to_text(made.data, str(folder), report_width() or WIDTH))
+    draw_plan(folder, say)
+    return int(made.data["exit_code"])
+
+
+def plan_parser() -> Parser:
+    """Its flags, and its help."""
+    parser = command_parser(
+        "benchmark plan",
+        {},
+        usage="benchmark plan CAPACITY_DIR [CAPACITY_DIR ...] --target-rps R [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.add_argument(
+        "capacity_dir",
+        metavar="CAPACITY_DIR",
+        nargs="*",
+        help="the folder of a search, or of a ranking: its first row; of "
+        "several endpoints each is planned for the whole load",
+    )
+    parser.add_flags(PLAN_FLAGS)
+    return parser

@@ -1,0 +1,145 @@
+"""The flags of `benchmark plan`, and the questions that they describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.capacity.price_flags import PRICE_FLAGS
+from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
+from inference_benchmarker.cli.wave.wave_flags import REPLAY_FLAGS, WAVE_FLAGS
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.replay import Replay
+from server_capacity.planning.mix import read_mix
+from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM, Asked, parse_growth
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OF_A_WAVE = {flag.name: flag for flags in WAVE_FLAGS.values() for flag in flags}
+_OF_A_REPLAY = ("window", "replay_column")
+
+
+def _share(flag: str, text: str) -> float:
+    percent = text.strip().endswith("%")
+    value = parse_number(flag, text.strip().removesuffix("%"))
+    return value / 100 if percent else value
+
+
+def _routing(flag: str, text: str) -> str:
+    if text not in (RANDOM, LEAST_OUTSTANDING):
+        raise BenchmarkError(f"{flag} must be {RANDOM} or {LEAST_OUTSTANDING}, not {text[:100]!r}.")
+    return text
+
+
+def _counts(flag: str, text: str) -> tuple[int, ...]:
+    return tuple(parse_int(flag, part) for part in text.split(","))
+
+
+PLAN_FLAGS: Table = table_for(
+    Asked,
+    WavePlan,
+    table={
+        "load": [
+            Flag("--target-rps", "R", "requests/s that are to be held (default: the peak of the load)", parse_number),
+            _OF_A_WAVE["stages"]._replace(
+                about="the load over a day or a spike, for minimum and maximum: 50:30s, 50..400:2m, spike=2000:10s"
+            ),
+            _OF_A_WAVE["replay"]._replace(
+                about="the same from a recording: CSV, JSON lines, parquet, access logs, LLM traces"
+            ),
+            *REPLAY_FLAGS,
+            Flag(
+                "--growth",
+                "SHARE",
+                "how much the load may grow, 20%/min: instances run at what leaves room until new ones serve",
+                parse_growth,
+                sets="growth_per_min",
+            ),
+            Flag(
+                "--compare-policies",
+                None,
+                "simulate every policy under the stages, the recording or the growth (default: the planned one, and as "
+                "many instances all along)",
+            ),
+            Flag("--mix", "FILE", "several endpoints, each with its target, as JSON or TOML", parse_path),
+        ],
+        "room": [
+            Flag("--utilisation", "P%", "the share of the limit that instances run at (default 70%)", _share),
+            Flag("--spare", "N", "instances that may be lost while the limit is kept", parse_int),
+            Flag("--minimum", "N", "instances that always serve (default: by the least load, two zones)", parse_int),
+            Flag("--maximum", "N", "instances at most (default: by the peak)", parse_int),
+            Flag(
+                "--seconds-to-create",
+                "S",
+                "how long an instance takes until it serves (default: as endpoint_factory measured)",
+                parse_number,
+            ),
+        ],
+        "endpoint": [
+            Flag(
+                "--instances",
+                "N[,N]",
+                "how many instances each search measured, where it does not know",
+                _counts,
+            ),
+            Flag("--instance-type", "TYPE", "their type, where the search does not know it"),
+            Flag(
+                "--routing",
+                "KIND",
+                f"how requests find their instance, {RANDOM} or {LEAST_OUTSTANDING} (default: as it was measured)",
+                _routing,
+            ),
+            Flag("--endpoint-name", "NAME", "how the deployed endpoint is called, for its policies"),
+        ],
+        "cost": PRICE_FLAGS,
+        "output": [
+            Flag("--output-dir", "DIR", "where the folder of the plan goes", parse_path),
+            Flag("--json", None, "print the plan as JSON"),
+        ],
+    },
+)
+
+
+def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[list[Asked], Path]:
+    """The question about each endpoint, and where the folder goes; one error with everything that is wrong."""
+    problems: list[str] = []
+    flags = [flag for flags in PLAN_FLAGS.values() for flag in flags if flag not in PRICE_FLAGS]
+    texts = [part for given in options["stages"] or () for part in given.split(",")]
+    given = read_flags(flags, {**options, "stages": texts or None}, problems)
+    mix: Path | None = given.values["mix"]
+    values = given.of(Asked)
+    values["replay"] = None if given.values["file"] is None else Replay(**given.of(Replay))
+    asked = Asked(tuple(Path(each) for each in capacities), **values)
+    if asked.replay is None:
+        stray = [name for name in _OF_A_REPLAY if options[name] is not None]
+        problems += [f"--{name.replace('_', '-')} is for --replay." for name in stray]
+    else:
+        problems += asked.replay.problems()
+    if asked.stages:
+        problems += [problem.text for problem in OpenLoop(stages=asked.stages).problems()]
+    questions = _questions(asked, mix, problems)
+    if options["compare_policies"] and not any(map(_varies, questions)):
+        problems.append("--compare-policies needs a load that changes: give --stages, --replay or --growth.")
+    if mix is None:
+        problems += given.told(asked.problems())
+    refuse(problems)
+    return questions, given.values["output_dir"]
+
+
+def _varies(asked: Asked) -> bool:
+    return bool(asked.stages or asked.replay or asked.growth_per_min)
+
+
+def _questions(asked: Asked, mix: Path | None, problems: list[str]) -> list[Asked]:
+    if mix is None:
+        return [asked]
+    if asked.capacities:
+        problems.append(f"Give either folders or --mix, not both: {asked.capacities[0]} can be an entry of {mix}.")
+    try:
+        return read_mix(mix, asked)
+    except BenchmarkError as error:
+        problems += str(error).splitlines()
+        return []

@@ -1,0 +1,175 @@
+"""`benchmark capacity --vary`: a search of each variant, and the ranking of all.
+
+Whoever makes endpoints is told before what that will cost, and is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.core.pages import draw_ranking
+from inference_benchmarker.cli.core.terminal import has_terminal, print_report, say
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.words.wording import counted, length_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.cli.capacity.vary_flags import Asked
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.experiments.ranking.children import Result
+    from server_capacity.experiments.ranking.jobs import Job
+
+    Tell = Callable[[str], None]
+
+CHILD = "inference_benchmarker.cli.capacity.variant_process"
+_SUSPENDING = (
+    "--suspend-scaling is for an endpoint that is there, and endpoint_factory makes one: leave the flag out, and "
+    "let it make the endpoint without scaling."
+)
+_OF_THIS_PROCESS = (
+    "vary",
+    "demo",
+    "config",
+    "price",
+    "price_file",
+    "recommender",
+    "max_cost",
+    "parallel",
+    "target_rps",
+)
+
+
+def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[str, Any], tell: Tell) -> int:
+    """Search every variant, print the ranking, and give the exit code."""
+    from inference_benchmarker.engine.processes import counting_interrupts
+    from inference_benchmarker.wave.run_dir import make_stamped_folder
+    from server_capacity.experiments.ranking.children import run_jobs
+    from server_capacity.experiments.ranking.collecting import Collector, quotas_of_target
+    from server_capacity.experiments.ranking.jobs import to_child
+    from server_capacity.results.ranking_folder import KIND
+
+    beside = {"recommender": _recommended(options), **before(question.longest_s, jobs, asked, tell)}
+    folder = make_stamped_folder(question.plan.output_dir, KIND)
+    several = asked.parallel > 1
+    handed = {**options, **dict.fromkeys(_OF_THIS_PROCESS), "json": True, "quiet": options["quiet"] or several}
+    silent = bool(options["quiet"])
+    told = [
+        to_child(job, handed, str(folder), cores=asked.cores, label=job.label if several else "", silent=silent)
+        for job in jobs
+    ]
+    created = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    collector = Collector(folder, jobs, asked.aim, asked.prices)
+    results: dict[tuple[int, int], Result] = {}
+    with counting_interrupts() as interrupts:
+
+        def so_far() -> dict[str, Any]:
+            return collector.ranking(results, interrupted=interrupts.count > 0, created=created, **beside)
+
+        for result in run_jobs(CHILD, told, asked.parallel, interrupts):
+            results[result.job, result.place] = result
+            data = so_far()
+            if unsaved := _not_saved(folder, data):
+                tell(str(unsaved))
+            _tell_of(data, len(results), tell)
+        data = so_far()
+        data["quotas"] = [*data["quotas"], *quotas_of_target(data)]
+        unsaved = _not_saved(folder, data)
+    _print(data, str(folder), as_json=options["json"])
+    if unsaved:
+        raise unsaved
+    draw_ranking(folder, tell)
+    return int(data["exit_code"])
+
+
+def _not_saved(folder: Path, data: dict[str, Any]) -> BenchmarkError | None:
+    """Write a ranking; what is measured is told all the same where that fails."""
+    from server_capacity.results.ranking_folder import save
+
+    try:
+        save(folder, data)
+    except BenchmarkError as error:
+        return error
+    return None
+
+
+def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict[str, Any]:
+    """Tell what making the endpoints will cost, and ask; BenchmarkError where it is not to be, or cannot.
+
+    ``load_s``: the seconds of load of each variant.
+    """
+    made = [job for job in jobs if job.arguments is not None]
+    if not made:
+        return {"quotas": [], "spend": None}
+    from server_capacity.experiments.ranking.before import (
+        check_spend,
+        count_problems,
+        needed_by,
+        planned_spend,
+        quotas_for,
+    )
+    from server_capacity.results.text.spend import spend_text
+
+    suspending = [_SUSPENDING] if asked.suspends else []
+    refuse([*suspending, *dict.fromkeys(text for job in made for text in count_problems(job.known))])
+    if asked.demo:
+        each = length_text(load_s * max(len(job.variants) for job in made))
+        endpoints = counted(len(made), "endpoint", "endpoints")
+        tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; nothing is paid.")
+        return {"quotas": [], "spend": None}
+    needed = [needed_by(job.known) for job in made]
+    spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)
+    check_spend(spend, asked.max_cost)
+    quotas = quotas_for(needed, asked.parallel)
+    refuse([each["text"] for each in quotas if each["text"]])
+    sentence = f"endpoint_factory is to make {spend_text(spend, asked.parallel)}."
+    for line in ([sentence] if asked.sure else []) + asked.prices.remarks:
+        tell(line)
+    if not asked.sure and not _agreed(sentence, spend):
+        raise BenchmarkError("Nothing was made.")
+    return {"quotas": quotas, "spend": spend}
+
+
+def _agreed(sentence: str, spend: dict[str, Any]) -> bool:
+    """Ask whoever sits at the terminal; where nobody does, BenchmarkError."""
+    if not has_terminal():
+        raise BenchmarkError(f"{sentence} Nobody can be asked here.", _how_to_agree(spend))
+    say(sentence)
+    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _how_to_agree(spend: dict[str, Any]) -> str:
+    """The flags that agree beforehand, and bound what can be bounded."""
+    from server_capacity.results.text.spend import UNTYPED
+
+    if spend["unpriced"] == [UNTYPED]:
+        return "Give --yes if it costs nothing, as a process of this machine does: only endpoint_factory knows."
+    priced = "" if spend["cost"] is not None else "--price TYPE=USD and "
+    return f"Give --yes, with {priced}--max-cost USD to bound it."
+
+
+def _recommended(options: dict[str, Any]) -> dict[str, Any] | None:
+    if options["recommender"] is None:
+        return None
+    from server_capacity.planning.costs.recommender import recommendations
+
+    return recommendations(options["recommender"])
+
+
+def _tell_of(data: dict[str, Any], done: int, tell: Tell) -> None:
+    if not data["interrupted"]:
+        tell(f"{done} of {len(data['rows'])} variants: {data['headline']}")
+
+
+def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:
+    from server_capacity.results.text.ranking import to_text
+
+    if as_json:
+        print(json.dumps(data, indent=2), flush=True)
+    else:
+        print_report(to_text(data, folder))

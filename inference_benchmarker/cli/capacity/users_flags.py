@@ -1,0 +1,55 @@
+"""The flags of `benchmark capacity --in users`, and what they say of the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.core.flags import Flag, parse_int
+from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
+from inference_benchmarker.plan.load import MAX_CONCURRENCY, ClosedLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from inference_benchmarker.cli.core.flags import Reading
+    from inference_benchmarker.plan.think import Think
+    from server_capacity.search.settings import Settings
+
+USERS, RPS = "users", "rps"
+_THINK_TIME = next(flag for flags in WAVE_FLAGS.values() for flag in flags if flag.name == "think_time")
+_OF_USERS = {"think_time": "--think-time", "max_users": "--max-users", "start_users": "--start-users"}
+_OF_RATES = {"arrivals": "--arrivals", "max_rps": "--max-rps", "start_rps": "--start-rps"}
+_NOT_OF_USERS = {
+    "--arrivals": "is not for a search in users, who send when they have thought: say --think-time",
+    "--max-rps": "is not for a search in users: say --max-users",
+    "--start-rps": "is not for a search in users: say --start-users",
+}
+
+USER_FLAGS = [
+    _THINK_TIME._replace(
+        about="of --in users: a user's thought between an answer and the next request (default: none): 5s, "
+        "exponential:5s, uniform:2s..8s, lognormal:5s:0.5"
+    ),
+    Flag("--max-users", "N", "of --in users: the most that may be tried", parse_int),
+    Flag("--start-users", "N", "of --in users: the first number (default: one for each second of thought)", parse_int),
+]
+
+
+def stray_flags(options: dict[str, Any]) -> Iterator[str]:
+    """The problems of flags that are for the other kind of search."""
+    in_users = options["in"] == USERS
+    for name, flag in (_OF_RATES if in_users else _OF_USERS).items():
+        if options[name] is not None:
+            yield f"{flag} {_NOT_OF_USERS[flag]}." if in_users else f"{flag} is for a search in users: say --in users."
+    for name in ("max_users", "start_users"):
+        text = str(options[name] or "1").strip()
+        if in_users and text.isdecimal() and not 1 <= int(text) <= MAX_CONCURRENCY:
+            yield f"{_OF_USERS[name]} must be from 1 to {MAX_CONCURRENCY:,}, not {text}."
+
+
+def users_asked(given: Reading, settings: Settings) -> tuple[ClosedLoop, Settings]:
+    """The load of a search in users, and its settings, whose rates are numbers of users."""
+    think: Think | None = given.values["think"]
+    most, first = given.values["max_users"], given.values["start_users"]
+    return ClosedLoop(1, think, steered=True), replace(settings, max_rps=most, start_rps=first)

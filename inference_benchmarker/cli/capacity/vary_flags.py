@@ -1,0 +1,148 @@
+"""The flags of `benchmark capacity` that make endpoints and compare them, and what they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.capacity.price_flags import PRICE_FLAGS
+from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, read_flags
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.stage import MAX_RATE
+from inference_benchmarker.system.host import usable_cores
+from server_capacity.planning.costs.prices import Prices, prices_of
+from server_capacity.results.ranking_row import Aim
+from server_capacity.results.types.axes import Axis, Variant, parse_axis, variants_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ONLY_RANKED = ("parallel", "target_rps", "utilisation", "recommender")
+
+_OF_A_SEARCH = ("vary", "in", "arrivals", "precision", "max_rps", "start_rps", "soak", "cache")
+
+
+def parse_share(flag: str, text: str) -> float:
+    """A share as 0.7 or 70%, above 0 and at most 1."""
+    percent = text.strip().endswith("%")
+    value = parse_number(flag, text.strip().removesuffix("%")) / (100 if percent else 1)
+    if not 0 < value <= 1:
+        raise BenchmarkError(f"{flag} must be above 0% and at most 100%, not {text[:100]}.")
+    return value
+
+
+VARY_FLAGS = [
+    Flag(
+        "--vary",
+        "NAME=V,V",
+        "search each variant, and rank them: arguments of endpoint_factory, env.NAME of its env, payload.NAME of "
+        "payload_factory's; several make every combination",
+        parse_axis,
+        repeatable=True,
+    ),
+    Flag("--parallel", "N", "measure so many endpoints at a time (default 1), which share the cores", parse_int),
+    Flag("--target-rps", "R", "rank by what it takes to serve that rate", parse_number),
+    Flag(
+        "--utilisation",
+        "P%",
+        "the share of its lower end that an instance is to get (default 70%)",
+        parse_share,
+    ),
+    Flag(
+        "--verify",
+        "PLAN",
+        "prove a plan of `benchmark plan`, its folder or fleet_plan.json: send its target to as many instances as it "
+        "says, with Poisson arrivals, for as long as it takes to tell (--time says otherwise)",
+    ),
+    Flag("--recommender", "JOB", "show an Inference Recommender job's results beside ours"),
+    Flag("--max-cost", "USD", "make no endpoint where that may cost more", parse_number),
+    Flag("--yes", None, "make endpoints without asking first"),
+    *PRICE_FLAGS,
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The endpoints to make, each as the variants that are measured on it; and what they are ranked for.
+
+    ``ranked``: --vary was given. ``cores``: those of each search. ``suspends``: --suspend-scaling was.
+    ``demo``: the embedded endpoint makes them, and nothing is paid.
+    """
+
+    axes: tuple[Axis, ...]
+    endpoints: list[list[Variant]]
+    aim: Aim
+    parallel: int
+    cores: int
+    prices: Prices
+    max_cost: float | None
+    sure: bool
+    suspends: bool
+    demo: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        """Tells whether variants are compared."""
+        return bool(self.axes)
+
+
+def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
+    """The meaning of the flags; what is wrong with them is added to the problems."""
+    given = read_flags(VARY_FLAGS, options, problems).values
+    axes = given["vary"] or ()
+    endpoints = [[Variant()]]
+    try:
+        endpoints = variants_of(axes)
+    except BenchmarkError as error:
+        problems.append(str(error))
+    problems += _problems(options, given)
+    prices = Prices({})
+    try:
+        prices = prices_of(options)
+    except BenchmarkError as error:
+        problems += str(error).splitlines()
+    parallel = given["parallel"] or 1
+    aim = Aim(given["target_rps"], given["utilisation"] or Aim().utilisation)
+    sure = bool(options["yes"] or options["demo"])
+    cores = max(1, usable_cores() // max(parallel, 1))
+    suspends, demo = bool(options["suspend_scaling"]), bool(options["demo"])
+    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure, suspends, demo)
+
+
+def _stray_in_a_proof(options: dict[str, Any]) -> Iterator[str]:
+    if options["verify"] is None:
+        return
+    for name in _OF_A_SEARCH:
+        if options[name] is not None:
+            yield f"--{name.replace('_', '-')} is for a search, and --verify sends the plan's target: leave it out."
+
+
+def _problems(options: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
+    ranked = options["vary"] is not None
+    yield from _stray_in_a_proof(options)
+    for name in _ONLY_RANKED:
+        if options[name] is not None and not ranked:
+            yield f"--{name.replace('_', '-')} is for --vary, which compares endpoints."
+    if ranked and options["in"] == "users":
+        yield "--vary ranks by requests/s: leave --in users out."
+    if ranked and options["locust_file"] is not None:
+        yield "--vary needs a --factories-file: its endpoint_factory and payload_factory take the values."
+    parallel, target, most = given["parallel"], given["target_rps"], given["max_cost"]
+    if parallel is not None and not 1 <= parallel <= usable_cores():
+        yield f"--parallel must be from 1 to the {usable_cores()} cores of this client, not {parallel}."
+    elif parallel is not None and parallel > 1:
+        yield from _beside_each_other(options, parallel)
+    if target is not None and not 0 < target <= MAX_RATE:
+        yield f"--target-rps must be above 0 and at most {MAX_RATE:,} requests/s, not {target:g}."
+    if most is not None and most < 0:
+        yield f"--max-cost must not be below 0, not {most:g}."
+
+
+def _beside_each_other(options: dict[str, Any], parallel: int) -> Iterator[str]:
+    """The problems of flags that searches beside each other cannot share."""
+    if options["port"] is not None:
+        yield "--port is for one search at a time: leave it out, or --parallel."
+    workers = str(options["workers"] or "").strip()
+    if workers.isdecimal() and int(workers) * parallel > usable_cores():
+        text = f"--workers {workers} for each of {parallel} searches at a time are more than the"
+        yield f"{text} {usable_cores()} cores of this client: leave it out, or lower --parallel."

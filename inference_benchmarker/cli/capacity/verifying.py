@@ -1,0 +1,104 @@
+"""`benchmark capacity --verify`: the plan that is proven, and how its proof is run."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.capacity.ranking import before
+from inference_benchmarker.cli.capacity.searching import (
+    check_one,
+    cleaned,
+    refuse_scaling,
+    removed_if_empty,
+    served,
+    standing,
+)
+from inference_benchmarker.cli.core.embedded import DEMO_URL
+from inference_benchmarker.cli.core.terminal import print_report
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.packaged import demo_factories
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from inference_benchmarker.cli.capacity.vary_flags import Asked
+    from inference_benchmarker.cli.wave.exporting import Export
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.experiments.proof.planned import Planned
+
+    Tell = Callable[[str], None]
+
+
+def refuse_several(arguments: Sequence[str]) -> None:
+    """BenchmarkError where --verify has several plans, as a pattern of the shell gives them."""
+    if "--verify" not in arguments:
+        return
+    rest = arguments[arguments.index("--verify") + 1 :]
+    given = list(takewhile(lambda each: not each.startswith("-") and not each.endswith(".py"), rest))
+    if len(given) > 1:
+        newest = max(given, key=lambda each: Path(each).name)
+        raise BenchmarkError(f"--verify takes one plan, and {len(given)} were given: the newest is {newest}.")
+
+
+def planned_by(options: dict[str, Any]) -> Planned | None:
+    """The plan that --verify names, whose file and limits are taken where none are given; None without the flag."""
+    if options["verify"] is None:
+        return None
+    from server_capacity.experiments.proof.planned import read_planned
+
+    planned = read_planned(Path(options["verify"]))
+    if options["factories_file"] is None and options["locust_file"] is None and planned.factories_file is not None:
+        options["factories_file"] = str(planned.factories_file)
+    if options["slo"] is None:
+        options["slo"] = list(planned.limits)
+    _refuse_demo_alone(options)
+    return planned
+
+
+def _refuse_demo_alone(options: dict[str, Any]) -> None:
+    """BenchmarkError where the factories file needs the embedded endpoint, and there is none."""
+    of_demo = [str(demo_factories(makes_endpoint=makes)) for makes in (False, True)]
+    there = options["demo"] or options["endpoint_name"] or DEMO_URL in os.environ
+    if options["factories_file"] in of_demo and not there:
+        raise BenchmarkError(
+            f"--verify {options['verify']}: its search was of the embedded endpoint, which is not there.",
+            "Add --demo, or give --factories-file FILE.",
+        )
+
+
+def verify(
+    question: Question, planned: Planned, asked: Asked, options: dict[str, Any], tell: Tell, *, export: Export
+) -> int:
+    """Prove the plan, print the answer, and give the exit code."""
+    from server_capacity.experiments.proof.folder import save
+    from server_capacity.experiments.proof.length import length_of
+    from server_capacity.experiments.proof.result import concluded
+    from server_capacity.experiments.proof.run import make_folder, prove
+    from server_capacity.experiments.proof.text import to_text
+
+    job = planned.job(question.plan.factories_file, question.plan.endpoint_name)
+    question = replace(question, plan=replace(question.plan, payload_arguments=job.payloads[0]))
+    length = length_of(planned, question.limits, question.settings.time_s)
+    asked.prices.fall_back_on(planned.price)
+    beside = before(length.seconds + length.warmup_s, [job], asked, tell)
+    if job.arguments is None:
+        refuse_scaling(question, options)
+    folder = make_folder(question, planned)
+    with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as there:
+        if job.arguments is None:
+            check_one(there.plan)
+        with standing(there, options, folder, tell, export) as (known, waves, suspended):
+            data = prove(known, planned, waves, **beside)
+        data["suspended"] = suspended
+    data = concluded({**data, "clean_up": cleaned(folder)})
+    save(folder, data)
+    if options["json"]:
+        print(json.dumps(data, indent=2), flush=True)
+    else:
+        print_report(to_text(data, str(folder)))
+    return int(data["exit_code"])

@@ -1,0 +1,1 @@
+"""Runs beside each other: compared, as A and B, and drawn."""

@@ -1,0 +1,163 @@
+"""``benchmark ab``: two endpoints under the same load in turn, and which of them is faster."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.capacity.searching import check_one, removed_if_empty
+from inference_benchmarker.cli.compare.ab_flags import ab_parser, asked_for
+from inference_benchmarker.cli.compare.ab_report import (
+    cut_code,
+    say_closing,
+    say_what_is_missing,
+    say_what_was_invalid,
+    wave_line,
+    why,
+    why_aborted,
+)
+from inference_benchmarker.cli.compare.compare import exit_code, print_comparison, write_files
+from inference_benchmarker.cli.core.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
+from inference_benchmarker.cli.wave.exporting import exporting
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
+from inference_benchmarker.system.memory import give_back_large_blocks
+from inference_benchmarker.words.redact import HEADERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.cli.compare.ab_flags import Asked
+    from inference_benchmarker.cli.wave.exporting import Export
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.ab import Experiment
+    from visualization.comparison.comparison import Comparison
+
+    Waves = dict[str, list[Wave]]
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    if not arguments:
+        ab_parser().print_help()
+        return OK
+    asked = asked_for(arguments)
+    give_back_large_blocks()
+    from inference_benchmarker.wave.run_dir import make_stamped_folder
+    from visualization.comparison.ab import KIND, Experiment
+
+    with exporting(asked.exports, quiet=asked.options.quiet) as export:
+        for side in asked.plans:
+            _check(asked, side)
+        folder = make_stamped_folder(asked.plans["A"].output_dir, KIND)
+        experiment = Experiment(folder, asked.what, asked.repeats, asked.seed, asked.limits, asked.options.strict)
+        with removed_if_empty(folder):
+            waves = _sent(experiment, asked, export.named(asked.plans["A"].name or folder.name))
+        with how_far(quiet=asked.options.quiet):
+            return _tell(experiment, asked, waves)
+
+
+def _check(asked: Asked, side: str) -> None:
+    """Send one request to a side; one that does not answer is waited for as long as a wave would wait in the end."""
+    plan = asked.plans[side]
+    passing(f"Sending {side} one request…", quiet=asked.options.quiet)
+    _hand_on_headers(asked, side)
+    check_one(replace(plan, request_timeout_s=plan.request_timeout_s or plan.drain_timeout_s))
+
+
+def _sent(experiment: Experiment, asked: Asked, export: Export) -> Waves:
+    """The waves that count, of each side, until all are sent, a side is given up, or somebody interrupts."""
+    from inference_benchmarker.engine.processes import counting_interrupts
+    from visualization.comparison.ab import order
+
+    tell = say_nothing if asked.options.quiet else say
+    waves: Waves = {side: [] for side in asked.plans}
+    with counting_interrupts() as interrupts:
+        for number, side in order(asked.repeats, asked.seed):
+            while not (interrupts.count or experiment.is_given_up):
+                try:
+                    wave = _wave(experiment, asked, side, number, export)
+                    counts = _taken_in(experiment, side, number, wave, tell)
+                except KeyboardInterrupt:  # before it began
+                    experiment.interrupted = True
+                    return waves
+                except BenchmarkError as error:  # a full disk, a worker that ends: what was measured is still worth it
+                    if not any(waves.values()):
+                        raise
+                    experiment.given_up = f"{side}: {str(error).rstrip('.')}"
+                    return waves
+                if counts:
+                    waves[side].append(wave)
+                    break
+        experiment.interrupted = interrupts.count > 0
+    return waves
+
+
+def _taken_in(experiment: Experiment, side: str, number: int, wave: Wave, tell: Callable[[str], None]) -> bool:
+    """Note a wave, and tell whether it counts. So many that do not count, and its side is given up.
+
+    One that was aborted ends all: its endpoint is dead, or what ``--abort-on`` says came true.
+    """
+    counts = wave.verdict.valid and not (wave.interrupted or wave.aborted)
+    experiment.add(side, number, wave, counts=counts)
+    left_out = sum(each.side == side and not each.counts for each in experiment.sent)
+    if wave.aborted:
+        experiment.aborted = f"{side} {why_aborted(wave)}"
+    elif left_out > experiment.repeats:
+        experiment.given_up = f"{side} had {left_out} INVALID waves"
+    experiment.save(None, None)
+    tell(wave_line(experiment, side, number, wave, counts=counts))
+    if experiment.given_up:
+        say_what_was_invalid(wave)
+    return counts
+
+
+def _wave(experiment: Experiment, asked: Asked, side: str, number: int, export: Export) -> Wave:
+    """Send a wave. Both sides of a round have the same seed, and so the same arrivals and payloads."""
+    from inference_benchmarker.engine.launch import run_wave
+
+    _hand_on_headers(asked, side)
+    plan = replace(asked.plans[side], output_dir=experiment.folder / side, seed=(asked.seed + number) % 2**32)
+    quiet = asked.options.quiet or not has_terminal()  # elsewhere a line a wave is enough
+    foot = f"Round {number + 1} of {experiment.repeats}, {side}: {asked.what[side]}"
+    view = export.follow(plan, live_view(plan, quiet=quiet, foot=foot), f"{side}: {asked.what[side]}")
+    wave = run_wave(plan, view, beside=export.beside())
+    export.finish(wave)
+    return wave
+
+
+def _hand_on_headers(asked: Asked, side: str) -> None:
+    """Put the secret headers of a side where its processes find them."""
+    headers = asked.headers[side]
+    os.environ.pop(HEADERS, None)
+    if headers is not None:
+        os.environ[HEADERS] = headers
+
+
+def _tell(experiment: Experiment, asked: Asked, waves: Waves) -> int:
+    """Print and store the outcome, and give the exit code."""
+    if not all(waves.values()):
+        code = _saved(experiment, None, cut_code(experiment))
+        missing = " and ".join(side for side, found in waves.items() if not found)
+        say(f"{why(experiment)}: of {missing} no wave counts, and nothing can be compared.")
+        say(f"Folder: {experiment.folder}")
+        return code
+    found = experiment.compare(waves)
+    code = worst_exit_code(cut_code(experiment), exit_code(found))
+    say_what_is_missing(experiment)
+    print_comparison(found, as_json=asked.options.json)
+    code = _saved(experiment, found, code)
+    write_files(found, asked.options.markdown, asked.options.junit)
+    say_closing(experiment)
+    return code
+
+
+def _saved(experiment: Experiment, found: Comparison | None, code: int) -> int:
+    """Store the outcome and give the exit code; one that cannot be stored is told all the same, and makes it 3."""
+    try:
+        experiment.save(found, code)
+    except BenchmarkError as error:
+        say(str(error))
+        return worst_exit_code(code, INVALID)
+    return code

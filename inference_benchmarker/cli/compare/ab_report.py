@@ -1,0 +1,92 @@
+"""The words of ``benchmark ab`` beside its comparison, while it goes on and afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.compare.compare import exit_code, print_comparison
+from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
+from inference_benchmarker.cli.core.terminal import say
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
+from inference_benchmarker.words.wording import counted, duration_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.ab import Experiment
+    from visualization.comparison.comparison import Comparison
+
+
+def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, counts: bool) -> str:
+    """A line on a wave that is over."""
+    time = wave.summary.response_time or wave.summary.latency
+    stats = [] if time is None else [f"p{percent} {duration_text(time.percentile(percent))}" for percent in (50, 99)]
+    codes = [finding.code for finding in wave.verdict.findings if finding.severity in ("invalid", "missed")]
+    left_out = [] if counts else ["interrupted"] * wave.interrupted + ["it does not count"]
+    told = ", ".join([wave.verdict.word, *codes, *stats, *left_out])
+    return f"Round {number + 1} of {experiment.repeats}, {side}: {told}"
+
+
+def say_what_was_invalid(wave: Wave) -> None:
+    """Say what made a wave INVALID, and what to do about it."""
+    for each in wave.verdict.findings:
+        if each.severity == "invalid":
+            say(f"{each.code}: {each.measured} (limit {each.limit}). {each.advice}")
+
+
+def why(experiment: Experiment) -> str:
+    """The reason for which waves are missing."""
+    if experiment.cut_off:
+        return "Cut off, or still at it"
+    if experiment.interrupted:
+        return "Interrupted"
+    return f"Aborted ({experiment.aborted})" if experiment.aborted else f"INVALID: {experiment.given_up}"
+
+
+def why_aborted(wave: Wave) -> str:
+    """The reason for which a wave was aborted, in words."""
+    return next((each.measured for each in wave.verdict.findings if each.code == "aborted"), "aborted")
+
+
+def cut_code(experiment: Experiment) -> int:
+    """The exit code of one that has not all its waves; that of the wave where one was aborted."""
+    if experiment.interrupted or experiment.cut_off:
+        return INTERRUPTED
+    if experiment.aborted:
+        return INVALID if experiment.sent[-1].verdict == "INVALID" else MISSED
+    return INVALID if experiment.given_up else OK
+
+
+def say_what_is_missing(experiment: Experiment) -> None:
+    """Say, above the comparison, that it has not all its waves."""
+    if cut_code(experiment):
+        say(f"{why(experiment)}: what is compared is what was measured by then.")
+
+
+def say_closing(experiment: Experiment) -> None:
+    """Say how many waves are left out, and where all of them are."""
+    if left_out := sum(not each.counts for each in experiment.sent):
+        say(f"{counted(left_out, 'wave', 'waves')} left out: INVALID, aborted or interrupted.")
+    say(f"Folder: {experiment.folder}")
+
+
+def print_again(experiment: Experiment, form: str, output: Path | None, *, as_json: bool) -> int:
+    """Print a folder of A and B again in one of its forms, and give the exit code."""
+    found = experiment.compare(experiment.read())
+    say_what_is_missing(experiment)
+    if form == TEXT and output is None:
+        print_comparison(found, as_json=as_json)
+    else:
+        hand_out(_told(found, form, experiment.folder), output, form)
+    say_closing(experiment)
+    return worst_exit_code(cut_code(experiment), exit_code(found))
+
+
+def _told(found: Comparison, form: str, folder: Path) -> str:
+    from visualization.comparison.report import to_junit, to_markdown, to_text
+
+    forms = {TEXT: to_text, MARKDOWN: to_markdown, JUNIT: to_junit}
+    if form not in forms:
+        raise no_such_form(folder, form, "text, markdown and junit give the comparison, csv a row for each wave")
+    return forms[form](found)

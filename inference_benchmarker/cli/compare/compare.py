@@ -1,0 +1,155 @@
+"""``benchmark compare``: what changed between two runs or two sets of runs, and a gate for pipelines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.core.arguments import Parser
+from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+from inference_benchmarker.cli.core.terminal import how_far, print_report, report_width, say, say_without_digest
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import INVALID, MISSED, OK
+from inference_benchmarker.system.memory import give_back_large_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from visualization.comparison.comparison import Comparison
+
+_DESCRIPTION = """\
+Holds NEW against BASE: each metric of both, the change with its interval, and whether it is worse, improved,
+unchanged, or cannot be told from noise. Each side is a run directory or a folder of several runs; with several it is
+known how far runs of one thing lie apart. Without any, the last two runs below .tmp/.
+
+  benchmark compare runs/base runs/new --max-regression p99=10%
+  benchmark compare --base monday/* --new tuesday/*
+"""
+_EPILOG = """\
+A limit is kept where the interval ends below it, and broken where the metric got worse by more, and beyond noise.
+exit codes: 0 no limit is broken, 1 one is (with --strict: or cannot be told), 2 bad input, 3 a run is INVALID
+"""
+_MAX_REGRESSION_HELP = (
+    "how much worse a metric may be, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%"
+)
+_FILES = (
+    ("--markdown", "write the comparison as Markdown, for a pull request"),
+    ("--junit", "write it as JUnit XML: a test case for each limit and each metric"),
+)
+
+
+@how_far()
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
+    give_back_large_blocks()
+    from inference_benchmarker.plan.slo import MaxRegression
+    from inference_benchmarker.wave import store
+    from visualization.comparison.comparison import compare
+
+    problems: list[str] = []
+    limits = list(_good(MaxRegression.parse, options.max_regression, problems))
+    base, new = ([*_good(store.load, side, problems)] for side in _sides(options, problems))
+    refuse(problems)
+    say_without_digest([*base, *new])
+    found = compare(base, new, limits, strict=options.strict)
+    print_comparison(found, as_json=options.json)
+    write_files(found, options.markdown, options.junit)
+    return exit_code(found)
+
+
+def print_comparison(found: Comparison, *, as_json: bool) -> None:
+    """Print it as text, or as JSON."""
+    from visualization.comparison import json_form, report
+
+    if as_json:
+        print(json.dumps(json_form.to_json(found), indent=2, allow_nan=False), flush=True)
+    else:
+        print_report(report.to_text(found, report_width()))
+
+
+def write_files(found: Comparison, markdown: Path | None, junit: Path | None) -> None:
+    """Write the files that were asked for."""
+    from visualization.comparison import report
+
+    for path, to in ((markdown, report.to_markdown), (junit, report.to_junit)):
+        if path is not None:
+            _write(path, to(found))
+
+
+def exit_code(found: Comparison) -> int:
+    """Of a comparison."""
+    return {"invalid": INVALID, "failed": MISSED, "passed": OK}[found.outcome]
+
+
+def compare_parser() -> Parser:
+    """Its flags, and its help."""
+    parser = Parser(
+        prog="benchmark compare",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        usage="benchmark compare [BASE NEW | --base DIR... --new DIR...] [options]",
+        allow_abbrev=False,
+    )
+    both = "what to compare with, and what is judged: a run directory or a folder of them"
+    parser.add_argument("runs", metavar="BASE NEW", type=Path, nargs="*", help=both)
+    for flag, text in (("--base", "the runs to compare with"), ("--new", "the runs that are judged")):
+        parser.add_argument(flag, metavar="DIR", type=Path, nargs="+", action="extend", default=[], help=text)
+    add_gate(parser)
+    return parser
+
+
+def add_gate(parser: Parser) -> None:
+    """Add what makes a comparison a gate, and its files."""
+    parser.add_argument("--max-regression", metavar="LIMIT", action="append", default=[], help=_MAX_REGRESSION_HELP)
+    parser.add_argument("--strict", action="store_true", help="a limit that cannot be told counts as broken")
+    for flag, text in _FILES:
+        parser.add_argument(flag, metavar="FILE", type=Path, help=text)
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+
+
+def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path], list[Path]]:
+    """The run directories of both sides; without any, the last two."""
+    from inference_benchmarker.wave.run_folders import latest_runs, runs_of
+
+    if not (options.runs or options.base or options.new):
+        base, new = latest_runs(OUTPUT_DIR, 2)
+        say(f"The last two runs: {base} and {new}.")
+        return [base], [new]
+    sides = ([options.runs[0]], [options.runs[1]]) if len(options.runs) == 2 else (options.base, options.new)
+    several = bool(options.base or options.new)
+    if not all(sides) or (several and options.runs):
+        given = f", not {len(options.runs)} of them" if options.runs and not several else ""
+        problems.append(
+            f"compare takes BASE and NEW, each a run directory or a folder of runs{given}. "
+            "Of several of each: `--base DIR... --new DIR...`. For any number side by side: `benchmark --plot DIR...`."
+        )
+        return [], []
+    base_runs, new_runs = (_each_once(run for runs in _good(runs_of, side, problems) for run in runs) for side in sides)
+    return base_runs, new_runs
+
+
+def _each_once(runs: Iterable[Path]) -> list[Path]:
+    """A run that is named twice is still one: as two it would seem that runs do not differ."""
+    return list({run.resolve(): run for run in runs}.values())
+
+
+def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:
+    """Yields those that can be read; the rest becomes problems."""
+    for one in given:
+        try:
+            yield read(one)
+        except BenchmarkError as error:
+            problems.append(str(error))
+
+
+def _write(path: Path, text: str) -> None:
+    from inference_benchmarker.system.files import write_given
+
+    try:
+        write_given(path, text)
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be written ({error.strerror}).", "Give another file.") from None

@@ -1,0 +1,1 @@
+"""All commands stand on these: flags, arguments, the terminal, the address of an endpoint."""

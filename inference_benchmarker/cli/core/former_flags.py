@@ -1,0 +1,34 @@
+"""The flags of the original tool that have another name today, or none: a command line of old goes on working."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.core.terminal import say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RENAMED = {"--parent-dir": "--output-dir"}
+GONE = {
+    "--no-postprocess": "there is nothing to leave out any more, as a wave is summed up while it runs",
+    "--theme": "the page takes the colours, light or dark, that its reader's system has",
+}
+"""Flags without a meaning, and what is so instead."""
+
+_TAKES_VALUE = ("--theme",)
+
+
+def in_todays_words(arguments: Sequence[str]) -> list[str]:
+    """The arguments with today's flags; those without a meaning are left out, and it is said."""
+    found: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        flag, equals, value = argument.partition("=")
+        if flag not in GONE:
+            found.append(RENAMED.get(flag, flag) + equals + value)
+            continue
+        say(f"{flag} is left out: {GONE[flag]}.")
+        if flag in _TAKES_VALUE and not equals:
+            next(rest, None)
+    return found

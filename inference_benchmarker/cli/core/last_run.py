@@ -1,0 +1,34 @@
+"""The run that a command takes which was given none: the last one below the usual output directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.core.terminal import say
+from inference_benchmarker.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+OF_WAVES = ("ab.json", "capacity.json")
+OF_ANSWERS = (*OF_WAVES, "fleet_plan.json", "proof.json", "ranking.json")
+"""The files by which folders with more than a run are known."""
+
+
+def last_run(command: str, *others: str, quiet: bool | None = False) -> Path:
+    """The directory of the last run, or the folder with one of some ``others``, which is said.
+
+    BenchmarkError where there is none.
+    """
+    from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+    from inference_benchmarker.wave.run_folders import latest_runs
+
+    try:
+        (path,) = latest_runs(OUTPUT_DIR, 1, *others)
+    except BenchmarkError:
+        message = f"There is no run in {OUTPUT_DIR}, where waves leave theirs unless they are told otherwise."
+        raise BenchmarkError(message, f"Name a run directory: `{command} DIR`.") from None
+    if not quiet:
+        say(f"{path} is the last run.")
+    return path

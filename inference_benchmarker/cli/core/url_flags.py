@@ -1,0 +1,238 @@
+"""An endpoint without a file of one's own: its address, with the flags that go with it, or a shipped example's name.
+
+Both become a factories file and its settings, so that whatever takes a factories file takes these, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
+from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_size, read_flags
+from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.packaged import HTTP_FILE, packaged
+from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
+from inference_benchmarker.words.redact import HEADERS, redact
+from inference_benchmarker.words.text import is_utf8
+from inference_benchmarker.words.wording import size_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, MutableMapping
+
+    from inference_benchmarker.engine.addressed import Described
+
+VARIABLE = "BENCHMARK_"
+"""What stands before a setting's name in the environment."""
+
+_NO_SETTINGS = (HEADERS, "BENCHMARK_API_KEY", "BENCHMARK_DEMO_URL")
+_KEYS = ("BENCHMARK_API_KEY", "OPENAI_API_KEY")
+_SECRET = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASSWORD|CREDENTIAL")
+_IN_A_FILE = " Bytes are given in a file: --body @FILE."
+_HOST = r"(\[[\da-f:]+\]|[\w-]+(\.[\w-]+)*)"
+_ADDRESS = re.compile(rf"[a-z+]{{2,12}}:/|{_HOST}:\d+(/|$)|localhost(/|$)", re.IGNORECASE)
+
+
+def _setting(_: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise BenchmarkError(f"--set must be NAME=VALUE, not {redact(text)[:100]!r}.")
+    if _SECRET.search(name.upper()):
+        raise BenchmarkError(f"--set {name.strip()}: its value would be stored; give a secret by the environment.")
+    return name.strip(), _text(f"--set {name.strip()}", value)
+
+
+def _text(flag: str, text: str) -> str:
+    if not is_utf8(text):
+        raise BenchmarkError(f"{flag} has a byte that is no UTF-8.{_IN_A_FILE if flag == '--body' else ''}")
+    return text
+
+
+SET_FLAG = Flag(
+    "--set",
+    "NAME=VALUE",
+    "a constant of the factories file, repeatable: MODEL=llama; benchmark factory NAME --help lists those of an "
+    "example; also as BENCHMARK_NAME in the environment",
+    _setting,
+    sets="factory_settings",
+    repeatable=True,
+)
+MAX_ANSWER_SIZE = Flag(
+    "--max-answer-size",
+    "SIZE",
+    f"fail a request whose answer is larger: 64MiB, 1GB (default {size_text(DEFAULT_ANSWER_SIZE)})",
+    parse_size,
+)
+URL_FLAGS = [
+    Flag(
+        "--body", "TEXT|@FILE", "what is sent to an address; of a .jsonl file, a line for each request in turn", _text
+    ),
+    Flag(
+        "--header",
+        "'K: V'",
+        "a header for an address, repeatable; $VAR in it is taken from the environment, and it is stored nowhere",
+        repeatable=True,
+    ),
+    Flag("--method", "M", "how an address is asked (default: GET, with a --body POST)", _text),
+    Flag("--content-type", "T", "of the --body (default: JSON where it is that, else by the file's name)", _text),
+    Flag("--model", "NAME", "at an address of OpenAI's API (default: the only one that it serves)", _text),
+    Flag("--prompt", "TEXT", "what such a model is asked each time (default: other words with each request)", _text),
+    Flag("--input-tokens", "N", "the length of such words, a word a token (default: 200)", parse_int),
+    Flag("--output-tokens", "N", "the most tokens of an answer (default: 128)", parse_int),
+]
+_ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
+
+
+def looks_like_address(word: str) -> bool:
+    """Tells whether a bare word of the command line is meant as an address."""
+    return _ADDRESS.match(word) is not None
+
+
+def without_addresses(arguments: list[str], flags: Mapping[str, Flag]) -> tuple[list[str], list[str]]:
+    """The arguments without the bare addresses among them, and those."""
+    rest: list[str] = []
+    found: list[str] = []
+    takes = False
+    for argument in arguments:
+        bare = not takes and not argument.startswith("-") and looks_like_address(argument)
+        (found if bare else rest).append(argument)
+        flag = flags.get(argument.removeprefix("--").replace("-", "_"))
+        takes = argument.startswith("--") and "=" not in argument and (flag is None or flag.metavar is not None)
+    return rest, found
+
+
+def take_endpoint(
+    options: dict[str, Any], problems: list[str], addresses: list[str], environment: MutableMapping[str, str]
+) -> Described | None:
+    """Make an address, or an example's name, a factories file with settings; those of the environment are added.
+
+    Headers go to the environment, where the processes that send find them.
+    """
+    if len(addresses) > 1:
+        problems.append(f"Give one address, not {len(addresses)}.")
+    described = None
+    if addresses and options.get("locust_file") and options["url"] is None:
+        options["url"] = addresses.pop()  # the host of its users
+    if addresses or _is_alone(options):
+        described = _of_address(addresses[0] if addresses else options["url"], options, problems, environment)
+    else:
+        _take_file(options, problems, environment)
+    if options["factories_file"] is not None:
+        settings = [*_of_environment(Path(options["factories_file"]), environment), *(options["set"] or ())]
+        options["set"] = settings or None
+    return described
+
+
+def _is_alone(options: Mapping[str, Any]) -> bool:
+    """Tells whether ``--url`` is all that names an endpoint."""
+    others = ("factories_file", "locust_file", "aiperf_only", "demo")
+    return options.get("url") is not None and not any(options.get(name) for name in others)
+
+
+def _of_address(
+    text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
+) -> Described | None:
+    from inference_benchmarker.engine.addressed import Asked, describe
+
+    others = ("factories_file", "locust_file", "demo", "endpoint_name")
+    problems += [f"Give either an address or {_flag(name)}, not both." for name in others if options.get(name)]
+    if options["header"] and (options.get("aiperf") or options.get("aiperf_only")):
+        problems.append(
+            "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
+        )
+    asked = Asked(**read_flags(_ASKED, options, problems).values)
+    own = headers_of(options["header"] or (), environment, problems)
+    headers = {**of_environment(environment, problems), **own}
+    described = None
+    try:
+        address = endpoint_address(text)
+        headers = {**headers, **of_user(address), **own}
+        described = describe(address, asked, problems)
+        if described.models is not None and not problems:
+            described = _with_its_model(described, headers, environment)
+    except BenchmarkError as error:
+        problems.append(str(error))
+    if headers:
+        environment[HEADERS] = json.dumps(headers)
+    if not options["factories_file"] and not options.get(
+        "locust_file"
+    ):  # also where no more is known: one is not missing
+        options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
+    settings = described.settings if described else {}
+    told = (text.partition("=")[0].strip() for text in options["set"] or ())
+    problems += [
+        f"--set {name}: the address says it; change it there." for name in told if name in ADDRESS_SETTINGS and settings
+    ]
+    options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
+    options["url"] = described.server if described and (options.get("aiperf") or options.get("aiperf_only")) else None
+    return None if problems else described
+
+
+def _with_its_model(described: Described, headers: Mapping[str, str], environment: Mapping[str, str]) -> Described:
+    from inference_benchmarker.engine.served_models import only_model
+
+    assert described.models is not None
+    key = next((environment[name] for name in _KEYS if environment.get(name)), None)
+    authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return described.with_model(only_model(described.models, {**authorization, **headers}))
+
+
+def _take_file(options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]) -> None:
+    """Find the example that is named, and hand it headers where it reads them; flags of an address are problems."""
+    stray = [flag.flag for flag in _ASKED if options[flag.name] is not None]
+    if options["factories_file"] is not None:
+        before = len(problems)
+        options["factories_file"] = _file_of(options["factories_file"], problems)
+        if len(problems) > before:
+            options["set"] = None  # nobody knows the settings of what is not there
+    if options["header"]:
+        if options["factories_file"] is not None and HEADERS in _source(options["factories_file"]):
+            own = headers_of(options["header"], environment, problems)
+            environment[HEADERS] = json.dumps({**of_environment(environment, problems), **own})
+        else:
+            stray.append("--header")
+    if stray:
+        instead = "" if options["factories_file"] is None else "; what a factories file sends is said by --set"
+        problems.append(f"{', '.join(stray)}: for an address, as in `benchmark URL`{instead}.")
+
+
+def _file_of(text: str, problems: list[str]) -> str:
+    """A file's path; the shipped example's where it is no file, but the name of one."""
+    try:
+        if not text.strip() or text.endswith(".py") or Path(text).expanduser().exists():
+            return text
+    except (OSError, ValueError, RuntimeError):  # told as a file that is not there
+        return text
+    from inference_benchmarker.cli.core.examples import find, shipped
+
+    try:
+        return str(find(text, shipped()).path)
+    except BenchmarkError as error:
+        problems.append(f"--factories-file {text}: there is no such file, and no such example. {error.hint}")
+        return str(packaged("factories", HTTP_FILE))  # in its place, so that none is missing
+
+
+def _source(file: str) -> str:
+    try:
+        return Path(file).expanduser().read_text(encoding="utf-8", errors="replace")
+    except (OSError, ValueError, RuntimeError):
+        return ""
+
+
+def _of_environment(file: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """The settings that the environment has for a file, as ``--set`` has them."""
+    names = [name for name in environment if name.startswith(VARIABLE) and name not in _NO_SETTINGS]
+    if not names:
+        return
+    from inference_benchmarker.engine.settings import settings_of
+
+    for name in settings_of(file):
+        if VARIABLE + name in names and not _SECRET.search(name):
+            yield f"{name}={environment[VARIABLE + name]}"
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

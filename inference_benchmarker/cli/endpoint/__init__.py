@@ -1,0 +1,1 @@
+"""Endpoints, examples of them, and what this client can send."""

@@ -1,0 +1,84 @@
+"""The flags of `benchmark client`, and the conditions of a search that they describe."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from client_capacity.conditions import Conditions
+from client_capacity.search import LEAST_REPEATS
+from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
+from inference_benchmarker.cli.core.url_flags import SET_FLAG, URL_FLAGS
+from inference_benchmarker.engine.source import source_problems
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.system.packaged import demo_factories
+
+ENDPOINT = [
+    Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
+    Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+    SET_FLAG,
+    Flag("--demo", None, "an embedded endpoint that answers at once; its factories too where no file is given"),
+]
+ENDPOINTS = {"endpoint": ENDPOINT, "an address, without a file": URL_FLAGS}
+SEARCH = [
+    Flag("--lag-limit", "S", "a rate is held while lag p99 is below this", parse_number, sets="lag_limit_s"),
+    Flag("--step-time", "S", "seconds that each rate is sent", parse_number, sets="step_time_s"),
+    Flag("--max-rps", "R", "the most that is tried, per worker", parse_number),
+]
+START = Flag("--start-rps", "R", "the first rate that is tried", parse_number)
+OUTPUT = [
+    Flag("--output-dir", "DIR", "where the result's directory goes", parse_path),
+    Flag("--json", None, "print the result as JSON"),
+    Flag("--quiet", None, "no progress"),
+]
+REPEATS = Flag(
+    "--repeats",
+    "N",
+    f"how often the found rate is tried again, at least {LEAST_REPEATS} (default {{default}}; 0: never)",
+    parse_int,
+)
+WORKERS = [
+    Flag("--worker-rps", "R", "the rate that one worker holds (default: measured first)", parse_number),
+    Flag(
+        "--client-rps",
+        "R",
+        "the rate you want to send: says how many --workers it takes",
+        parse_number,
+        sets="wanted_rps",
+    ),
+    Flag("--max-workers", "N", "the most workers that are tried (default: usable cores + 1)", parse_int),
+]
+SATURATION: dict[str, tuple[str, Table]] = {
+    "worker-saturation": (
+        "The highest rate that one worker holds for your invoke, with a 95% interval. Takes one to two minutes.",
+        table_for(Conditions, table={**ENDPOINTS, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
+    ),
+    "rps-saturation": (
+        "The highest rate that this client holds, and with how many workers. Takes some minutes.",
+        table_for(Conditions, table={**ENDPOINTS, "search": [*WORKERS, *SEARCH], "output": OUTPUT}),
+    ),
+}
+SATURATION_EPILOG = """\
+Real load is sent to the endpoint. For the client alone use --demo, or a stub that answers at once.
+exit codes: 0 a rate was found, 1 none was, 2 bad input, 130 interrupted (after what was found)
+"""
+CLIENT_HELP = """\
+usage: benchmark client COMMAND [options]
+
+What this machine can send, before it is taken for a slow endpoint. Commands (each with --help):
+  worker-saturation            the highest rate that one worker holds for your invoke, with an interval
+  rps-saturation               the highest rate of all workers, and how many to use for a rate
+  limits                       file descriptors and ports, and what they allow
+"""
+
+
+def make_conditions(command: str, options: dict[str, Any], problems: list[str]) -> Conditions:
+    """The conditions that the flags describe, or one error with everything that is wrong with them."""
+    if options["demo"] and options["factories_file"] is None:
+        options["factories_file"] = str(demo_factories())
+    given = read_flags(chain.from_iterable(SATURATION[command][1].values()), options, problems)
+    settings = dict(given.values["factory_settings"] or ())
+    conditions = Conditions(**{"factories_file": None, **given.of(Conditions), "factory_settings": settings})
+    problems += given.told(conditions.problems())
+    refuse([*problems, *source_problems(conditions.factories_file, None, settings)])
+    return conditions

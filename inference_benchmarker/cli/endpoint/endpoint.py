@@ -1,0 +1,37 @@
+"""``benchmark endpoint``: the embedded endpoint alone, to try things against."""
+
+from __future__ import annotations
+
+from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.endpoint.endpoint_flags import (
+    ENDPOINT_EPILOG,
+    ENDPOINT_FLAGS,
+    endpoint_config,
+    invitation,
+)
+from inference_benchmarker.exit_codes import OK
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    port, config = endpoint_config(*endpoint_parser().parsed(arguments))
+    from inference_benchmarker.embedded.listening import listen
+    from inference_benchmarker.embedded.serving import serve
+
+    with listen(port) as sock:
+        port = sock.getsockname()[1]
+        print(f"Listening on http://127.0.0.1:{port} (Ctrl-C ends it)")
+        print(f"To boto3 it is AWS in a terminal where you have entered\n{invitation(port)}", flush=True)
+        serve(config, sock)
+    return OK
+
+
+def endpoint_parser() -> Parser:
+    """Its flags, and its help."""
+    return command_parser(
+        "benchmark endpoint",
+        ENDPOINT_FLAGS,
+        usage="benchmark endpoint [options]",
+        description="The embedded endpoint: a queueing model of an inference server with a known capacity.",
+        epilog=ENDPOINT_EPILOG,
+    )

@@ -1,0 +1,42 @@
+"""``benchmark endpoints``: what other commands changed of endpoints, or made, and left behind."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from inference_benchmarker.cli.core.arguments import Parser
+from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+from inference_benchmarker.cli.endpoint.endpoints_flags import CLEAN_DESCRIPTION, CLEAN_EPILOG, ENDPOINTS_HELP
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.system.files import kind_of
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    command, rest = (arguments or ["--help"])[0], arguments[1:]
+    if command in ("-h", "--help"):
+        print(ENDPOINTS_HELP, end="")
+        return OK
+    if command != "clean":
+        raise BenchmarkError(f"There is no command {command!r} of benchmark endpoints.", "The command is clean.")
+    options = clean_parser().parse_args(rest)
+    from server_capacity.provisioning.cleaning import clean
+
+    if options.dir is not None and kind_of(options.dir) != "folder":
+        raise BenchmarkError(f"{options.dir}: is no folder.", "Give that of a search, or the --output-dir of many.")
+    return clean(options.dir or OUTPUT_DIR, lambda line: print(line, flush=True))
+
+
+def clean_parser() -> Parser:
+    """Its flags, and its help."""
+    parser = Parser(
+        prog="benchmark endpoints clean",
+        description=CLEAN_DESCRIPTION,
+        epilog=CLEAN_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    about = f"the folder of a search, or one with many such folders (default {OUTPUT_DIR})"
+    parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=about)
+    return parser

@@ -1,0 +1,1 @@
+"""A run printed again, in one of its forms."""

@@ -1,0 +1,105 @@
+"""The forms in which `benchmark report` gives a run: for pull requests, browsers, pipelines and spreadsheets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, no_such_form
+from inference_benchmarker.cli.core.terminal import say
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import BAD_INPUT, OK, worst_exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.aiperf.export import AiperfResult
+
+
+def form_of(wave: Wave, form: str) -> str:
+    """A wave in one of the forms."""
+    return _FORMS[form](wave)
+
+
+def table_of_runs(folder: Path) -> tuple[str, int]:
+    """A row for each run in a folder, or for the one that it is, as CSV; and the exit code of all of them.
+
+    The runs of A and B lie a folder below, and those that do not count are among them.
+    """
+    from inference_benchmarker.report.csv_rows import UNREADABLE, csv_row, to_csv
+    from inference_benchmarker.wave import store
+    from inference_benchmarker.wave.run_folders import runs_of
+    from visualization.comparison import ab
+
+    rows: list[dict[str, Any]] = []
+    codes = [OK]
+    runs = [folder / each.run for each in ab.load(folder).sent] if ab.is_ab(folder) else runs_of(folder)
+    for path in runs:
+        try:
+            wave = store.load(path)
+        except BenchmarkError as error:
+            if len(runs) == 1:
+                raise
+            say(str(error))
+            rows.append({"run": str(path), "verdict": UNREADABLE, "exit_code": BAD_INPUT})
+        else:
+            rows.append(csv_row(wave, wave.summary, wave.verdict, str(path)))
+        codes.append(int(rows[-1]["exit_code"]))
+    return to_csv(rows), worst_exit_code(*codes)
+
+
+def of_aiperf(result: AiperfResult | None, form: str) -> str:
+    """The block of what aiperf measured beside the wave, below its text; the page and the tables have their own way."""
+    if result is None or form not in (TEXT, MARKDOWN):
+        return ""
+    from inference_benchmarker.report.markdown import in_a_fence
+    from server_capacity.aiperf.report import aiperf_text
+
+    text = aiperf_text(result)
+    return "\n" + (in_a_fence(text) if form == MARKDOWN else text)
+
+
+def of_a_folder(text: str, form: str, folder: Path) -> str:
+    """The stored answer of a search, a plan, a proof or a ranking: it has a text, and that in Markdown."""
+    if form == TEXT:
+        return text
+    if form == MARKDOWN:
+        from inference_benchmarker.report.markdown import in_a_fence
+
+        return in_a_fence(text)
+    raise no_such_form(
+        folder, form, "text and markdown give its answer, csv a row for each run in it; html and junit take one run"
+    )
+
+
+def _markdown(wave: Wave) -> str:
+    from inference_benchmarker.report.markdown import to_markdown
+
+    return to_markdown(wave, wave.summary, wave.verdict, _path(wave))
+
+
+def _html(wave: Wave) -> str:
+    from visualization.run_page import run_page
+
+    return run_page(wave)
+
+
+def _junit(wave: Wave) -> str:
+    from inference_benchmarker.report.junit import to_junit
+
+    path = _path(wave)
+    name = wave.plan.name or ("benchmark" if path is None else path.name)
+    return to_junit(wave, wave.summary, wave.verdict, name, wave.text())
+
+
+def _path(wave: Wave) -> Path | None:
+    return None if wave.run_dir is None else wave.run_dir.path
+
+
+_FORMS: dict[str, Callable[[Wave], str]] = {
+    TEXT: lambda wave: wave.text(),
+    MARKDOWN: _markdown,
+    "html": _html,
+    JUNIT: _junit,
+}

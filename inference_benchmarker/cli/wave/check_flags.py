@@ -1,0 +1,62 @@
+"""The flags of `benchmark check`, and the request that they describe."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
+from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
+from inference_benchmarker.engine.source import source_problems
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.load import Bounds, ClosedLoop
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.problems import problems_of
+
+CHECK_DESCRIPTION = "Sends one request as a wave's worker would, and shows what was understood of it."
+CHECK_EPILOG = """\
+exit codes: 0 the request succeeded, 1 it failed, 2 bad input or a factories file that cannot be used, 130 interrupted
+"""
+TIMEOUT_S = Decimal(60)
+_ENDPOINT = [
+    Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
+    Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+    SET_FLAG,
+    Flag(
+        "--load-timeout",
+        "S",
+        "how long loading the factories file may take",
+        parse_decimal,
+        sets="load_timeout_s",
+    ),
+    Flag(
+        "--request-timeout",
+        "S",
+        "end and fail a request that takes longer",
+        parse_decimal,
+        sets="request_timeout_s",
+        default=TIMEOUT_S,
+    ),
+    MAX_ANSWER_SIZE,
+]
+CHECK_FLAGS = table_for(
+    WavePlan,
+    table={
+        "endpoint": _ENDPOINT,
+        "an address, without a file": URL_FLAGS,
+        "output": [Flag("--json", None, "print what was understood as JSON")],
+    },
+)
+
+
+def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
+    """The plan of the one request that the flags describe, or one error with everything that is wrong with them."""
+    given = read_flags(CHECK_FLAGS["endpoint"], options, problems)
+    settings = {"factory_settings": dict(given.values["factory_settings"] or ())}
+    plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **{**given.of(WavePlan), **settings})
+    if options["factories_file"] is None:
+        problems.append("No endpoint: give its address, or --factories-file FILE.")
+    else:
+        problems += given.told(problems_of(plan))
+    refuse([*problems, *source_problems(plan.factories_file, None, plan.factory_settings)])
+    return plan

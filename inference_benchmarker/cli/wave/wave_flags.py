@@ -1,0 +1,257 @@
+"""The flags of a wave."""
+
+from __future__ import annotations
+
+from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int, parse_number, parse_path, table_for
+from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
+from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.abort_on import AbortOn
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.plan.retries import Backoff, Retries
+from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
+from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.plan.think import Think
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.units import MAX_SECONDS
+
+PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
+
+
+def _slo(_: str, text: str) -> Slo | ServerLimit:
+    return ServerLimit.parse(text) if is_server_limit(text) else Slo.parse(text)
+
+
+def _abort_on(_: str, text: str) -> AbortOn:
+    return AbortOn.parse(text)
+
+
+def _stage(_: str, text: str) -> Stage:
+    return Stage.parse(text)
+
+
+def _think(_: str, text: str) -> Think:
+    return Think.parse(text)
+
+
+def _backoff(_: str, text: str) -> Backoff:
+    return Backoff.parse(text)
+
+
+def _request_limit(_: str, text: str) -> RequestLimit:
+    return RequestLimit.parse(text)
+
+
+def _without_secrets(_: str, text: str) -> str:
+    return redact(text)
+
+
+def _seconds_to_wait(flag: str, text: str) -> float:
+    seconds = parse_number(flag, text)
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise BenchmarkError(f"{flag} must be 0 to {MAX_SECONDS:,} seconds, not {text[:100]}.")
+    return seconds
+
+
+REPLAY_FLAGS = [
+    Flag("--window", "FROM..TO", "a part of the recording: 10:00..11:00, +10m..+20m, or two instants"),
+    Flag(
+        "--replay-column",
+        "NAME",
+        "the column of its times, where it is not found by itself; NAME:ms says their unit, too",
+        sets="column",
+    ),
+]
+WAVE_FLAGS = table_for(
+    *PARTS_OF_A_PLAN,
+    table={
+        "endpoint": [
+            Flag(
+                "--factories-file",
+                "FILE",
+                "the endpoint in two Python functions: invoke_factory and payload_factory",
+                parse_path,
+            ),
+            Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+            SET_FLAG,
+            Flag("--locust-file", "FILE", "a self-contained Locust file instead of factories", parse_path),
+            Flag("--url", "URL", "host of a --locust-file that has none; where aiperf sends to; alone, as URL itself"),
+            Flag(
+                "--demo",
+                None,
+                "the embedded endpoint, its factories and its server metrics stand in for what is not given",
+            ),
+        ],
+        "an address, without a file": URL_FLAGS,
+        "load": [
+            Flag("--client-rps", "R", "open loop: R arrivals a second, fractions allowed", parse_decimal, sets="rate"),
+            Flag(
+                "--stages",
+                "TEXT",
+                "open loop whose rate changes, instead of --client-rps and --obs-time: rate or from..to, and how long: "
+                "50:30s, 50..400:2m, spike=2000:10s",
+                _stage,
+                repeatable=True,
+            ),
+            Flag(
+                "--replay",
+                "FILE",
+                "open loop with arrivals as they were recorded: CSV, JSON lines, parquet, access logs, LLM traces",
+                parse_path,
+                sets="file",
+            ),
+            Flag("--speed", "F", "send the recording F times as fast", parse_decimal),
+            *REPLAY_FLAGS,
+            Flag(
+                "--interactive",
+                None,
+                "open loop whose rate you change while it runs: + and - by 10%, 2 and / double and halve, q ends it; "
+                "needs no --obs-time",
+                sets="steered",
+            ),
+            Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
+            Flag(
+                "--think-time",
+                "TIME",
+                "with --concurrency, C users who think between an answer and their next request: 5s, exponential:5s, "
+                "uniform:2s..8s, lognormal:5s:0.5",
+                _think,
+                sets="think",
+            ),
+            Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
+            Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
+            Flag("--obs-time", "S", "send for S seconds", parse_decimal, sets="duration_s"),
+            Flag("--num-requests", "N", "send N requests; with --obs-time: whichever comes first", parse_int),
+            Flag(
+                "--warmup",
+                "S",
+                "seconds of the same load before the window, reported apart",
+                parse_decimal,
+                sets="warmup_s",
+            ),
+            Flag(
+                "--drain-timeout",
+                "S",
+                "how long to wait for requests in flight after the last arrival",
+                parse_decimal,
+                sets="drain_timeout_s",
+            ),
+            Flag(
+                "--request-timeout",
+                "S",
+                "end and fail a request that takes longer (default: none)",
+                parse_decimal,
+                sets="request_timeout_s",
+            ),
+            Flag(
+                "--client-timeout",
+                "S",
+                "a client's patience: end and fail one attempt that takes longer (default: none)",
+                parse_decimal,
+                sets="timeout_s",
+            ),
+            Flag(
+                "--client-retries",
+                "N",
+                "try a request again, up to N times: after a time-out, a broken connection, 429 or 5xx",
+                parse_int,
+                sets="retries",
+            ),
+            Flag(
+                "--backoff",
+                "WAIT",
+                "the wait before another attempt: none (default), fixed:0.5s, exponential[:BASE..MAX] with jitter",
+                _backoff,
+            ),
+            MAX_ANSWER_SIZE,
+            Flag(
+                "--load-timeout",
+                "S",
+                "how long loading the factories file may take",
+                parse_decimal,
+                sets="load_timeout_s",
+            ),
+            Flag(
+                "--max-in-flight",
+                "N",
+                "cap over all workers (default: what descriptors allow, 10,000 at most)",
+                parse_int,
+            ),
+            Flag("--workers", "W", "worker processes (default {default}; about one a core)", parse_int),
+        ],
+        "limits": [
+            Flag("--success-threshold", "F", "least share of sent requests that must succeed, 0 to 1", parse_number),
+            Flag(
+                "--slo",
+                "EXPR",
+                "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
+                "metric.cache_hit.mean>0.8, server.CPUUtilization<70%",
+                _slo,
+                sets="slos",
+                repeatable=True,
+            ),
+            Flag(
+                "--goodput",
+                "LIMITS",
+                "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (latency, response_time, tpot)",
+                _request_limit,
+                repeatable=True,
+            ),
+            Flag(
+                "--abort-on",
+                "EXPR",
+                "end the wave where this is true over the last seconds (without @: 10), repeatable: success<50%@10s, "
+                "p99>2s@10s, ttft.p90>3s@30s",
+                _abort_on,
+                repeatable=True,
+            ),
+            Flag(
+                "--no-abort",
+                None,
+                "go on where no connection to the endpoint stands; without it, such a wave ends after 3 seconds",
+            ),
+        ],
+        "server metrics": [
+            Flag(
+                "--endpoint-config",
+                "FILE",
+                "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks",
+            ),
+            Flag(
+                "--metrics-wait",
+                "S",
+                "how long CloudWatch's metrics are waited for after the wave (default: by the Lag and Period of each "
+                "block)",
+                _seconds_to_wait,
+            ),
+        ],
+        "aiperf": AIPERF_FLAGS,
+        "monitoring": EXPORT_FLAGS,
+        "processes and output": [
+            Flag("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
+            Flag(
+                "--calibrate",
+                None,
+                "measure first what this tool itself adds at this rate on this host (a few seconds)",
+            ),
+            Flag("--port", "P", "the primary's port on loopback (default: any free one)", parse_int),
+            Flag("--ui", None, "Locust's web page while the wave runs, on loopback, port 8089 or the next free one"),
+            Flag(
+                "--records",
+                "all|none",
+                "what is kept of each request: its record (default {default}), or none but those of the slowest 1,000: "
+                "a long wave then takes little disk, and percentiles are within 1%",
+            ),
+            Flag("--output-dir", "DIR", "where the run directory goes", parse_path),
+            Flag("--name", "TEXT", "how the run is called in reports", _without_secrets),
+            Flag("--json", None, "print the summary as JSON"),
+            Flag("--quiet", None, "no progress"),
+            Flag("--debug", None, "verbose logs"),
+            Flag("--config", "FILE.toml", "the same flags as keys; the command line wins"),
+        ],
+    },
+)

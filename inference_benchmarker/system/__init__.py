@@ -1,0 +1,1 @@
+"""The host beneath: files, processes, timers, memory, and files that come with the packages."""

@@ -1,0 +1,1 @@
+"""The words that people read: wording, units, secrets that are hidden, foreign text made plain. Pure."""

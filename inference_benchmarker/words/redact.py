@@ -1,0 +1,164 @@
+"""Keeps secrets out of what is written and shown: given values, and credentials by their form.
+
+``secret_values`` says which values are secrets, ``spellings`` in which spellings they are found.
+Time is linear in the text, whatever it holds: each pattern begins at a place that few texts have, and what it
+reads from there is read from no other place (bounded repetitions, or runs that cannot overlap).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.words.secret_values import (
+    ASKED_FOR,
+    HEADERS,
+    asked_for,
+    hide_values_of,
+    looks_random,
+    own_secrets,
+    secret_values,
+    secrets_in_results,
+)
+from inference_benchmarker.words.spellings import longest, places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [  # with what its callers ask of the values
+    "ASKED_FOR",
+    "CUT",
+    "HEADERS",
+    "HIDDEN",
+    "asked_for",
+    "beginning",
+    "excerpt",
+    "hide_values_of",
+    "looks_random",
+    "own_secrets",
+    "redact",
+    "secret_values",
+    "secrets_in_results",
+    "without",
+]
+
+HIDDEN = "[hidden]"
+CUT = "…"
+_QUOTE = r"(?:\\{0,4}+[\"']|%2[27])"
+# Between a name and its value: as in a header, an assignment, JSON (also within JSON), a URL, Ruby, a tuple.
+_SEPARATOR = (
+    rf"(?:{_QUOTE}?+\s*+(?:=>|[=:]|%3[AD])\s*+|[\"'],\s*+(?=b?[\"']))"
+    rf"(?:\[(?=b?{_QUOTE}))?+(?:b?{_QUOTE})?+"
+)
+_WORD_VALUE = r"[^\s\"'&,;]{4,}+"
+_VALUE = rf"(?:(?<=\")[^\"\r\n]{{4,}}+|(?<=')[^'\r\n]{{4,}}+|{_WORD_VALUE})"
+_NAME = (
+    r"(?:(?:api|access|secret|private|account|subscription|signing|auth)[-_]?key|secret|passw(?:or)?d|passphrase"
+    r"|(?<=[_;-])p(?:ass|wd)"
+    # "invalid token: expired" tells of an error, not of a token
+    r"|(?:token|signature|credential)(?!(?-i:: [A-Z]?+[a-z]{1,14}+)[.!?)]?+(?:[\s\"'&,;]|\Z)))"
+)
+_SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
+_NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|format|errors?|requests?)\b)"
+_IN_A_QUERY = r"(?:\A|(?<=[?&]))"
+_LAST_WORD = re.compile(rf"(?<![^\s\"'&,;\]{CUT}])[^\s\"'&,;\]{CUT}]*+{CUT}\Z")
+
+
+class _Pattern(NamedTuple):
+    """A form of credentials: ``hints``, in lower case, one of which stands in every text that has one."""
+
+    hints: tuple[str, ...]
+    regex: re.Pattern[str]
+    replacement: str
+
+
+def _pattern(hints: str, regex: str, flags: int = re.IGNORECASE) -> _Pattern:
+    """One that keeps what its group ``keep`` matches, if it has one."""
+    compiled = re.compile(regex, flags)
+    kept = r"\g<keep>" if compiled.groups else ""
+    return _Pattern(tuple(hints.split()), compiled, kept + HIDDEN)
+
+
+_PATTERNS = (
+    _pattern(
+        "-----begin",
+        r"(?P<keep>-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----)"
+        r"(?:[\w+/=\s\\:,.]|-(?!----))++(?:-----END [A-Z0-9 ]{0,60}+-----)?+",
+        0,
+    ),
+    _pattern("://", r"(?<=://)[^/\s?#\"']*(?=@)"),
+    _pattern(r":\/\/", r"(?<=:\\/\\/)[^/\\\s?#\"']*(?=@)"),
+    _pattern("cookie", rf"(?P<keep>cookie{_SEPARATOR})[^\s=;,\"'()]{{1,200}}+=[^\r\n\"'\\]++"),
+    _pattern("authorization", rf"(?P<keep>authorization{_SEPARATOR}{_SCHEME}){_WORD_VALUE}"),
+    _pattern(
+        "authorization",  # of a scheme that is not known: what has a digit or is long is no word
+        rf"(?P<keep>authorization{_SEPARATOR}(?:[A-Z-]{{1,15}}+[ \t]++)?)"
+        rf"(?=[A-Z_.~+/=-]{{0,64}}+[0-9]|[^\s\"'&,;]{{16}}){_WORD_VALUE}",
+    ),
+    _pattern("bearer basic", rf"(?P<keep>\b(?:Bearer|Basic)(?:\s++|%20|\+)){_NO_VALUE}[A-Za-z0-9._~+/=-]{{6,}}+"),
+    _pattern("key secret pass pwd token signature credential", rf"(?P<keep>{_NAME}{_SEPARATOR}){_VALUE}"),
+    _pattern("key> token> password> secret>", r"(?P<keep>(?:AccessKey|Token|Password|Secret)>)[^<>\s]{4,}+(?=</)"),
+    # A query may stand alone, as a setting does.
+    _pattern(
+        "key= sig= pwd= pass= auth= jwt=", rf"(?P<keep>{_IN_A_QUERY}(?:key|sig|pwd|pass|auth|jwt)=)[^\s\"'&,;#]{{8,}}+"
+    ),
+    _pattern("code=", rf"(?P<keep>{_IN_A_QUERY}code=)[^\s\"'&,;#]{{24,}}+"),  # an Azure function's key is so long
+    _pattern("akia asia", r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}+\b", 0),
+    _pattern("iqojb3jpz2lu ogzxivyxdz aqodyxdz", r"\b(?:IQoJb3JpZ2lu|F[wQ]oGZXIvYXdz|AQoDYXdz)[\w+/=%-]{16,}+", 0),
+    _pattern("eyj", r"\beyJ[\w-]{12,}+(?:\.[\w-]++)*+", 0),
+    _pattern(
+        "sk- sk_ rk_ hf_ hf- ghp ghu gho ghs ghr github_pat glpat gsk nvapi r8_ pplx xox xapp aiza ya29",
+        r"\b(?:(?:sk|rk|hf|gh[oprsu]|github_pat|glpat|gsk|nvapi|r8|pplx|xox[abeprs]|xapp)[-_]|ya29\.|AIza)[\w-]{16,}+",
+        0,
+    ),
+)
+
+
+def redact(text: str, secrets: Iterable[str] | None = None) -> str:
+    """The text with credentials replaced: by their form, and each given secret wherever it stands.
+
+    None stands for those of this process's environment, see ``hide_values_of``: nobody can forget to pass them.
+    """
+    text = without(text, own_secrets() if secrets is None else secrets)
+    lowered = text.lower()
+    for hints, regex, replacement in _PATTERNS:
+        for hint in hints:  # most texts have none, and looking for them is all that they cost
+            if hint in lowered:
+                text = regex.sub(replacement, text)
+                break
+    return text
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """The text with each given secret replaced: what is data must keep what only looks like one.
+
+    Of secrets that overlap nothing is left, and one ``HIDDEN`` stands for them.
+    """
+    pieces, told = [], 0
+    for start, end in places(text, tuple(secrets)):
+        pieces += [text[told:start], HIDDEN]
+        told = end
+    return "".join((*pieces, text[told:])) if pieces else text
+
+
+def beginning(text: str, limit: int, secrets: Iterable[str] | None = None) -> str:
+    """At most ``limit`` characters of the text, without the given secrets, none of which is cut in half.
+
+    What was cut off is told by ``CUT``. Little more than the limit is looked at, whatever the text's length.
+    """
+    secrets = own_secrets() if secrets is None else tuple(secrets)
+    spare = 2 * longest(secrets)
+    piece = text[: limit + spare]
+    clean = without(piece, secrets)
+    if len(piece) < len(text):  # a secret that the piece has half of lies within what is left out
+        clean = clean[: max(len(clean) - spare, 0)] + CUT
+    return clean if len(clean) <= limit else clean[: limit - 1] + CUT
+
+
+def excerpt(text: str, limit: int, secrets: Iterable[str] | None = None) -> str:
+    """At most ``limit`` characters of the redacted text; no credential is told that a cut left half of."""
+    secrets = own_secrets() if secrets is None else tuple(secrets)
+    clean = redact(beginning(text, 4 * limit, secrets))
+    if len(clean) <= limit and clean.endswith(CUT):
+        clean = _LAST_WORD.sub(CUT, clean)
+    return clean[:limit]

@@ -1,0 +1,152 @@
+"""In which spellings a secret is found: the ways in which programs write a value, and its places in a text.
+
+Time is linear in the text: each spelling is looked for as it stands, and what overlaps is not looked at again.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate
+from json import dumps  # by its name: the user's code may put another function into the module
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from inference_benchmarker.words.secret_values import MIN_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BREAK = re.compile(r"[\r\n\\](?:(?<=\n)|(?<=\r)\n|(?<=\\)(?:r\\)?n)[ \t]*+")  # a set first, which is found fast
+_COLOUR = re.compile(r"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
+
+
+def places(text: str, secrets: tuple[str, ...]) -> list[tuple[int, int]]:
+    """The places (start, end) that secrets take in a text, in their order; those that overlap are one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(set(_all_places(text, secrets))):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def longest(secrets: tuple[str, ...]) -> int:
+    """The most characters that one of these takes, in any spelling, on one line and without colours."""
+    return max(map(len, _spellings(secrets)), default=0)
+
+
+def _all_places(text: str, secrets: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    spellings = _spellings(secrets)
+    yield from _plain_places(text, spellings)
+    if "\x1b" in text:
+        yield from _places_without(_COLOUR, text, spellings)
+    if "\n" in text or r"\n" in text:
+        yield from _places_without(_BREAK, text, _on_lines(secrets))
+
+
+def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    for spelling in [each for each in spellings if each in text]:  # of most texts none, which must cost little
+        size, at = len(spelling), text.find(spelling)
+        while at >= 0:
+            yield at, at + size
+            overlapping = text.rfind(spelling, at + 1, at + 2 * size - 1)  # the last: it covers those before it
+            at = text.find(spelling, at + size) if overlapping < 0 else overlapping
+
+
+def _places_without(code: re.Pattern[str], text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Those of secrets that may have codes inside, such as a terminal's colours, or line breaks."""
+    codes = [found.span() for found in code.finditer(text)]
+    before = [0, *accumulate(end - start for start, end in codes)]  # characters of codes, before each of them
+    starts = [start - gone for (start, _), gone in zip(codes, before, strict=False)]  # in the text without codes
+    for start, end in _plain_places(code.sub("", text), spellings):
+        first, last = (at + before[bisect_right(starts, at)] for at in (start, end - 1))
+        yield first, last + 1
+
+
+@lru_cache(maxsize=16)
+def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Every way in which these may stand in a text."""
+    found = set(filter(None, secrets))
+    for value in _values(secrets):
+        found.update(_spellings_of(value))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _on_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Those in base64, which programs break into lines, at a place that depends on what stands before."""
+    return tuple({plain for value in _values(secrets) for data in _encoded(value) for plain in _in_base64(data)})
+
+
+def _values(secrets: tuple[str, ...]) -> set[str]:
+    """Each of these, and each of its lines."""
+    found = {value for secret in secrets for value in (secret, *map(str.strip, secret.splitlines()))}
+    return {value for value in found if len(value) >= MIN_LENGTH}
+
+
+def _spellings_of(value: str) -> Iterator[str]:
+    """As it is, in base64, both quoted for a URL, and escaped as in JSON, in Python's own words and in HTML.
+
+    Also its bytes as hexadecimal digits, as Python and URLs write each of them, in base32, and as UTF-16.
+    """
+    data, *wide = _encoded(value)
+    for digits in (data.hex(), data.hex().upper()):
+        pairs = [digits[at : at + 2] for at in range(0, len(digits), 2)]
+        yield from (digits, " ".join(pairs), ":".join(pairs), "".join(f"%{pair}" for pair in pairs))
+        yield from ("".join(f"{escape}{pair}" for pair in pairs) for escape in (r"\x", r"\\x"))
+    yield from (nothing.join(value) for nothing in ("\0", r"\x00", r"\u0000", r"\0"))
+    for each in wide:
+        yield from (each.hex(), each.hex().upper(), each.decode("latin-1"), *_in_base64(each))
+    yield from (_as_python_writes(each) for each in (data, *wide))
+    for plain in _in_base32(data):
+        yield from (plain, plain.lower())
+    for plain in (value, *_in_base64(data)):
+        yield plain
+        for safe in ("", "/", "~()*!'", "!#$%&'()*+,/:;=?@[]~"):  # of quote, quote_plus, JavaScript, requests
+            quoted = quote(plain, safe=safe, errors="surrogateescape")
+            lower = re.sub("%..", lambda code: code[0].lower(), quoted)
+            yield from (quoted, lower, quoted.replace("%20", "+"), lower.replace("%20", "+"))
+    yield from (repr(value)[1:-1], ascii(value)[1:-1])
+    for text in (dumps(value)[1:-1], dumps(value, ensure_ascii=False)[1:-1]):
+        yield from (text, *_in_html(text))
+    yield dumps(dumps(value))[3:-3]
+    yield dumps(value).replace("/", r"\/")[1:-1]
+    yield from _in_html(value)
+
+
+def _encoded(value: str) -> tuple[bytes, bytes, bytes]:
+    """Its bytes as UTF-8, and as UTF-16 of either order."""
+    data = value.encode("utf-8", "surrogateescape")
+    return data, value.encode("utf-16-le", "surrogatepass"), value.encode("utf-16-be", "surrogatepass")
+
+
+def _as_python_writes(data: bytes) -> str:
+    """The bytes within quotes; a zero of UTF-16 at either end may be written with its neighbours."""
+    return repr(data)[2:-1].removeprefix(r"\x00").removesuffix(r"\x00")
+
+
+def _in_html(text: str) -> Iterator[str]:
+    """Without quotes, with double ones, and with single ones in either of their numbers."""
+    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    double = plain.replace('"', "&quot;")
+    yield from (plain, double, double.replace("'", "&#x27;"), double.replace("'", "&#39;"))
+
+
+def _in_base64(value: bytes) -> Iterator[str]:
+    """The characters of base64 that this value alone decides, at each of the three places in a group of bytes."""
+    for before in range(3):
+        text = base64.b64encode(bytes(before) + value).decode()
+        own = text[-(-8 * before // 6) : 8 * (before + len(value)) // 6]
+        yield own
+        yield own.replace("+", "-").replace("/", "_")
+
+
+def _in_base32(value: bytes) -> Iterator[str]:
+    """The same of base32, at each of the five places in a group of bytes."""
+    for before in range(5):
+        text = base64.b32encode(bytes(before) + value).decode()
+        yield text[-(-8 * before // 5) : 8 * (before + len(value)) // 5]

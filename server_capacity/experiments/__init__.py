@@ -1,0 +1,1 @@
+"""Experiments with real waves: a capacity, a ranking of variants, the proof of a plan."""

@@ -1,0 +1,152 @@
+"""Ordinary waves at the interval's lower end, and their evidence: at the very capacity a check is a coin toss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
+from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
+from server_capacity.experiments.measurements.counting import counted
+from server_capacity.search.user_limits import judge_user
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.experiments.measurements.counting import Counted
+    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.answer import Answer
+    from server_capacity.search.limits import Limit
+
+
+USUAL_S, SHORTEST_S, SHARE_OF_LOAD, GROWTH_S = 10.0, 2.0, 1 / 3, 30.0
+MOST_OF_A_KIND = 2
+"""So many waves that fail refute the answer, and so many that are spoilt leave it unconfirmed."""
+WANTED_ERROR = 0.5
+"""A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
+CLEARLY = 2.0
+USUAL_DISPERSION = 20.0
+"""The variance of counts over a limit, times that of independent requests, where the search does not tell."""
+
+
+def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored) -> Confirmed | None:
+    """A wave at the rate that is to be confirmed; None where there is none, or it could not begin.
+
+    That was for an interrupt, or for want of disk, say: it is among the failures then.
+    """
+    rate = rate_to_confirm(answer)
+    if rate is None:
+        return None
+    seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), waves.server.least_s)
+    wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
+    if wave is None:
+        return None
+    stage = counted(wave, question.limits, question.user_limits)[0]
+    stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
+    limits = enumerate(question.limits)
+    judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
+    judged += judged_users(question, stage)
+    held_though_late = wave.verdict.valid and late_alone(question, wave) and set(judged) == {"holds"}
+    why = question.lost() or ("" if held_though_late else spoilt(question, wave))
+    return Confirmed(wave, stage, judged, why, soak=question.soak_s is not None)
+
+
+def wave_at(
+    question: Question, waves: Waves, explored: Explored, rate: float, seconds: float, *, failed: str
+) -> Wave | None:
+    """An ordinary wave; None where it could not begin, for an interrupt or a failure, which are noted."""
+    try:
+        return waves.confirm(question.confirmation(rate, seconds, explored.workers, waves.folder))
+    except KeyboardInterrupt:
+        explored.interrupted = True
+    except BenchmarkError as error:
+        explored.failures.append(f"{failed}: {error}")
+    return None
+
+
+def needs_another(confirmed: Sequence[Confirmed]) -> bool:
+    """Tells whether another wave at the lower end is due: after the first that failed, or that was spoilt."""
+    if not confirmed:
+        return True
+    if confirmed[-1].spoilt:
+        return sum(bool(each.spoilt) for each in confirmed) < MOST_OF_A_KIND
+    return confirmed[-1].judgement == "fails" and len(_failed(confirmed)) < MOST_OF_A_KIND
+
+
+def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
+    """The answer, unless the last waves at its lower end failed again and again: then nobody knows how low it is."""
+    failed = _failed(confirmed)
+    if answer.outcome not in ("found", "at_least") or len(failed) < MOST_OF_A_KIND or failed[-1] is not confirmed[-1]:
+        return answer
+    rates = [f"{each.stage.stretch.rate:.4g}" for each in failed]
+    reason = f"it is below {rates[-1]}: waves at the lower end failed at {' and '.join(rates)}"
+    return replace(answer, outcome="cannot_tell", rate=None, interval=None, at_least=None, reason=reason)
+
+
+def _failed(confirmed: Sequence[Confirmed]) -> list[Confirmed]:
+    return [each for each in confirmed if each.judgement == "fails"]
+
+
+def rate_to_confirm(answer: Answer) -> float | None:
+    """The lower end of the interval; where every limit was kept at the most that may be tried, that."""
+    if answer.interval is not None and answer.interval.low > 0:
+        return answer.interval.low
+    return answer.at_least if answer.outcome == "at_least" else None
+
+
+def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> float:
+    """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load.
+
+    The half minute in which it grew counts only until that is as long as usual: who asks for a minute waits for two.
+    """
+    wanted = [
+        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * question.requests_per_s(rate))
+        for limit in question.limits
+        if limit.expression == answer.limit and limit.allowed > 0
+    ]
+    load_s = question.settings.time_s or load_s
+    most = max(SHORTEST_S, min(SHARE_OF_LOAD * load_s, max(USUAL_S, SHARE_OF_LOAD * (load_s - GROWTH_S))))
+    return min(max([USUAL_S, *wanted]), most)
+
+
+def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION) -> Judgement:
+    """Tells whether a share over a limit is more than is allowed by more than bursts explain.
+
+    At a rate that just keeps the limit, the share of a wave has a standard error of
+    sqrt(dispersion x allowed / requests).
+    """
+    if of * max(limit.allowed, 1e-12) < 1 and not over:
+        return "cannot_tell" if limit.allowed else "holds"
+    share = over / of if of else 1.0
+    if share <= limit.allowed:
+        return "holds"
+    error = math.sqrt(max(dispersion, 1.0) * limit.allowed / of) if of else math.inf
+    return "fails" if share > limit.allowed + CLEARLY * error else "cannot_tell"
+
+
+def fails_from(limit: Limit, requests: float, dispersion: float = USUAL_DISPERSION) -> int:
+    """The number over a limit from which on ``judge`` says of so many requests that they fail."""
+    error = math.sqrt(max(dispersion, 1.0) * limit.allowed * requests)
+    return math.floor(limit.allowed * requests + CLEARLY * error) + 1
+
+
+def totals(stage: Counted, place: int) -> tuple[int, int]:
+    """Of how many requests of a stage, how many were over a limit, by its place among the limits."""
+    counts = [each.counts[place] for each in stage.stretch.slices]
+    return sum(count.of for count in counts), sum(count.over for count in counts)
+
+
+def judged_users(question: Question, stage: Counted) -> tuple[Judgement, ...]:
+    """The judgement of each limit on a value of the user's own."""
+    return tuple(judge_user(limit, sums) for limit, sums in zip(question.user_limits, stage.users, strict=True))
+
+
+def _spread(answer: Answer, limit: Limit) -> float:
+    """The dispersion that the search found for a limit."""
+    found = (each.dispersion for each in answer.estimates if each.limit == limit.expression)
+    return next(found, None) or USUAL_DISPERSION

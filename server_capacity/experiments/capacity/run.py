@@ -1,0 +1,165 @@
+"""The search for a capacity from its question to its answer, step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.launch import resolve
+from inference_benchmarker.engine.processes import counting_interrupts
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.problems import problems_of
+from inference_benchmarker.wave.run_dir import make_stamped_folder
+from server_capacity.experiments.capacity.confirmation import confirm, needs_another, unless_refuted
+from server_capacity.experiments.capacity.exploration import explore
+from server_capacity.experiments.capacity.modelling import twin_of
+from server_capacity.experiments.capacity.narrowing import narrowed
+from server_capacity.experiments.capacity.result import content
+from server_capacity.experiments.capacity.warming import warm
+from server_capacity.experiments.measurements.client_limit import without_queueing
+from server_capacity.experiments.measurements.in_users import answer_of
+from server_capacity.experiments.measurements.user_limits import users_estimates
+from server_capacity.experiments.measurements.windows import soak_of, windows_foretold, windows_of
+from server_capacity.experiments.server_side.server_attachment import (
+    disturbed_confirmations,
+    take_in,
+    with_limits_of_server,
+)
+from server_capacity.experiments.server_side.server_side import waited
+from server_capacity.models.twin.block import refused
+from server_capacity.results.capacity_folder import save
+from server_capacity.results.types.standing import EARLY
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.engine.processes import Interrupts
+    from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.experiments.measurements.confirmed import Confirmed
+    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.answer import Answer
+
+KIND = "capacity"
+
+
+def make_folder(question: Question) -> Path:
+    """``<UTC timestamp>_capacity/``; every cheap problem is raised before it is made, as one BenchmarkError."""
+    plan = question.exploration(1.0, question.plan.workers, question.plan.output_dir)
+    refuse([problem.text for problem in problems_of(plan)])
+    resolve(plan)
+    return make_stamped_folder(question.plan.output_dir, KIND)
+
+
+def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
+    """Search, confirm, and write down what was found: the object of ``capacity.json``.
+
+    KeyboardInterrupt where it was interrupted before anything was measured; later it ends with what is known.
+    """
+    with counting_interrupts() as interrupts:
+        warming = warm(question, waves) if question.warm else []
+        explored = explore(question, waves)
+        explored.warming = warming
+        found = narrowed(question, waves, explored, lambda: _answer(question, explored), interrupts)
+        save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
+        confirmed = _confirmed(question, waves, explored, found, interrupts)
+        found = _answer(question, explored, confirmed)
+        if waves.server.sources and not explored.interrupted and not interrupts.count:
+            found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
+        found = unless_refuted(found, confirmed)
+        data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, found, confirmed))
+        save(waves.folder, data)
+        return data
+
+
+def _evidence(
+    question: Question, waves: Waves, explored: Explored, found: Answer, confirmed: Sequence[Confirmed]
+) -> dict[str, Any]:
+    """The keys of capacity.json that are computed from the waves beside the answer."""
+    modelled = confirmed and not explored.interrupted
+    return {
+        "payloads": payloads(waves),
+        "windows": windows_of(confirmed, question.limits)
+        or (None if question.in_users else windows_foretold(found, question.limits)),
+        "soak": soak_of(confirmed, question.limits),
+        "twin": _twin(question, explored, confirmed) if modelled else None,
+    }
+
+
+def _twin(question: Question, explored: Explored, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+    if explored.slower is not None:
+        return refused("the endpoint got slower with time")
+    return twin_of(question, explored.adaptive, confirmed)
+
+
+def payloads(waves: Waves) -> dict[str, Any] | None:
+    """Tells how often each pre-computed payload was sent; None where they are built for each request."""
+    if waves.payloads is None:
+        return None
+    return {"count": waves.payloads, "sent_each": waves.sent / waves.payloads, "repeated": waves.sent > waves.payloads}
+
+
+def _confirmed(
+    question: Question, waves: Waves, explored: Explored, found: Answer, interrupts: Interrupts
+) -> list[Confirmed]:
+    """The waves at the lower end; one that fails joins the evidence, and there is another one, further down.
+
+    One that was spoilt is tried again, once.
+    """
+    confirmed: list[Confirmed] = []
+    while not explored.interrupted and not interrupts.count and needs_another(confirmed):
+        wave = confirm(question, waves, found, explored)
+        if wave is None:
+            break
+        confirmed.append(wave)
+        explored.interrupted = wave.wave.interrupted
+        if lost := question.lost():
+            explored.failures.append(f"{EARLY}{lost}.")
+            break
+        if wave.judgement != "fails":
+            continue
+        explored.add(wave.wave, [wave.stage])
+        explored.leave_out_slow_down(question)
+        found = _answer(question, explored, confirmed)
+    explored.interrupted = explored.interrupted or interrupts.count > 0
+    return confirmed
+
+
+def _with_server(
+    question: Question, waves: Waves, explored: Explored, confirmed: list[Confirmed], interrupts: Interrupts
+) -> tuple[Answer, list[Confirmed]]:
+    """The answer and the confirmations once the server's metrics are there.
+
+    A limit on them that gives out first is confirmed once, too: no search can wait for CloudWatch at each step.
+    """
+    for again in (True, False):
+        if waves.server.waits and again:
+            early = _answer(question, explored, confirmed)
+            waves.announce(content(question, explored, early, confirmed, pending=True)["headline"])
+        confirmed = waited(waves.server, explored, confirmed, interrupts)
+        found = _answer(question, explored, confirmed, final=True)
+        confirmed = disturbed_confirmations(confirmed, explored)
+        names = {limit.expression for limit in question.plan.server_limits}
+        if not again or found.limit not in names or explored.interrupted or interrupts.count:
+            break
+        if any(each.stage.stretch.rate <= (found.rate or 0.0) for each in confirmed):
+            break
+        wave = confirm(question, waves, found, explored)
+        if wave is None:
+            break
+        confirmed.append(wave)
+        explored.interrupted = wave.wave.interrupted
+    return found, confirmed
+
+
+def _answer(
+    question: Question, explored: Explored, confirmed: Sequence[Confirmed] = (), *, final: bool = False
+) -> Answer:
+    """The answer, from what was counted by when requests were due, and what the server told.
+
+    Until it is the ``final`` one, limits on metrics that have not come yet are left open.
+    """
+    told = take_in(question.plan.server_limits, explored, confirmed)
+    found = without_queueing(answer_of(question, explored.stretches), explored.queueing)
+    of_users = users_estimates(question, explored)
+    return with_limits_of_server(found, [*of_users, *(told.estimates if final else told.known)])

@@ -1,0 +1,1 @@
+"""Measurements of a search's waves, counted from their records. Pure."""

@@ -1,0 +1,162 @@
+"""Tells of a stretch whether this client was its limit: late, at its CPU's limit, or out of places for requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.verdict.client.evidence import Evidence
+from inference_benchmarker.verdict.client.network import CONNECTION_POOL, LOCK_WAIT, clear_until_ns
+from inference_benchmarker.verdict.client.worker import (
+    CPU_LIMIT,
+    LAG_FLOOR_S,
+    LAG_SHARE_OF_LATENCY,
+    LATE_ARRIVALS,
+    SCHEDULE_LAG,
+)
+from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import duration_text, percent_text
+from server_capacity.search.stretch import CLIENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.records.feed import Cell
+    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.counting import Counted
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.answer import Answer
+
+LATE_SHARE = 0.01
+LEAST_LATE = 3
+"""Fewer late arrivals than make a wave INVALID: a stretch is repeated at little cost, and a late one that is believed
+moves the answer."""
+LAG_SHARE_OF_BOUND, MOST_SHARE_OF_BOUND = 0.1, 0.25
+"""Of the shortest time that is limited: what is late by less changes little, by more it may break the limit itself."""
+LEAST_LIMIT_S = 0.001
+LEAST_CPU_S = 3.0
+"""Seconds over which a worker's CPU is looked at: a report is half a second old."""
+
+
+def lag_limit_s(question: Question, median_s: float) -> float:
+    """The lag that is too much beside answers of this median, and beside the limits."""
+    usual = max(LAG_FLOOR_S, LAG_SHARE_OF_LATENCY * median_s)
+    bounds = [limit.bound_s for limit in question.limits if limit.bound_s is not None]
+    if not bounds:
+        return usual
+    return min(max(usual, LAG_SHARE_OF_BOUND * min(bounds)), max(MOST_SHARE_OF_BOUND * min(bounds), LEAST_LIMIT_S))
+
+
+def spoilt(question: Question, wave: Wave) -> str:
+    """Why an ordinary wave tells nothing of its endpoint, in the words of its findings; empty where it does.
+
+    Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again, unless
+    every limit was kept in spite of them.
+    """
+    lag, typical = wave.summary.lag, wave.summary.ttft or wave.summary.latency
+    for finding in wave.verdict.findings:
+        if finding.code in (SCHEDULE_LAG, LATE_ARRIVALS) and lag is not None and typical is not None:
+            if lag.percentile(99) > lag_limit_s(question, typical.percentile(50)):
+                return f"schedule lag {finding.measured}"
+        elif finding.severity == "invalid":
+            return finding.measured
+    return ""
+
+
+def late_alone(question: Question, wave: Wave) -> bool:
+    """Tells whether the client was late at worst, where lateness counts as the endpoint's.
+
+    Response times have it in them, and what is sent in clumps waits longer: it speaks against a rate, never for it.
+    """
+    codes = {finding.code for finding in wave.verdict.findings if finding.severity == "invalid"}
+    timed = (limit.metric for limit in question.limits if limit.bound_s is not None)
+    return codes <= {SCHEDULE_LAG} and all(metric == "response_time" for metric in timed)
+
+
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """Requests queued within this client, for a connection or a lock, from a rate on; ``reason`` says for which."""
+
+    rate: float
+    reason: str
+
+
+def queueing(wave: Wave, stages: Sequence[Counted]) -> Queueing | None:
+    """From which rate of an adaptive wave on requests queued within this client, before the endpoint fell behind."""
+    clear_ns = clear_until_ns(Evidence(wave, wave.summary))
+    waits = [each for each in wave.verdict.findings if each.code in (CONNECTION_POOL, LOCK_WAIT)]
+    if clear_ns is None or not waits:
+        return None
+    nobody = (
+        wave.verdict.limited_by is None and waits[0].code == LOCK_WAIT
+    )  # a lock queues before anything falls behind
+    if wave.verdict.limited_by != "client" and not nobody:
+        return None
+    begun = [stage.stretch.rate for stage in stages if stage.stretch.rate and stage.stretch.start_s * NS <= clear_ns]
+    return Queueing(begun[-1] if begun else 0.0, f"{CLIENT}: {waits[0].measured}")
+
+
+def without_queueing(answer: Answer, seen: Queueing | None) -> Answer:
+    """The answer; where requests queued within this client at its rates already, only that the endpoint takes as much.
+
+    What the client's own queue made of the times is no limit of the endpoint, and where nothing gave out that queue may
+    be why.
+    """
+    if seen is None or answer.outcome == "not_kept":
+        return answer
+    if answer.interval is None:
+        return answer if answer.outcome == "at_least" else replace(answer, reason=seen.reason)
+    if seen.rate > answer.interval.high:
+        return answer
+    least = answer.interval.low
+    return replace(answer, outcome="at_least", rate=None, interval=None, at_least=least, reason=seen.reason)
+
+
+class ClientWatch:
+    """Watches the client through the stretches of a wave; ``begin`` when another one does."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._dropped = self._late_changes = 0
+        self._cpu: list[tuple[int, float]] = []
+
+    def begin(self, spool_state: SpoolState) -> None:
+        """Another stretch begins: what was dropped or used until now is not its."""
+        self._dropped, self._late_changes = spool_state.ledger.dropped, spool_state.ledger.late_changes
+        self._cpu = [(worker.at, worker.use.get("cpu_s", 0.0)) for worker in spool_state.workers]
+
+    def reason(self, spool_state: SpoolState, stage: int, seconds: float) -> str:
+        """Why the stretch that runs, for so many seconds by now, counts for nothing; empty where it does."""
+        ledger = spool_state.ledger
+        if ledger.dropped > self._dropped:
+            return f"{CLIENT}: {ledger.dropped - self._dropped:,} arrivals found no place in flight"
+        if ledger.late_changes > self._late_changes:
+            return f"{CLIENT}: a worker heard of a change of the rate too late"
+        if late := self.late(spool_state.feed.stage(stage)):
+            return late
+        return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
+
+    def late(self, cell: Cell) -> str:
+        """Why requests of a stretch were sent too late to count; empty where they were not."""
+        lag = cell.times.get("lag")
+        if lag is None or not lag.count:
+            return ""
+        typical = cell.times.get("ttft") or cell.times.get("latency")
+        limit_s = lag_limit_s(self._question, 0.0 if typical is None else typical.percentile(50) or 0.0)
+        late = lag.count - round((lag.share_below(limit_s) or 0.0) * lag.count)
+        if late < max(LEAST_LATE, LATE_SHARE * lag.count):
+            return ""
+        p99 = lag.percentile(99) or 0.0
+        return (
+            f"{CLIENT}: it sent {percent_text(late / lag.count)} of the requests more than "
+            f"{duration_text(limit_s)} late (p99 {duration_text(p99)})"
+        )
+
+    def _busy(self, spool_state: SpoolState) -> str:
+        for number, (worker, (at, cpu_s)) in enumerate(zip(spool_state.workers, self._cpu, strict=False)):
+            elapsed_s = (worker.at - at) / NS
+            share = (worker.use.get("cpu_s", 0.0) - cpu_s) / elapsed_s if elapsed_s >= LEAST_CPU_S / 2 else 0.0
+            if share > CPU_LIMIT:
+                return f"{CLIENT}: worker {number} used {percent_text(share, CPU_LIMIT)} of a core"
+        return ""

@@ -1,0 +1,111 @@
+"""An ordinary wave at one rate, held against the limits. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from inference_benchmarker.verdict.server.limits_kept import held_against
+from inference_benchmarker.words.wording import duration_text, number_text, percent_text
+from server_capacity.search.user_limits import UserLimit
+
+if TYPE_CHECKING:
+    from inference_benchmarker.verdict.server.limits_kept import Held
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.counting import Counted
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.limits import Limit
+
+
+Judgement = Literal["holds", "fails", "cannot_tell"]
+SURELY_OVER = 0.03
+"""By more than this share of its limit a server's metric is over it, whatever the buckets that it was read from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A wave at one rate, held against the limits.
+
+    ``judgements``: one for each limit, those on values of the user's own last; ``spoilt``: why it tells nothing, or
+    empty (``by_server``: by no fault of this client); ``soak``: it was a long one.
+    """
+
+    wave: Wave
+    stage: Counted
+    judgements: tuple[Judgement, ...]
+    spoilt: str = ""
+    soak: bool = False
+    by_server: bool = False
+
+    @property
+    def judgement(self) -> Judgement:
+        """The worst of them, those on server metrics included; of a wave that is spoilt none counts."""
+        if self.spoilt:
+            return "cannot_tell"
+        order: tuple[Judgement, ...] = ("fails", "cannot_tell", "holds")
+        return min((*self.judgements, *(judgement for _, judgement in self.of_server)), key=order.index)
+
+    @property
+    def of_server(self) -> list[tuple[Held, Judgement]]:
+        """The limits on server metrics, held against what was told of the wave; none while nothing was."""
+        metrics = self.wave.server_metrics
+        limits = self.wave.plan.server_limits if metrics is not None else ()
+        return [(held, _on_server(held)) for held in (held_against(limit, metrics or ()) for limit in limits)]
+
+    def to_json(self, question: Question) -> dict[str, Any]:
+        """Its part of capacity.json."""
+        every: tuple[Limit | UserLimit, ...] = (*question.limits, *question.user_limits)
+        limits = zip(every, self.judgements, strict=True)
+        return {
+            "directory": "" if self.wave.run_dir is None else self.wave.run_dir.path.name,
+            "rate": self.stage.stretch.rate,
+            "seconds": self.stage.stretch.seconds,
+            "soak": self.soak,
+            "verdict": self.judgement,
+            "spoilt": self.spoilt,
+            "spoilt_by": ("server" if self.by_server else "client") if self.spoilt else None,
+            "exit_code": self.wave.verdict.exit_code,
+            "limits": [
+                *(_limit_row(self.wave, question, limit, each) for limit, each in limits),
+                *(_server_row(held, judgement) for held, judgement in self.of_server),
+            ],
+            "server_metrics": {each.name: each.statistics for each in self.wave.server_metrics or ()},
+        }
+
+
+def _on_server(held: Held) -> Judgement:
+    """A value that is hardly over its limit may be noise of its few buckets."""
+    if held.kept is None:
+        return "cannot_tell"
+    return "holds" if held.kept else "fails" if held.excess > SURELY_OVER else "cannot_tell"
+
+
+def _server_row(held: Held, judgement: Judgement) -> dict[str, Any]:
+    return {
+        "expression": held.limit.expression,
+        "value": held.told,
+        "text": held.text,
+        "met": judgement == "holds",
+        "verdict": judgement,
+        "reason": "" if held.kept is not None else held.reason,
+    }
+
+
+def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> dict[str, Any]:
+    """The limit's own value in the wave, as its report has it."""
+    slo = next((each for each in question.plan.slos if each.expression == limit.expression), None)
+    value = wave.summary.success_rate if slo is None else wave.summary.measured(slo.metric, slo.stat)
+    text = "" if value is None else _limit_text(limit, value)
+    return {
+        "expression": limit.expression,
+        "value": value,
+        "text": text,
+        "met": judgement == "holds",
+        "verdict": judgement,
+    }
+
+
+def _limit_text(limit: Limit | UserLimit, value: float) -> str:
+    if isinstance(limit, UserLimit):
+        return number_text(value, limit.bound)
+    return percent_text(value) if limit.bound_s is None else duration_text(value)

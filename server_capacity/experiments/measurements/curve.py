@@ -1,0 +1,72 @@
+"""The curve of latency against rate, from the stretches that count. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inference_benchmarker.summary.streaming_histogram import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from server_capacity.experiments.measurements.evidence import Row
+    from server_capacity.search.limits import Limit
+
+SAME = 1.01
+"""Rates that differ by less are one point of the curve."""
+
+
+def curve(rows: Sequence[Row], limits: Sequence[Limit]) -> list[dict[str, Any]]:
+    """A point for each rate, the lowest first; what counts for nothing is left out."""
+    loads = sorted((row for row in rows if row.stretch.rate > 0 and not row.stretch.void), key=_rate)
+    return [_point(group, limits) for group in _groups(loads)]
+
+
+def _rate(row: Row) -> float:
+    return row.stretch.rate
+
+
+def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    group: list[Row] = []
+    for row in rows:
+        if group and _rate(row) > SAME * _rate(group[0]):
+            yield group
+            group = []
+        group.append(row)
+    if group:
+        yield group
+
+
+def _point(group: Sequence[Row], limits: Sequence[Limit]) -> dict[str, Any]:
+    seconds = sum(row.stretch.seconds for row in group)
+    slices = [each for row in group for each in row.stretch.slices]
+    sent, answered = (sum(getattr(each, name) for each in slices) for name in ("sent", "answered"))
+    failed = sum(row.counted.failed for row in group)
+    return {
+        "rate": sum(_rate(row) * row.stretch.seconds for row in group) / seconds,
+        "seconds": seconds,
+        "sent": sent,
+        **_times(group),
+        "success": (answered - failed) / sent if sent else None,
+        "share_over": [_share(slices, place) for place in range(len(limits))],
+        "completed_rate": sum(row.counted.completed for row in group) / seconds,
+    }
+
+
+def _share(slices: Sequence[Any], place: int) -> float | None:
+    of, over = (sum(each.counts[place][side] for each in slices) for side in (0, 1))
+    return over / of if of else None
+
+
+def _times(group: Sequence[Row]) -> dict[str, float | None]:
+    """Mean and percentiles of all their requests; of many the middles of fine buckets."""
+    tally = Tally()
+    for times in (row.counted.times for row in group):
+        if times is not None:
+            tally.add(times.values if times.ranks is None else np.repeat(times.values, np.diff(times.ranks, prepend=0)))
+    found = tally.distribution()
+    if found is None:
+        return dict.fromkeys(("mean", "p50", "p90", "p95", "p99"))
+    return {"mean": found.mean, **{f"p{percent}": found.percentile(percent) for percent in (50, 90, 95, 99)}}

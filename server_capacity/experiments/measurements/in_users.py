@@ -1,0 +1,69 @@
+"""A search in users: its controller, its answer, and the response time law that holds for any closed population.
+
+In the long run N = X (R + Z): users, requests a second, mean latency and mean think time (Denning and Buzen, The
+Operational Analysis of Queueing Network Models, ACM Computing Surveys 10, 1978).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.plan.load import ClosedLoop
+from server_capacity.search.estimate import answer
+from server_capacity.search.search import Search
+from server_capacity.search.unmeasured import held_against
+from server_capacity.search.users import UserSearch, answer_in_users
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.answer import Answer
+    from server_capacity.search.stretch import Stretch
+
+
+def search_of(question: Question) -> Search | UserSearch:
+    """The controller of a search, in requests/s or in users."""
+    if question.in_users:
+        return UserSearch(question.limits, question.settings, question.think_s)
+    return Search(question.limits, question.settings)
+
+
+def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
+    """The answer of a search, from what was counted by when requests were due."""
+    if question.in_users:
+        found = answer_in_users(question.limits, question.settings, stretches, question.think_s)
+    else:
+        found = answer(question.limits, question.settings, stretches)
+    return held_against(question.limits, stretches, found)
+
+
+def users_json(question: Question, found: Answer, wave: Wave | None) -> dict[str, Any] | None:
+    """The part of capacity.json on users; None of a search in requests/s. ``wave``: that which confirmed, if any."""
+    if not question.in_users:
+        return None
+    interval = found.interval
+    held = None if wave is None else _law_in(wave, question.think_s)
+    return {
+        "users": found.rate,
+        "interval": None if interval is None else {"low": interval.low, "high": interval.high},
+        "think": "0s" if question.think is None else question.think.text,
+        "think_s": question.think_s,
+        "response_s": None if held is None else held["r"],
+        "law": held,
+    }
+
+
+def _law_in(wave: Wave, think_s: float) -> dict[str, float] | None:
+    """The law in a wave of one population; None where nothing was answered."""
+    load, latency = wave.plan.load, wave.summary.latency
+    if latency is None or not isinstance(load, ClosedLoop):
+        return None
+    return law(load.concurrency, wave.summary.rates.sent, latency.mean, think_s)
+
+
+def law(users: int, x: float, r: float, z: float) -> dict[str, float]:
+    """X (R + Z) as ``n``, and that over the users that there were; ``x`` in requests/s, ``r`` and ``z`` in seconds."""
+    n = x * (r + z)
+    return {"x": x, "r": r, "z": z, "n": n, "users": users, "over": n / users}

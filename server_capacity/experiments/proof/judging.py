@@ -1,0 +1,90 @@
+"""The judgement of a proof's wave: each limit by its bursts, the backlog, and what spoilt it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from server_capacity.experiments.capacity.confirmation import USUAL_DISPERSION, judge, judged_users, totals
+from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
+from server_capacity.experiments.measurements.confirmed import Confirmed
+from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.proof.evidence import Bursts
+from server_capacity.experiments.proof.length import USUAL_SLOPE, bursts_of
+from server_capacity.experiments.server_side.disturbance import disturbances
+from server_capacity.search.pace import overloaded
+
+if TYPE_CHECKING:
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.question import Question
+    from server_capacity.experiments.proof.evidence import Judgement
+    from server_capacity.experiments.proof.planned import Planned
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Stretch
+
+_AT_FIRST = 4
+"""The answers of one part in so many of the wave, its beginning, tell what is in flight without a backlog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """A wave at the target, held against the limits.
+
+    ``backlog``: requests that were not answered when it ended, where they had become more and more; 0 where they had
+    not.
+    """
+
+    confirmed: Confirmed
+    backlog: int = 0
+
+    @property
+    def judgement(self) -> Judgement:
+        """The plan's judgement: the worst of its limits', or that of a backlog."""
+        if self.backlog:
+            return "fails"
+        return self.confirmed.judgement
+
+    def limits_json(self, question: Question, planned: Planned) -> list[dict[str, Any]]:
+        """The limits of proof.json: each with its value, and the share over it with the interval that bursts leave."""
+        rows: list[dict[str, Any]] = list(self.confirmed.to_json(question)["limits"])
+        told = [_share(self.confirmed, place, limit, planned) for place, limit in enumerate(question.limits)]
+        nothing = [{"allowed": None, "share_over": None, "interval": None}] * (len(rows) - len(told))
+        return [{**row, **more} for row, more in zip(rows, [*told, *nothing], strict=True)]
+
+
+def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
+    """The judgement, whatever the server told by now."""
+    stage = counted(wave, question.limits, question.user_limits)[0]
+    backlog = _backlog(stage.stretch)
+    judgements = tuple(_judged(limit, *totals(stage, place), planned) for place, limit in enumerate(question.limits))
+    judgements += judged_users(question, stage)
+    held_though_late = late_alone(question, wave) and not backlog and set(judgements) == {"holds"}
+    dropped_by_server = backlog and wave.verdict.limited_by == "server"  # what the client dropped is the backlog
+    why = question.lost() or ("" if held_though_late or dropped_by_server else spoilt(question, wave))
+    disturbed = disturbances([wave])
+    of_server = disturbed[0].reason if disturbed and not why else ""
+    confirmed = Confirmed(wave, stage, judgements, why or of_server, by_server=bool(of_server))
+    return Proven(confirmed, 0 if confirmed.spoilt else backlog)
+
+
+def _judged(limit: Limit, of: int, over: int, planned: Planned) -> Judgement:
+    bursts = bursts_of(limit, planned)
+    return judge(limit, of, over) if bursts is None else bursts.judge(of, over, planned.aim.short)
+
+
+def _share(confirmed: Confirmed, place: int, limit: Limit, planned: Planned) -> dict[str, Any]:
+    of, over = totals(confirmed.stage, place)
+    interval = None
+    if limit.allowed and of:
+        bursts = bursts_of(limit, planned) or Bursts(limit.allowed, USUAL_DISPERSION, USUAL_SLOPE)
+        low, high = bursts.interval(of, over)
+        interval = {"low": low, "high": high}
+    return {"allowed": limit.allowed, "share_over": over / of if of else None, "interval": interval}
+
+
+def _backlog(stretch: Stretch) -> int:
+    """The requests left of a wave that sent more than was completed; 0 of any other."""
+    first = stretch.slices[: max(1, len(stretch.slices) // _AT_FIRST)]
+    answered = sum(each.answered for each in first)
+    answer_s = sum(each.spent_s for each in first) / answered if answered else 0.0
+    return stretch.in_flight if overloaded(replace(stretch, purpose="above"), answer_s) else 0

@@ -1,0 +1,141 @@
+"""The plan that is proven, as its fleet_plan.json tells it: the target, the instances, and how they are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.system.files import is_file, kind_of
+from server_capacity.experiments.proof.evidence import Aim
+from server_capacity.experiments.ranking.before import COUNTS
+from server_capacity.experiments.ranking.jobs import Job
+from server_capacity.planning.folder import FILE, read
+from server_capacity.planning.totals import headline
+from server_capacity.provisioning.arguments import factory_arguments
+from server_capacity.results.types.axes import Variant
+from server_capacity.results.types.price import Price
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """An endpoint of a plan.
+
+    ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one that gave out first;
+    ``correlation``: its dispersion and slope, None where the search did not tell; ``endpoint``: as the search had it.
+    ``price``: of an hour of an instance, None where the plan has none. ``exit_code``: the plan's; ``warnings``: clauses
+    on what its search leaves open.
+    """
+
+    file: Path
+    name: str
+    aim: Aim
+    limits: tuple[str, ...]
+    limit: str | None
+    correlation: Mapping[str, float] | None
+    endpoint: Mapping[str, Any]
+    factories_file: Path | None
+    price: Price | None = None
+    exit_code: int = OK
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def instance_type(self) -> str | None:
+        """The type of its instances, if that is known."""
+        return self.endpoint.get("instance_type")
+
+    def job(self, factories_file: Path | None, endpoint_name: str | None) -> Job:
+        """The endpoint that endpoint_factory is to make; one without arguments where an endpoint is named.
+
+        BenchmarkError where the file cannot make so many instances.
+        """
+        payload = (self.endpoint.get("payload_arguments"),)
+        if endpoint_name is not None or factories_file is None:
+            return Job((Variant(),), None, {}, payload)
+        signature = factory_arguments(factories_file).endpoint
+        if signature is None:
+            raise BenchmarkError(
+                f"{factories_file}: has no endpoint_factory, which would make {self.aim.instances} instances.",
+                "Give --endpoint-name of an endpoint that has them.",
+            )
+        names = {each.name: each for each in signature.parameters}
+        count = next((name for name in COUNTS if name in names), None)
+        if count is None:
+            raise BenchmarkError(
+                f"{factories_file}: endpoint_factory takes no argument `instances` or `instance_count`, so that it "
+                f"cannot make {self.aim.instances}.",
+                "Give it one, or --endpoint-name of an endpoint that has them.",
+            )
+        given = dict(self.endpoint.get("arguments") or {})
+        if self.instance_type and "instance_type" in names:
+            given["instance_type"] = self.instance_type
+        given[count] = self.aim.instances
+        stray = [name for name in given if name not in names and not signature.takes_any]
+        missing = [name for name, each in names.items() if each.required and name not in given]
+        problems = [f"endpoint_factory takes no argument {name!r}, which the search had." for name in stray]
+        problems += [f"endpoint_factory needs {name}, which the search does not tell." for name in missing]
+        refuse([f"{factories_file}: {problem}" for problem in problems])
+        known = {name: each.default for name, each in names.items() if each.default is not None} | given
+        return Job((Variant(),), given, known, payload)
+
+
+def read_planned(path: Path) -> Planned:
+    """The endpoint of a plan: its folder, or its fleet_plan.json. BenchmarkError for what is none, or is of several."""
+    file = path / FILE if kind_of(path) == "folder" else path
+    if not is_file(file) or file.suffix != ".json":
+        raise _no_plan(path)
+    if "endpoints" not in read_json(file):
+        raise _no_plan(path)
+    data = read(file.parent, file)
+    try:
+        endpoints = list(data["endpoints"])
+        if not endpoints:
+            raise BenchmarkError(f"{file}: plans no endpoint: {headline(data)}", "Give another plan.")
+        if len(endpoints) > 1:
+            raise BenchmarkError(
+                f"{file}: plans {len(endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."
+            )
+        return _planned(file, endpoints[0], data["exit_code"])
+    except UNREADABLE as error:
+        raise foreign(file, error) from None
+
+
+def _no_plan(path: Path) -> BenchmarkError:
+    what = "is no plan" if kind_of(path) else "is not there"
+    return BenchmarkError(
+        f"--verify {path}: {what}.", f"Give a <timestamp>_plan folder that `benchmark plan` left, or its {FILE}."
+    )
+
+
+def _planned(file: Path, found: Mapping[str, Any], exit_code: int) -> Planned:
+    one, instances, target = found["per_instance"], int(found["chosen"]["instances"]), float(found["target_rps"])
+    told = found.get("correlation")
+    factories = found.get("factories_file")
+    return Planned(
+        file,
+        str(found["name"]),
+        Aim(target, instances, target / instances / float(one["rate"]), float(one["rate"])),
+        tuple(map(str, found["limits"])),
+        found.get("limit"),
+        None if told is None else {name: float(told[name]) for name in ("dispersion", "slope")},
+        dict(found.get("endpoint") or {}),
+        None if factories is None else Path(factories),
+        _price(found["chosen"].get("cost")),
+        exit_code,
+        tuple(map(str, found.get("warnings") or ())),
+    )
+
+
+def _price(cost: Mapping[str, Any] | None) -> Price | None:
+    """The price that a plan's cost was computed from."""
+    if cost is None:
+        return None
+    of = {name: cost.get(name) for name in ("region", "date")}
+    kind, source = str(cost["instance_type"]), str(cost.get("source") or "")
+    return Price(kind, float(cost["price_per_hour"]), str(cost["currency"]), source=source, **of)

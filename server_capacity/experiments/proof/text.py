@@ -1,0 +1,77 @@
+"""A proof in words: its first line is the answer. Pure. What is read here is the object of ``proof.json``."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.words.text import plain
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, length_text, metric_text, percent_text
+from server_capacity.experiments.proof.result import headline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Proof = Mapping[str, Any]
+
+WIDTH = 100
+_WORDS = {"holds": "holds", "fails": "fails", "cannot_tell": "cannot tell"}
+
+
+def to_text(data: Proof, folder: str = "") -> str:
+    """The whole report: the answer first and last."""
+    answer = [headline(data)]
+    sections = [
+        answer,
+        list(aligned(list(_limits(data)))),
+        list(_notes(data)),
+        list(_server(data)),
+        [*answer, *([f"Folder: {folder}"] if folder else [])],
+    ]
+    return "\n\n".join("\n".join(map(plain, lines)) for lines in sections if lines) + "\n"
+
+
+def _limits(data: Proof) -> Iterator[list[str]]:
+    yield ["Limit", "value", "over it", "95% interval", "allowed", ""]
+    for row in data["limits"]:
+        between = row["interval"]
+        yield [
+            row["expression"],
+            row["text"] or "-",
+            _share(row["share_over"]),
+            "-" if between is None else f"{_share(between['low'])} to {_share(between['high'])}",
+            _share(row["allowed"]),
+            _WORDS[row["verdict"]],
+        ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else "0%" if value == 0 else percent_text(float(f"{value:.2g}"))
+
+
+def _notes(data: Proof) -> Iterator[str]:
+    length = data["length"]
+    sent = f"{data['sent']:,} requests in {length_text(data['sent_s'])}"
+    warmed = f"after {length_text(length['warmup_s'])} that count for nothing"
+    if early := data.get("ended_early"):
+        yield from _folded(f"{sent} of {length_text(length['seconds'])}, {warmed}. It ended early: {early}.")
+    else:
+        yield from _folded(
+            f"{sent}, {warmed}: that rejects a plan that is one instance short in {length['rejects_one_short']:.0%} of "
+            f"cases, and holds a right one in {length['holds_if_right']:.0%}. The intervals know that slow requests "
+            "come in bursts."
+        )
+    if data["latency"] is not None:
+        told = (f"{name} {duration_text(value)}" for name, value in data["latency"].items() if value is not None)
+        yield f"{INDENT}Times: {', '.join(told)}"
+    yield f"{INDENT}Plan: {data['plan']}"
+    yield f"{INDENT}Its wave: {data['directory']}"
+
+
+def _server(data: Proof) -> Iterator[str]:
+    for name, statistics in data["server_metrics"].items():
+        yield f"{INDENT}{name}: " + ", ".join(f"{each}={metric_text(value)}" for each, value in statistics.items())
+
+
+def _folded(sentence: str) -> list[str]:
+    return wrap(sentence, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT)

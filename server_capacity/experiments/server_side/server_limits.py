@@ -1,0 +1,177 @@
+"""Limits on a server's metrics as the search's: at which rate each is reached, and which resource is next. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
+from inference_benchmarker.verdict.server.limits_kept import bound_of, statistic_of, why_no_bound
+from server_capacity.experiments.server_side.server_points import Span, courses, points
+from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
+from server_capacity.search.answer import Estimate, Interval
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.plan.server_limit import ServerLimit
+    from server_capacity.experiments.measurements.completions import Completions
+    from server_capacity.experiments.server_side.server_points import Course
+
+_IDLE = 0.02
+"""A bucket with less than this share of the highest rate is an idle one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A server's metrics over a search: the rows of all its waves, what was completed when, and at which rates.
+
+    ``spans``: stretches and confirmation waves. ``steady``: the confirmation waves alone. ``without``: times that count
+    for nothing.
+    """
+
+    rows: tuple[ServerMetric, ...]
+    completions: Completions
+    spans: tuple[Span, ...] = ()
+    steady: tuple[Span, ...] = ()
+    without: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEstimate:
+    """A limit on a server metric. ``estimate`` as the search's own are; ``reason``: why it has no rate, or what of it.
+
+    ``line``: what was fitted, in the metric's own unit, and ``bound`` the limit in it.
+    """
+
+    limit: ServerLimit
+    estimate: Estimate
+    bound: float | None = None
+    line: Line | None = None
+    reason: str = ""
+
+    def at(self, rate: float) -> float | None:
+        """The metric's value at a rate by the line, in its own unit; None where there is no line."""
+        return None if self.line is None else self.line.at(rate)
+
+
+def server_estimates(limits: Iterable[ServerLimit], measured: Measured | None) -> list[ServerEstimate]:
+    """Each limit's estimate: of several instances or GPUs, of the one that reaches it first.
+
+    ``measured`` None: nothing was told.
+    """
+    return [_estimate(limit, measured) if measured else _unknown(limit, "the server told nothing") for limit in limits]
+
+
+def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> dict[str, Any] | None:
+    """The use of each resource at the rate ``low``, and the rate at which it reaches its limit, or 100%.
+
+    The ``resources`` of capacity.json: shares, and requests/s; None where no metric tells of any.
+    """
+    named = {limit.name: limit for limit in limits if limit.is_upper}
+    found = [
+        line
+        for course in courses(measured.rows)
+        if resource_of(course.row) is not None
+        for line in _resource(course, measured, named.get(course.row.name), low)
+    ]
+    reached = [each for each in found if each["rate"] is not None]
+    first = min(reached, key=lambda each: each["rate"], default=None)
+    keys = ("metric", "at_low", "limit", "rate")
+    return {"next": first and {key: first[key] for key in keys}, "all": found} if found else None
+
+
+def _resource(course: Course, measured: Measured, limit: ServerLimit | None, low: float) -> Iterator[dict[str, Any]]:
+    whole = whole_of(course.row)
+    line = line_through(points(course, measured.completions, measured.spans, measured.without))
+    if whole is None or line is None or course.statistic is None:
+        return
+    bound = whole if limit is None else bound_of(limit, course.row)
+    reached = None if bound is None or line.bent else line.reaches(bound)
+    yield {
+        "metric": course.row.name,
+        "of": course.row.dimensions,
+        "resource": resource_of(course.row),
+        "statistic": course.statistic,
+        "idle": max(line.idle, 0.0) / whole,
+        "demand_s": line.demand / whole,
+        "at_low": max(line.at(low), 0.0) / whole,
+        "limit": None if bound is None else bound / whole,
+        "rate": None if reached is None else reached[0],
+        "interval": None if reached is None else {"low": reached[1].low, "high": reached[1].high},
+        "unit": "share",
+        "reason": _BENT if line.bent else "",
+    }
+
+
+_BENT = "it does not grow in a straight line with the rate, so that nothing is told beyond what was measured"
+
+
+def _estimate(limit: ServerLimit, measured: Measured) -> ServerEstimate:
+    rows = [course for course in courses(measured.rows) if course.row.name == limit.name]
+    if not rows:
+        return _unknown(limit, f"the server told nothing of {limit.name}")
+    found = [_of_course(limit, course, measured) for course in rows]
+    return min(found, key=_first)
+
+
+def _first(found: ServerEstimate) -> tuple[bool, float]:
+    """The lowest rate; what is not known goes before all, since it may be lower."""
+    rate = found.estimate.rate
+    return rate is not None or found.estimate.kept_everywhere, float("inf") if rate is None else rate
+
+
+def _of_course(limit: ServerLimit, course: Course, measured: Measured) -> ServerEstimate:
+    bound = bound_of(limit, course.row)
+    if bound is None:
+        return _unknown(limit, why_no_bound(limit, course.row))
+    found = _points(limit, course, measured)
+    if not found:
+        return _unknown(limit, course.row.reason or f"nothing came of {limit.name} while requests were completed")
+    line = line_through(found)
+    if line is None:
+        return _bracketed(limit, found, bound, f"{limit.name} was measured at one rate alone")
+    if line.bent:
+        return _bracketed(limit, found, bound, f"{limit.name}: {_BENT}")
+    worsens = line.demand > 0 if limit.is_upper else line.demand < 0
+    reached = line.reaches(bound)
+    if reached is None or not worsens:
+        return _bracketed(limit, found, bound, f"{limit.name} does not grow with the rate")
+    rate, interval = reached
+    return ServerEstimate(limit, Estimate(limit.expression, max(rate, 0.0), interval), bound, line)
+
+
+def _points(limit: ServerLimit, course: Course, measured: Measured) -> tuple[Point, ...]:
+    """The course of the limit's own statistic; of one that no bucket has, a point for each confirmation wave."""
+    found = points(course, measured.completions, measured.spans, measured.without)
+    statistic = statistic_of(limit, course.row)
+    if statistic == course.statistic:
+        return found
+    most = max((point.rate for point in found), default=0.0)
+    idle = tuple(point for point in found if point.rate <= _IDLE * most)
+    return (*idle, *_of_waves(course, statistic, measured))
+
+
+def _of_waves(course: Course, statistic: str, measured: Measured) -> Iterator[Point]:
+    for row in course.rows:
+        value = row.statistics.get(statistic)
+        if value is None or row.start is None or row.end is None or row.end <= row.start:
+            continue
+        if any(span.start - 1 <= row.start and row.end <= span.end + 1 for span in measured.steady):
+            good, _ = measured.completions.between(row.start, row.end)
+            yield Point(good / (row.end - row.start), value, row.end - row.start)
+
+
+def _bracketed(limit: ServerLimit, found: Sequence[Point], bound: float, reason: str) -> ServerEstimate:
+    """By the points alone: the highest rate below which each keeps the limit, and the lowest that does not."""
+    broken = min((point.rate for point in found if not limit.met(point.value, bound)), default=None)
+    line = line_through(found)
+    if broken is None:
+        return ServerEstimate(limit, Estimate(limit.expression, kept_everywhere=True), bound, line, reason)
+    kept = max((point.rate for point in found if point.rate < broken), default=0.0)
+    return ServerEstimate(limit, Estimate(limit.expression, kept, Interval(kept, broken)), bound, line, reason)
+
+
+def _unknown(limit: ServerLimit, reason: str) -> ServerEstimate:
+    return ServerEstimate(limit, Estimate(limit.expression), reason=reason)

@@ -1,0 +1,63 @@
+"""Splits the time of a request at the interval's lower end: the work of an idle endpoint, and waiting. Pure."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.verdict.server import diagnose
+from inference_benchmarker.words.wording import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from inference_benchmarker.wave.wave import Wave
+
+LEAST_REQUESTS = 30
+QUIET = 0.5
+"""Below this share of the answer's rate hardly anything waits."""
+
+WIDTH = 76
+
+
+def where_time_went(
+    curve: Sequence[Mapping[str, Any]], low: float | None, waves: Sequence[Wave], metric: str
+) -> dict[str, Any] | None:
+    """The ``where_time_went`` of capacity.json, from the curve and the last wave at the lower end.
+
+    Seconds of ``metric``, the time that the curve shows; ``lines``: it in words. None where nothing was confirmed.
+    """
+    if not waves or low is None:
+        return None
+    shown = waves[-1].summary.distribution("default" if metric == "response_time" else metric)
+    if shown is None:
+        return None
+    unloaded = _unloaded_s(curve, low)
+    waiting = None if unloaded is None else max(shown.mean - unloaded, 0.0)
+    lines = [*_waiting(shown.mean, unloaded, waiting), *_by_server(waves[-1])]
+    return {
+        "metric": metric,
+        "mean_s": shown.mean,
+        "unloaded_s": unloaded,
+        "waiting_s": waiting,
+        "lines": [part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  ")],
+    }
+
+
+def _unloaded_s(curve: Sequence[Mapping[str, Any]], low: float) -> float | None:
+    """The least mean of the rates at which nothing waits: at the very first, an endpoint may be cold."""
+    quiet = [row for row in curve if row["rate"] <= QUIET * low and row["sent"] >= LEAST_REQUESTS]
+    return min((row["mean"] for row in quiet if row["mean"] is not None), default=None)
+
+
+def _waiting(mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
+    if unloaded is not None and waiting is not None:
+        yield (
+            f"Of {duration_text(mean)} on average there, {duration_text(min(unloaded, mean))} are what it takes where "
+            f"nothing waits, {duration_text(waiting)} waiting."
+        )
+
+
+def _by_server(wave: Wave) -> Iterator[str]:
+    """The server's own account of it, where it has one."""
+    yield from (remark.text for remark in diagnose(wave, wave.summary) if remark.code == "time")

@@ -1,6 +1,0 @@
-"""``python -m server_capacity.keeper``: the keeper's process, which a command starts and holds by a pipe."""
-
-from server_capacity.keeper.keeping import keep
-
-if __name__ == "__main__":
-    raise SystemExit(keep())

@@ -1,0 +1,112 @@
+"""Counts the instances of a SageMaker variant: DescribeEndpoint, again and again while a wave runs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.facts.instances import CannotCountError, Count, ScalingEvent
+from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
+from inference_benchmarker.verdict.server.known_metrics import VARIANT
+from server_capacity.metrics.aws_failures import UNREADABLE, call_failure
+from server_capacity.metrics.cloudwatch.autoscaling import Autoscaling, make_clients
+from server_capacity.metrics.cloudwatch.fetch import seconds_ahead
+from server_capacity.metrics.cloudwatch.hardware import PERMISSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from inference_benchmarker.facts.instances import Followed
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from server_capacity.metrics.cloudwatch.block import Variant
+
+CONNECT_S, READ_S = 2, 5
+
+
+def make_client(region: str) -> Any | None:
+    """A client of SageMaker's control plane that asks once: who counts asks again anyhow, and later if throttled."""
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
+    retries = {"mode": "standard", "total_max_attempts": 1}
+    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
+    try:
+        return boto3.Session().client("sagemaker", region_name=region, config=config)
+    except (BotoCoreError, ValueError):
+        return None
+
+
+class VariantInstances:
+    """Implements ``InstanceSource``."""
+
+    source = "DescribeEndpoint"
+
+    def __init__(self, variant: Variant, region: str, clock: Callable[[], float] = time.time) -> None:
+        self._endpoint, self._variant = variant
+        self._region = region
+        self._clock = clock
+        self._client = make_client(region)
+        self._ahead_s = 0.0
+        self.of = "/".join(variant)
+
+    def count(self) -> Count:
+        """The instances now, with the endpoint's status."""
+        if self._client is None:
+            raise CannotCountError("boto3 cannot be set up for SageMaker", final=True)
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+
+        try:
+            answer = self._client.describe_endpoint(EndpointName=self._endpoint)
+            count = self._counted(answer)
+        except (BotoCoreError, ClientError, ResponseParserError, *UNREADABLE) as error:
+            failure = call_failure(error, self._client, PERMISSION)
+            raise CannotCountError(failure.text, final=failure.final) from None
+        self._ahead_s = next(seconds_ahead(answer), self._ahead_s)
+        return count
+
+    def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
+        """The events of Application Auto Scaling and its alarms, on this machine's clock."""
+        clients = make_clients(self._region)
+        if clients is None:
+            return [], []
+        ahead = self._ahead_s if abs(self._ahead_s) > SAME_CLOCK_S else 0.0
+        events, remarks = Autoscaling(*clients, self._endpoint, self._variant).told(start + ahead, end + ahead)
+        return [_moved(event, -ahead) for event in events], remarks
+
+    def _counted(self, answer: dict[str, Any]) -> Count:
+        at, status = self._clock(), answer.get("EndpointStatus")
+        for each in answer.get("ProductionVariants") or []:
+            if each["VariantName"] == self._variant and "CurrentInstanceCount" in each:
+                desired = each.get("DesiredInstanceCount")
+                current = float(each["CurrentInstanceCount"])
+                return Count(at, current, None if desired is None else float(desired), status)
+        if status == "InService":  # a serverless variant, or there is none of that name, which was said before the wave
+            raise CannotCountError("", final=True)
+        raise CannotCountError(f"the endpoint is {status} and has no variants")
+
+
+def by_samples(followed: Iterable[Followed], metrics: Iterable[ServerMetric]) -> Iterator[Followed]:
+    """The same; of those that could not be counted, the number that the samples of a utilization let one infer.
+
+    An instance may send several samples in a period of CloudWatch's, and not in each as many: a number that changes
+    tells nothing of instances, and one that is the same throughout may be a multiple of theirs.
+    """
+    reported = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
+    for each in followed:
+        points = () if each.counts else reported.get(each.of, ())
+        if len({number for _, number in points}) == 1:
+            counts = tuple(Count(at, number) for at, number in points)
+            each = replace(each, source="inferred from SampleCount", counts=counts)  # noqa: PLW2901 - the same, renewed
+        yield each
+
+
+def _of(dimensions: Mapping[str, str]) -> str | None:
+    """The name of the variant all of whose instances report under these dimensions; None where it is not all."""
+    return "/".join(dimensions[name] for name in VARIANT) if {*dimensions} == {*VARIANT} else None
+
+
+def _moved(event: ScalingEvent, seconds: float) -> ScalingEvent:
+    return replace(event, at=event.at + seconds, done=None if event.done is None else event.done + seconds)

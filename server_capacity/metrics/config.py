@@ -1,0 +1,163 @@
+"""Reads --endpoint-config: a JSON list of blocks, each asking one stream for metrics of the wave's window."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from inference_benchmarker.data.json_text import parse_json
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.system.files import read_given
+from inference_benchmarker.verdict.server.known_metrics import nearest
+from inference_benchmarker.words.units import MIB
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from inference_benchmarker.facts.server_metric import Source
+    from inference_benchmarker.plan.server_limit import ServerLimit
+
+STREAMS = {
+    "cloudwatch": "server_capacity.metrics.cloudwatch",
+    "prometheus": "server_capacity.metrics.prometheus",
+}
+"""Where each stream lives. A module is imported by the configuration that names it."""
+
+_MOST_BYTES = 4 * MIB
+_EXAMPLES = "Examples are in server_capacity/server_metrics_configs/."
+
+
+class Stream(Protocol):
+    """The functions that the module of a stream gives."""
+
+    def check_block(self, block: dict[str, Any], where: str) -> list[str]:
+        """Everything wrong with a block, each sentence beginning with ``where``."""
+
+    def asking(self, blocks: list[dict[str, Any]], name: str, statistic: str) -> list[dict[str, Any]] | None:
+        """The blocks with that metric and statistic in them (empty: the usual one); None where they cannot have it."""
+
+    def names(self, blocks: list[dict[str, Any]]) -> Iterable[str]:
+        """The metrics that the blocks ask for."""
+
+    def make_source(self, blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> Source:
+        """The checked blocks, ready to be asked; BenchmarkError for what the wave need not be started with."""
+
+
+def load_config(path: str | Path) -> list[dict[str, Any]]:
+    """The blocks of the file, checked; one BenchmarkError that names everything wrong by block number and key."""
+    doubles: list[str] = []
+    data = _parse(Path(path), doubles)
+    if not isinstance(data, list) or not data:
+        kind = "an empty list" if data == [] else f"{type(data).__name__}"
+        kind = {"dict": "an object", "str": "a text"}.get(kind, kind)
+        raise BenchmarkError(f"{path}: must be a JSON list of blocks, not {kind}.", _EXAMPLES)
+    problems = [*doubles, *(each for number, block in enumerate(data, 1) for each in _check(block, number))]
+    problems += [] if problems else _asked_twice(data)
+    if problems:
+        raise BenchmarkError("\n".join(f"{path}: {problem}" for problem in problems), _EXAMPLES)
+    return data
+
+
+def with_limits(blocks: list[dict[str, Any]], limits: Iterable[ServerLimit], path: str | Path) -> list[dict[str, Any]]:
+    """The blocks of the file, and in them the metrics that limits are on; BenchmarkError for one that none can have."""
+    problems = []
+    for limit in limits:
+        names = {name: list(_stream(name).names(_of(blocks, name))) for name in _streams(blocks)}
+        more = _asking(blocks, limit, names)
+        if more is None:
+            there = [name for several in names.values() for name in several]
+            asked = f"it asks for {', '.join(there)}" if there else "it asks for none by name"
+            close = nearest(limit.name, there)
+            problems.append(f"--slo {limit.expression}: {path} has no metric {limit.name!r}; {asked}.{close}")
+        blocks = more or blocks
+    refuse(problems)
+    return blocks
+
+
+def _asking(
+    blocks: list[dict[str, Any]], limit: ServerLimit, names: Mapping[str, Collection[str]]
+) -> list[dict[str, Any]] | None:
+    """The stream that asks already for such a metric goes before one that could."""
+    for name in sorted(names, key=lambda name: limit.name not in names[name]):
+        if (more := _stream(name).asking(_of(blocks, name), limit.name, limit.statistic)) is not None:
+            return [*(block for block in blocks if block["stream"] != name), *more]
+    return None
+
+
+def _streams(blocks: list[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(block["stream"] for block in blocks))
+
+
+def _of(blocks: list[dict[str, Any]], stream: str) -> list[dict[str, Any]]:
+    return [block for block in blocks if block["stream"] == stream]
+
+
+def make_sources(blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> list[Source]:
+    """A source for each stream that the blocks name, in their order; BenchmarkError with what each stream misses.
+
+    ``environment``: where blocks name the variables of their secrets.
+    """
+    sources, problems = [], []
+    for name in _streams(blocks):
+        try:
+            sources.append(_stream(name).make_source(_of(blocks, name), environment))
+        except BenchmarkError as error:
+            problems.append(str(error))
+    refuse(problems)
+    return sources
+
+
+def _parse(path: Path, doubles: list[str]) -> Any:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen = dict(pairs)
+        if len(seen) < len(pairs):
+            keys = [key for key, _ in pairs]
+            doubles.extend(f'"{key}" stands twice in one object.' for key in seen if keys.count(key) > 1)
+        return seen
+
+    try:
+        return parse_json(read_given(path, _MOST_BYTES), unique, float)
+    except OSError as error:
+        raise BenchmarkError(f"{path}: cannot be read ({error.strerror}).", "Give the path of a JSON file.") from None
+    except UnicodeDecodeError:
+        raise BenchmarkError(f"{path}: is not a text in UTF-8.", _EXAMPLES) from None
+    except json.JSONDecodeError as error:
+        place = f"{path}, line {error.lineno}, column {error.colno}"
+        raise BenchmarkError(f"{place}: not valid JSON ({error.msg}).", _EXAMPLES) from None
+    except ValueError as error:
+        raise BenchmarkError(f"{path}: {error}.", _EXAMPLES) from None
+
+
+def _check(block: Any, number: int) -> Iterable[str]:
+    where = f"block {number}"
+    if not isinstance(block, dict):
+        yield f"{where}: must be an object, not {block!r}."
+        return
+    known = ", ".join(STREAMS)
+    stream = block.get("stream")
+    if "stream" not in block:
+        yield f'{where}: "stream" is missing; streams are {known}.'
+    elif not isinstance(stream, str) or stream not in STREAMS:
+        close = nearest(stream, STREAMS) if isinstance(stream, str) else ""
+        yield f'{where}: "stream" is {stream!r}; streams are {known}.{close}'
+    else:
+        yield from _stream(stream).check_block(block, where)
+
+
+def _asked_twice(blocks: list[dict[str, Any]]) -> Iterable[str]:
+    """A metric that stands in two blocks of the same source would be printed twice and counted twice."""
+    seen: dict[tuple[Any, ...], int] = {}
+    for number, block in enumerate(blocks, 1):
+        if "Namespace" not in block:
+            continue
+        dimensions = tuple(sorted((each["Name"], each["Value"]) for each in block.get("Dimensions", [])))
+        for name in block["Metrics"]:
+            first = seen.setdefault((block["stream"], block["Namespace"], dimensions, name), number)
+            if first != number:
+                yield f'block {number}: "Metrics" asks for {name!r} as block {first} does; give it once.'
+
+
+def _stream(name: str) -> Stream:
+    return cast("Stream", import_module(STREAMS[name]))

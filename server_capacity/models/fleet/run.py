@@ -1,0 +1,151 @@
+"""The run of a simulated fleet: its minutes, and what they come to. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from server_capacity.models.fleet.service import Floats
+
+_MINUTE, _HOUR = 60.0, 3600.0
+_MONTH_H = 730
+_LEAST_S, _CELLS_PER_E, _CELLS = 1e-7, 1000, 33_000  # cells of 0.1%, up to 20 million seconds
+
+
+class Minute(NamedTuple):
+    """A minute, the last one perhaps shorter: its arrivals, and what became of them.
+
+    ``instances``: that took requests, on average. ``over``: answers that took longer than the limit. ``p99``: of the
+    answers (seconds), None where there is none.
+    """
+
+    seconds: float
+    instances: float
+    requests: int
+    over: int
+    refused: int
+    p99: float | None
+
+    @property
+    def share_over(self) -> float:
+        """Of its requests, those that took longer or were refused."""
+        return (self.over + self.refused) / self.requests if self.requests else 0.0
+
+    def to_json(self, place: int) -> dict[str, Any]:
+        """A row of ``timeline``."""
+        return {
+            "minute": place,
+            "rate": self.requests / self.seconds,
+            "instances": self.instances,
+            "share_over": self.share_over,
+            "p99": self.p99,
+        }
+
+
+class Times:
+    """Response times counted in cells of a thousandth of their size, so that any number of them needs no memory."""
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(_CELLS, np.int64)
+        self._sum = 0.0
+
+    def add(self, times_s: Floats) -> None:
+        """Count some."""
+        cells = np.log(np.maximum(times_s, _LEAST_S) / _LEAST_S) * _CELLS_PER_E
+        self._counts += np.bincount(np.minimum(cells, _CELLS - 1).astype(np.int64), minlength=_CELLS)
+        self._sum += float(times_s.sum())
+
+    @property
+    def count(self) -> int:
+        """Their number."""
+        return int(self._counts.sum())
+
+    @property
+    def mean(self) -> float | None:
+        """Their mean, seconds."""
+        return self._sum / self.count if self.count else None
+
+    def quantile(self, share: float) -> float | None:
+        """The time that a share of them does not exceed, seconds, to 0.1%."""
+        counted = np.cumsum(self._counts)
+        if not counted[-1]:
+            return None
+        cell = int(np.searchsorted(counted, math.ceil(share * counted[-1])))
+        return _LEAST_S * math.exp((cell + 0.5) / _CELLS_PER_E)
+
+
+@dataclass(frozen=True)
+class FleetRun:
+    """A fleet's run under one policy. ``allowed``: the share of requests that may be over the limit.
+
+    ``paid_s``: seconds of instances, from the change that asks for one until it has served its last request.
+    """
+
+    policy: str
+    allowed: float
+    minutes: tuple[Minute, ...]
+    times: Times
+    paid_s: float
+
+    @property
+    def seconds(self) -> float:
+        """The length of the load."""
+        return sum(minute.seconds for minute in self.minutes)
+
+    @property
+    def requests(self) -> int:
+        """All that arrived."""
+        return sum(minute.requests for minute in self.minutes)
+
+    @property
+    def over(self) -> int:
+        """Answers that took longer than the limit."""
+        return sum(minute.over for minute in self.minutes)
+
+    @property
+    def refused(self) -> int:
+        """Requests that found no place to wait."""
+        return sum(minute.refused for minute in self.minutes)
+
+    @property
+    def minutes_over(self) -> float:
+        """The minutes in which the limit was not kept."""
+        return sum(minute.seconds for minute in self.minutes if minute.share_over > self.allowed) / _MINUTE
+
+    @property
+    def instance_hours(self) -> float:
+        """The hours of instances that are paid."""
+        return self.paid_s / _HOUR
+
+    def to_json(self, per_hour: float | None = None) -> dict[str, Any]:
+        """The run in ``fleet_plan.json``; ``per_hour``: the price of an instance, where it is known."""
+        requests, seconds = self.requests, self.seconds
+        return {
+            "policy": self.policy,
+            "requests": requests,
+            "over": self.over,
+            "share_over": (self.over + self.refused) / requests if requests else 0.0,
+            "minutes": seconds / _MINUTE,
+            "minutes_over": self.minutes_over,
+            "refused": self.refused,
+            "instance_hours": self.instance_hours,
+            "cost": None if per_hour is None else self._cost(per_hour),
+            "mean": self.times.mean,
+            "p99": self.times.quantile(0.99),
+            "mean_instances": sum(each.instances * each.seconds for each in self.minutes) / seconds,
+            "most_instances": max(each.instances for each in self.minutes),
+            "timeline": [minute.to_json(place) for place, minute in enumerate(self.minutes)],
+        }
+
+    def _cost(self, per_hour: float) -> dict[str, float | None]:
+        total = self.instance_hours * per_hour
+        return {
+            "total": total,
+            "hour": total / (self.seconds / _HOUR),
+            "month": total / (self.seconds / _HOUR) * _MONTH_H,
+            "per_million": total / self.requests * 1e6 if self.requests else None,
+        }

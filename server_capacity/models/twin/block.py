@@ -1,0 +1,112 @@
+"""The block ``twin`` of capacity.json: fitted, judged, and asked. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from inference_benchmarker.system.progress import tell
+from server_capacity.models.twin.fit import Refused, fit
+from server_capacity.models.twin.misfit import judge
+from server_capacity.models.twin.shares import ranked
+from server_capacity.models.twin.twin import bounds
+from server_capacity.models.twin.what_if import what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.models.twin.misfit import Misfit
+    from server_capacity.models.twin.trace import Floats, Trace
+    from server_capacity.models.twin.twin import Arrivals, Twin
+    from server_capacity.search.limits import Limit
+
+_LIKE = 0.05  # of the mean
+_TOLD, _STEPS = "A queueing model of the endpoint", 4
+_RANKS = 256  # services that stand for all of them
+_KEYS = (
+    *("fits", "reason", "servers", "service", "services_s", "overhead_s", "batch", "misfit"),
+    *("limit", "rate", "interval", "confirmed_at", "what_if"),
+)
+_EMPTY: dict[str, object] = {**dict.fromkeys(_KEYS), "fits": False}
+
+
+def block(
+    exploration: Sequence[Trace],
+    confirmation: Sequence[tuple[float, Trace]],
+    limits: Sequence[Limit],
+    arrivals: Arrivals = "poisson",
+) -> dict[str, object]:
+    """The twin of the exploration's waves, judged on the confirmation waves (rate and trace of each).
+
+    ``fits`` false and a ``reason`` where the endpoint is no such queue or a confirmation wave was not foretold; the
+    keys are those of ``capacity.json``, the rates requests/s.
+    """
+    try:
+        return _block(exploration, confirmation, limits, arrivals)
+    finally:
+        tell(_TOLD, _STEPS, _STEPS)
+
+
+def refused(reason: str) -> dict[str, object]:
+    """The block where there is no twin."""
+    return {**_EMPTY, "reason": reason}
+
+
+def _block(
+    exploration: Sequence[Trace],
+    confirmation: Sequence[tuple[float, Trace]],
+    limits: Sequence[Limit],
+    arrivals: Arrivals,
+) -> dict[str, object]:
+    if not bounds(limits):
+        return refused("no limit is on the time until an answer ends, which is all that the model has")
+    twin = fit(exploration)
+    tell(_TOLD, 1, _STEPS)
+    if isinstance(twin, Refused):
+        return refused(twin.reason)
+    judged = [(rate, judge(twin, wave, limits)) for rate, wave in confirmation]
+    tell(_TOLD, 2, _STEPS)
+    described = {**_EMPTY, **_described(twin), "misfit": judged[-1][1].to_json() if judged else None}
+    if reason := _unconfirmed(judged):
+        return {**described, "reason": reason}
+    estimate = twin.capacity(limits, arrivals)
+    tell(_TOLD, 3, _STEPS)
+    if estimate is None or estimate.rate is None:
+        return {**described, "reason": "by the model no rate keeps the limits"}
+    return {
+        **described,
+        "fits": True,
+        "limit": estimate.limit,
+        "rate": estimate.rate,
+        "interval": {"low": estimate.low, "high": estimate.high},
+        "confirmed_at": judged[-1][0],
+        "what_if": what_if(twin, next(bound for bound in bounds(limits) if bound.limit == estimate.limit)),
+    }
+
+
+def _described(twin: Twin) -> dict[str, object]:
+    services = twin.services_s
+    mean, cv = float(services.mean()), float(services.std() / services.mean())
+    service = {"kind": _kind(services), "mean": mean, "cv": cv}
+    return {
+        "servers": twin.servers,
+        "service": service,
+        "services_s": ranked(services, _RANKS).tolist(),
+        "overhead_s": twin.overhead_s,
+    }
+
+
+def _kind(services: Floats) -> str:
+    """Constant or exponential where it is nearly that, else as measured."""
+    ranks = np.linspace(0.05, 0.95, 19)
+    values, mean = np.quantile(services, ranks), services.mean()
+    if np.abs(values / mean - 1).max() < _LIKE:
+        return "constant"
+    return "exponential" if np.abs(values / mean + np.log1p(-ranks)).mean() < _LIKE else "as measured"
+
+
+def _unconfirmed(judged: Sequence[tuple[float, Misfit]]) -> str:
+    if not judged:
+        return "no confirmation wave has judged it"
+    return next((f"at {rate:g}/s {misfit.reason}" for rate, misfit in judged if not misfit.fits), "")

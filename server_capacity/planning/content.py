@@ -1,0 +1,204 @@
+"""The object of ``fleet_plan.json``: what to deploy for a load, as programs read it. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import worst_exit_code
+from inference_benchmarker.words.wording import counted
+from server_capacity.planning.remarks import remarks
+from server_capacity.planning.sizing import (
+    ALARM_S,
+    AWS_FACTOR,
+    CannotTellError,
+    floored,
+    held_by_each,
+    law_of,
+    safety_factor,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from server_capacity.planning.case import Case
+    from server_capacity.planning.sizing import Law
+
+
+LIMIT_ALONE, AWS, TO_SCALE_OUT = "limit alone", "AWS's safety factor 0.5", "time to scale out"
+_SIDE_BY_SIDE = (0.7, 0.6)
+
+
+def endpoint_plan(case: Case) -> dict[str, Any] | str:
+    """The plan of one endpoint, or the reason why none can be made of what was measured."""
+    law = law_of(case.searches)
+    if isinstance(law, str):
+        return law
+    scale_out = _scale_out(case)
+    options = [_option(case, law, name, share) for name, share in _shares(case, scale_out)]
+    chosen = _chosen(case, options)
+    try:
+        law.needed(case.demand.target_rps, chosen["share"])
+    except CannotTellError as error:
+        return str(error)
+    _require_maximum(case, law, chosen)
+    data = _block(case, law, scale_out, options)
+    chosen |= _bounds(case, law, chosen, scale_out)
+    chosen |= _serving(case, law, chosen)
+    data["chosen"] = {**chosen, "with_one_lost": _with_one_lost(case, law, chosen)}
+    data["cost"] = chosen["cost"]
+    data["remarks"] = list(remarks(case, data))
+    return data
+
+
+def _block(case: Case, law: Law, scale_out: dict[str, Any] | None, options: list[dict[str, Any]]) -> dict[str, Any]:
+    """Everything that is known before anything is chosen."""
+    main, data = case.main, case.main.data
+    count = main.instances
+    return {
+        "name": case.asked.name or main.name,
+        "capacity": main.folder,
+        "capacities": [{"folder": each.folder, "instances": each.instances, "low": each.low} for each in case.searches],
+        "endpoint": dict(main.endpoint) or None,
+        "variant": main.variant or None,
+        "factories_file": None,
+        "limits": [row["expression"] for row in data.get("limits") or []],
+        "limit": data.get("limit"),
+        "arrivals": data.get("arrivals"),
+        "per_instance": {
+            "low": main.low / count,
+            "rate": main.rate / count,
+            "high": None if main.high is None else main.high / count,
+            "measured_at": count,
+            "counted": main.is_counted,
+            "at_least": main.at_least,
+        },
+        "linear": law.most is None,
+        "routing": case.routing,
+        "target_rps": case.demand.target_rps,
+        "peak_rps": case.demand.peak_rps,
+        "least_rps": case.demand.least_rps,
+        "options": options,
+        "scale_out": scale_out,
+        "simulation": None,
+        "correlation": main.correlation,
+        "warnings": list(dict.fromkeys(each for search in case.searches for each in search.warnings)),
+        "exit_code": worst_exit_code(*(each.exit_code for each in case.searches)),
+    }
+
+
+def _shares(case: Case, scale_out: dict[str, Any] | None) -> Iterator[tuple[str, float]]:
+    """The shares of the limit that stand side by side, the largest first but for the one of the growth."""
+    used = sorted({*_SIDE_BY_SIDE, case.asked.utilisation} - {1.0, AWS_FACTOR}, reverse=True)
+    yield LIMIT_ALONE, 1.0
+    yield from ((f"{100 * share:.4g}% use", share) for share in used)
+    yield AWS, AWS_FACTOR
+    if scale_out is not None and scale_out["safety_factor"] is not None:
+        yield TO_SCALE_OUT, scale_out["safety_factor"]
+
+
+def _option(case: Case, law: Law, name: str, share: float) -> dict[str, Any]:
+    target = case.demand.target_rps
+    try:
+        instances = law.needed(target, share)
+        alone = law.needed(target, 1.0)
+    except CannotTellError:
+        return {"name": name, "share": share, **dict.fromkeys(_OF_AN_OPTION)}
+    per_instance = share * law.held(instances) / instances
+    return {
+        "name": name,
+        "share": share,
+        "instances": instances,
+        "with_spare": max(instances, alone + case.asked.spare),
+        "invocations_per_instance": floored(60 * per_instance),
+        "cost": case.costing(instances, target),
+    }
+
+
+_OF_AN_OPTION = ("instances", "with_spare", "invocations_per_instance", "cost")
+
+
+def _chosen(case: Case, options: list[dict[str, Any]]) -> dict[str, Any]:
+    """The option that the utilisation asks for, or that of the growth where this leaves more room."""
+    asked = next(each for each in options if abs(each["share"] - case.asked.utilisation) < 1e-9)
+    growth = next((each for each in options if each["name"] == TO_SCALE_OUT), asked)
+    return dict(growth if growth["share"] < asked["share"] else asked)
+
+
+def _require_maximum(case: Case, law: Law, chosen: dict[str, Any]) -> None:
+    """BenchmarkError where the given maximum does not allow the instances that the target needs."""
+    maximum, needed = case.asked.maximum, chosen["instances"]
+    if maximum is None or maximum >= needed:
+        return
+    held = chosen["share"] * law.held(maximum)
+    raise BenchmarkError(
+        f"--maximum {maximum:,} is too few for {case.asked.name or case.main.name}: {case.demand.target_rps:,.5g}/s "
+        f"need {counted(needed, 'instance', 'instances')} at {chosen['share']:.4g} of their limit, and {maximum:,} "
+        f"hold {held:,.4g}/s there.",
+        f"Give --maximum {needed:,}, a smaller load, or a larger --utilisation.",
+    )
+
+
+def _serving(case: Case, law: Law, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The instances that serve, of which there are never fewer than the minimum; what they cost, and their target."""
+    instances = max(chosen["instances"], chosen["minimum"])
+    each = chosen["share"] * held_by_each(law, chosen["minimum"], chosen["maximum"])
+    return {
+        "instances": instances,
+        "with_spare": max(chosen["with_spare"], instances),
+        "invocations_per_instance": floored(60 * each),
+        "cost": case.costing(instances, case.demand.target_rps),
+    }
+
+
+def _bounds(case: Case, law: Law, chosen: dict[str, Any], scale_out: dict[str, Any] | None) -> dict[str, Any]:
+    """Minimum and maximum of a policy: for the least load that is known, and for the peak and what may be lost."""
+    share, spare = chosen["share"], case.asked.spare
+    factor = (scale_out or {}).get("safety_factor")
+    peak = case.demand.peak_rps / (factor or 1.0)
+    largest, capped = _at_most(law, peak, share)
+    kept, _ = _at_most(law, peak, 1.0)
+    maximum = case.asked.maximum or max(largest, kept + spare, chosen["with_spare"])
+    least = case.demand.least_rps
+    lowest = min(2, chosen["instances"]) if not least else max(2, _at_most(law, least, share)[0])
+    minimum = case.asked.minimum or min(lowest, maximum)
+    return {"minimum": minimum, "maximum": max(maximum, minimum), "capped": capped}
+
+
+def _at_most(law: Law, rate: float, share: float) -> tuple[int, bool]:
+    """The instances that a rate needs, or the most that the law tells of; and whether it is the latter."""
+    try:
+        return law.needed(rate, share), False
+    except CannotTellError:
+        assert law.most is not None
+        return law.most, True
+
+
+def _with_one_lost(case: Case, law: Law, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The target on one instance fewer, held against what those hold: a share of 1 is the limit itself."""
+    left, target = chosen["instances"] - 1, case.demand.target_rps
+    if not left:
+        return {"instances": 0, "rate_per_instance": None, "share_of_low": None, "holds": False}
+    share = target / law.held(left)
+    return {"instances": left, "rate_per_instance": target / left, "share_of_low": share, "holds": share <= 1.0}
+
+
+def _scale_out(case: Case) -> dict[str, Any] | None:
+    """The time to scale out and the factor that the growth asks for; BenchmarkError where that time is not known."""
+    known, growth = case.seconds_to_create, case.asked.growth_per_min
+    if known is None and growth is None:
+        return None
+    if known is None:
+        raise BenchmarkError(
+            f"--growth asks how long an instance of {case.main.name} takes until it serves, and the search did not "
+            "measure it.",
+            "Give --seconds-to-create.",
+        )
+    create_s, source = known
+    return {
+        "alarm_s": ALARM_S,
+        "create_s": create_s,
+        "source": source,
+        "growth_per_min": growth,
+        "safety_factor": None if growth is None else safety_factor(growth, create_s),
+    }

@@ -1,0 +1,145 @@
+"""The folders of a plan: those of searches that it reads, and ``<UTC timestamp>_plan/`` that it writes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.json_file import UNREADABLE, foreign
+from inference_benchmarker.data.typed import require
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.files import replace_file
+from inference_benchmarker.wave.built_on import not_there
+from server_capacity.planning.costs.price_file import is_price
+from server_capacity.planning.measured import Measured, measured
+from server_capacity.planning.text import to_text
+from server_capacity.results import capacity_folder, ranking_folder
+from server_capacity.results.codec import check_plan
+from server_capacity.results.stored import Stored, writable
+from server_capacity.results.types.axes import label_of
+from server_capacity.results.types.price import GIVEN, Price
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    Files = Mapping[str, str]
+
+KIND = "plan"
+FILE = "fleet_plan.json"
+_STORED = Stored(FILE, "fleet_plan.txt", to_text, check_plan)
+load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
+
+
+def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | str:
+    """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither.
+
+    ``instances`` of ``instance_type`` were measured, where they are given.
+    """
+    best = _best_of(folder) if ranking_folder.is_ranking(folder) else _Best(folder)
+    folder = best.folder
+    if not capacity_folder.is_capacity(folder):
+        raise BenchmarkError(
+            f"{folder}: is no folder of a search (it has no {capacity_folder.FILE}).",
+            "Give a <timestamp>_capacity folder that `benchmark capacity` left, or a <timestamp>_ranking.",
+        )
+    data, _ = capacity_folder.load(folder)
+    try:
+        found = measured(data, str(folder), instances, instance_type)
+        if isinstance(found, str):
+            return found
+        factories_file = _factories_file_of(data, folder)
+        found = replace(found, factories_file=factories_file, gone=not_there(folder, data))
+        return replace(found, variant=best.variant, tied=best.tied, price=best.price)
+    except UNREADABLE as error:
+        raise foreign(folder / capacity_folder.FILE, error) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """The search of a ranking's first row, its values, those that tie with it, and the price of its instance."""
+
+    folder: Path
+    variant: dict[str, str] = field(default_factory=dict)
+    tied: tuple[str, ...] = ()
+    price: Price | None = None
+
+
+def _best_of(folder: Path) -> _Best:
+    data = ranking_folder.read(folder)
+    try:
+        rows = [row for row in data["rows"] if row.get("capacity")]
+        name = str(rows[0]["capacity"])
+    except UNREADABLE:
+        raise BenchmarkError(f"{folder}: no variant of this ranking was searched.", "Give another folder.") from None
+    if "/" in name or name in ("", ".", ".."):
+        raise BenchmarkError(f"{folder}: its first row names {name!r}, which is no folder of it.", "Give another one.")
+    try:
+        row = rows[0]
+        variant = {str(key): str(text) for key, text in (row.get("variant") or {}).items()}
+        tied = tuple(label_of(data["rows"][place - 1]["variant"]) for place in row.get("tied_with") or [])
+        return _Best(folder / name, variant, tied, None if row.get("price") is None else _ranked_price(row["price"]))
+    except UNREADABLE as error:
+        raise foreign(folder / ranking_folder.FILE, error) from None
+
+
+def _ranked_price(told: Mapping[str, Any]) -> Price:
+    """The price that stands in a ranking; its source is the ranking where it was given on the command line."""
+    for name in ("instance_type", "currency"):
+        require(told.get(name), str, f"price.{name}")
+    for name in ("region", "date", "source"):
+        require(told.get(name), str | None, f"price.{name}")
+    if not is_price(told["per_hour"]):
+        raise ValueError("price.per_hour is no price")
+    return Price(
+        told["instance_type"],
+        float(told["per_hour"]),
+        told["currency"],
+        told.get("region"),
+        told.get("date"),
+        "given with the ranking" if told.get("source") == GIVEN else told.get("source") or "",
+    )
+
+
+def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:
+    """The factories file that the waves of a search were sent with; None where they do not tell."""
+    from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.store import read_plan
+
+    waves = data.get("waves") or {}
+    for name in (*(waves.get("confirmation") or ()), *(waves.get("exploration") or ())):
+        try:
+            found = read_plan(RunDir(folder / str(name))).factories_file
+        except BenchmarkError:
+            continue
+        if found is not None:
+            return str(found)
+    return None
+
+
+def save(folder: Path, data: dict[str, Any], files: Files) -> None:
+    """Write the plan, its text, and ``files`` by their names, which may lie in a folder below."""
+    with writable(folder), _removed_if_empty(folder):
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(exist_ok=True)
+            replace_file(path, text)
+        _STORED.write(folder, data)
+
+
+@contextmanager
+def _removed_if_empty(folder: Path) -> Iterator[None]:
+    """Leave no folder of a plan of which nothing was written."""
+    try:
+        yield
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
+
+
+def json_text(data: Mapping[str, Any]) -> str:
+    """The text of a file that AWS's command line reads."""
+    return json.dumps(data, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,203 @@
+"""A plan from what is asked to what is written: searches read, endpoints planned one by one, files beside them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.json_file import UNREADABLE, foreign
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.words.units import NS
+from server_capacity.planning.case import Case
+from server_capacity.planning.content import endpoint_plan
+from server_capacity.planning.costs.quota import quota
+from server_capacity.planning.demand import demand_of, recorded
+from server_capacity.planning.folder import json_text, read_search
+from server_capacity.planning.kubernetes import kubernetes_files, label
+from server_capacity.planning.measured import COMPONENT
+from server_capacity.planning.policies import name_of, policy_files
+from server_capacity.planning.remarks import simulated_remarks
+from server_capacity.planning.simulating import simulation
+from server_capacity.planning.totals import content, load_text
+from server_capacity.results.capacity_folder import FILE as CAPACITY_FILE
+from server_capacity.results.types.price import cost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from inference_benchmarker.plan.replay import Replay
+    from server_capacity.planning.costs.prices import Prices
+    from server_capacity.planning.demand import Recorded
+    from server_capacity.planning.measured import Measured
+    from server_capacity.planning.request import Asked
+    from server_capacity.results.types.price import Price
+
+
+@dataclass(slots=True)
+class Made:
+    """A plan: the object of fleet_plan.json, and the texts of the files beside it by their names."""
+
+    data: dict[str, Any]
+    files: dict[str, str] = field(default_factory=dict)
+
+
+def make_plan(questions: Sequence[Asked], prices: Prices, *, compare: bool = False) -> Made:
+    """The plan for all that is asked; ``compare``: with every policy simulated.
+
+    BenchmarkError where a folder or a recording cannot be read.
+    """
+    recordings: dict[Replay, Recorded] = {}
+    endpoints, refused, cases = [], [], []
+    for asked, searches in _groups(questions):
+        if isinstance(searches, str):
+            refused.append(searches)
+            continue
+        if asked.replay is not None and asked.replay not in recordings:
+            recordings[asked.replay] = _read(asked.replay)
+        recording = None if asked.replay is None else recordings[asked.replay]
+        case = Case(asked, searches, demand_of(asked, recording), _costing(searches, prices))
+        planned = _planned(case, compare=compare)
+        if isinstance(planned, str):
+            refused.append(f"{asked.name or case.main.name}: {planned}.")
+        else:
+            endpoints.append(planned)
+            cases.append(case)
+    usual = questions[0]
+    data = content(
+        endpoints,
+        refused,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        utilisation=usual.utilisation,
+        spare=usual.spare,
+        quota=_quotas(endpoints),
+        priced=prices.given_types,
+    )
+    made = _with_files(data, cases)
+    made.data["missing"] += [*_each_for_all(questions, cases), *prices.remarks]
+    return made
+
+
+def _each_for_all(questions: Sequence[Asked], cases: Sequence[Case]) -> Iterator[str]:
+    """A sentence for each question that several endpoints answer: none of them shares its load."""
+    for asked in questions:
+        own = [case for case in cases if case.asked is asked]
+        if len(own) > 1:
+            yield f"Each of {len(own)} endpoints is planned for {load_text(own[0].demand.target_rps)}."
+
+
+def _read(replay: Replay) -> Recorded:
+    """The arrivals of a recording, read in parts; BenchmarkError for what is none."""
+    import numpy as np
+
+    from inference_benchmarker.recording.formats import opened_source
+    from inference_benchmarker.recording.reading import Part
+
+    with opened_source(replay.file, replay.column) as source:
+        part = Part(replay, source)
+        found = [part.dues(arrivals.at) / NS for arrivals in part.read(0, lambda *_: 0)]
+        facts = part.facts()
+    return recorded(np.concatenate(found), facts.length_ns / NS, facts.peak_rps)
+
+
+def _groups(questions: Sequence[Asked]) -> list[tuple[Asked, list[Measured] | str]]:
+    """The searches of each endpoint: those of one question that are of one endpoint belong together."""
+    groups: list[tuple[Asked, list[Measured] | str]] = []
+    problems: list[str] = []
+    for asked in questions:
+        own: list[list[Measured]] = []
+        for place, folder in enumerate(asked.capacities):
+            try:
+                found = read_search(folder, _count_of(asked, place), asked.instance_type)
+            except BenchmarkError as error:
+                problems.append(str(error))
+                continue
+            if isinstance(found, str):
+                groups.append((asked, f"{asked.name or folder.name}: {found}."))
+                continue
+            same = next((group for group in own if group[0].is_same_endpoint(found)), None)
+            if same is None:
+                own.append([found])
+            else:
+                same.append(found)
+        if len(own) > 1 and asked.endpoint_name:
+            problems.append(f"--endpoint-name names one endpoint, and these are {len(own)}: name them in a --mix file.")
+        groups += [(asked, group) for group in own]
+    refuse(problems)
+    return groups
+
+
+def _count_of(asked: Asked, place: int) -> int | None:
+    return None if not asked.instances else asked.instances[place if len(asked.instances) > 1 else 0]
+
+
+def _planned(case: Case, *, compare: bool) -> dict[str, Any] | str:
+    main = case.main
+    with _of_this_tool(main):
+        planned = endpoint_plan(case)
+    if not isinstance(planned, str):
+        planned["factories_file"] = main.factories_file
+        with _of_this_tool(main):
+            planned["simulation"] = simulation(case, planned, compare=compare)
+        planned["remarks"] += simulated_remarks(planned)
+    return planned
+
+
+@contextmanager
+def _of_this_tool(search: Measured) -> Iterator[None]:
+    """Tells what a search never writes as one sentence that names its file."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise foreign(Path(search.folder) / CAPACITY_FILE, error) from None
+
+
+def _costing(searches: Sequence[Measured], prices: Prices) -> Callable[[int, float], dict[str, Any] | None]:
+    kind, region = searches[0].instance_type, searches[0].endpoint.get("region")
+    price = None if kind is None or searches[0].is_copies else prices.of(kind, region, _ranked_price(searches, kind))
+    return lambda instances, rate: None if price is None else cost(price, instances, rate)
+
+
+def _ranked_price(searches: Sequence[Measured], kind: str) -> Price | None:
+    """The price of the type that a ranking had; None without one."""
+    found = (each.price for each in searches if each.price is not None)
+    return next((price for price in found if price.instance_type == kind), None)
+
+
+def _quotas(endpoints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The quota of each instance type, held against all endpoints at their maximum; None where nobody tells."""
+    needed: dict[tuple[str, str | None], int] = {}
+    for planned in endpoints:
+        endpoint = planned["endpoint"] or {}
+        if endpoint.get("instance_type") and endpoint.get("kind") != COMPONENT:
+            key = endpoint["instance_type"], endpoint.get("region")
+            needed[key] = needed.get(key, 0) + planned["chosen"]["maximum"]
+    found = [quota(kind, region, count) for (kind, region), count in needed.items()]
+    return [each for each in found if each is not None] or None
+
+
+def _with_files(data: dict[str, Any], cases: Sequence[Case]) -> Made:
+    """The plan with its policies; those of several endpoints lie in a folder for each."""
+    files: dict[str, str] = {}
+    missing: list[str] = []
+    folders: list[str] = []
+    for planned, case in zip(data["endpoints"], cases, strict=True):
+        above = "" if len(cases) == 1 else f"{_unused(label(planned['name']), folders)}/"
+        with _of_this_tool(case.main):
+            policies, told = policy_files(planned, case.main, case.asked.endpoint_name)
+        texts = {name: json_text(made) for name, made in policies.items()}
+        texts |= kubernetes_files(planned, name_of(planned["endpoint"] or {}, case.asked.endpoint_name))
+        files |= {above + name: text for name, text in texts.items()}
+        missing += [f"{above.rstrip('/')}: {sentence}" if above else sentence for sentence in told]
+    return Made({**data, "files": sorted(files), "missing": missing}, files)
+
+
+def _unused(name: str, names: list[str]) -> str:
+    number, found = 1, name
+    while found in names:
+        number += 1
+        found = f"{name}-{number}"
+    names.append(found)
+    return found

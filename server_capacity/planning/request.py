@@ -1,0 +1,105 @@
+"""The question of a plan: for which load, from which searches, with how much room. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError, Problem
+from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
+from inference_benchmarker.words.units import MAX_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from inference_benchmarker.plan.replay import Replay
+    from inference_benchmarker.plan.stage import Stage
+
+RANDOM, LEAST_OUTSTANDING = "random", "least_outstanding"
+LEAST_USE, MOST_USE = 0.05, 1.0
+MOST_INSTANCES = 10_000
+MOST_GROWTH = 100.0
+_GROWTH = re.compile(r"(?P<number>\d{1,9}(?:\.\d{1,9})?)\s*(?P<percent>%)?\s*(?:/\s*(?P<unit>s|min|h))?")
+_PER_MIN = {"s": 60.0, "min": 1.0, "h": 1 / 60}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about one endpoint, searched once or, for one that does not scale linearly, at two counts.
+
+    ``capacities`` are folders of searches, ``instances`` how many instances each of them measured, where the folders do
+    not say. ``growth_per_min`` and ``utilisation`` are shares, ``spare`` instances that may be lost.
+    ``endpoint_name``: as the deployed endpoint is called, which policies name; ``instance_type``: where the search does
+    not know it.
+    """
+
+    capacities: tuple[Path, ...]
+    target_rps: float | None = None
+    stages: tuple[Stage, ...] = ()
+    replay: Replay | None = None
+    growth_per_min: float | None = None
+    seconds_to_create: float | None = None
+    utilisation: float = 0.7
+    spare: int = 1
+    instances: tuple[int, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+    routing: str = ""
+    name: str = ""
+    endpoint_name: str = ""
+    instance_type: str = ""
+
+    def problems(self) -> Iterator[Problem]:
+        """Everything that is wrong with it, whatever the searches found."""
+        if not self.capacities:
+            yield Problem(("capacities",), "Give the folder of a search: CAPACITY_DIR, or one for each entry of --mix.")
+        if self.target_rps is None and not self.stages and self.replay is None:
+            yield Problem(("target_rps", "stages", "replay"), "No load: give --target-rps R, --stages or --replay.")
+        if self.target_rps is not None and not float(LEAST_RATE) <= self.target_rps <= MAX_RATE:
+            text = f"--target-rps must be from {LEAST_RATE} to {MAX_RATE:,} requests/s, not {self.target_rps:g}."
+            yield Problem(("target_rps",), text)
+        if self.stages and self.replay is not None:
+            yield Problem(("stages", "replay"), "Give either --replay or --stages, not both.")
+        if not LEAST_USE <= self.utilisation <= MOST_USE:
+            meant = f": did you mean {self.utilisation:g}%?" if 1 < self.utilisation <= 100 else "."
+            told = f"{100 * self.utilisation:.6g}%{meant}"
+            text = f"--utilisation must be from {LEAST_USE:.0%} to {MOST_USE:.0%}, not {told}"
+            yield Problem(("utilisation",), text)
+        if self.growth_per_min is not None and not 0 < self.growth_per_min <= MOST_GROWTH:
+            text = f"--growth must be above 0 and at most {MOST_GROWTH:.0%} a minute, not {self.growth_per_min:.4%}."
+            yield Problem(("growth_per_min",), text)
+        if self.seconds_to_create is not None and not 0 <= self.seconds_to_create <= MAX_SECONDS:
+            text = f"--seconds-to-create must be from 0 to {MAX_SECONDS:,}, not {self.seconds_to_create:g}."
+            yield Problem(("seconds_to_create",), text)
+        if self.routing not in ("", RANDOM, LEAST_OUTSTANDING):
+            text = f"--routing must be {RANDOM} or {LEAST_OUTSTANDING}, not {self.routing[:100]!r}."
+            yield Problem(("routing",), text)
+        yield from self._counts()
+
+    def _counts(self) -> Iterator[Problem]:
+        limits = (("spare", 0, self.spare), ("minimum", 1, self.minimum), ("maximum", 1, self.maximum))
+        for field, least, value in (*limits, *(("instances", 1, each) for each in self.instances)):
+            if value is not None and not least <= value <= MOST_INSTANCES:
+                text = f"--{field} must be from {least} to {MOST_INSTANCES:,}, not {value:,}."
+                yield Problem((field,), text)
+        if self.minimum is not None and self.maximum is not None and self.minimum > self.maximum:
+            yield Problem(("minimum", "maximum"), "--minimum must not be above --maximum.")
+        if len(self.instances) not in (0, 1, len(self.capacities)):
+            counts = f"{len(self.instances)} counts for {len(self.capacities)} searches"
+            yield Problem(("instances",), f"--instances has {counts}: give one for all, or one for each.")
+
+
+def parse_growth(flag: str, text: str) -> float:
+    """The share by which the load grows in a minute: ``20%/min``, ``0.2``, ``50%/h``."""
+    match = _GROWTH.fullmatch(text.strip()) if text.isascii() else None
+    if match is None:
+        raise BenchmarkError(f"{flag} must be how much the load grows: 20%/min, 50%/h; not {text[:100]!r}.")
+    if float(match["number"]) > 1 and not match["percent"]:
+        number, unit = match["number"], match["unit"] or "min"
+        raise BenchmarkError(
+            f"{flag} {text.strip()} is {100 * float(number):.15g}%/{unit}.",
+            f"Say {number}%/{unit}, or {100 * float(number):.15g}%/{unit} if you mean it.",
+        )
+    return float(match["number"]) * (0.01 if match["percent"] else 1.0) * _PER_MIN[match["unit"] or "min"]

@@ -1,0 +1,79 @@
+"""``benchmark endpoints clean``: undoes what commands left behind that were killed together with their keepers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
+from inference_benchmarker.system.files import folders_in, kind_of
+from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, HeldError, left_in, read
+from server_capacity.provisioning.restoring import put_back, told
+from server_capacity.provisioning.undo import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from server_capacity.provisioning.cleanup_file import Entry
+
+PATIENCE_S = 10.0
+"""Somebody waits, who can try again."""
+
+HELD_S = 0.5
+"""So long a process that was killed may hold the file still."""
+
+_UNKNOWN = "the account or the address of AWS in which it was made is not known"
+
+
+def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> int:
+    """Undo what is left in a folder's cleanup file, or in those of the folders in it; say each, and give the exit code.
+
+    A file that cannot be trusted is said and left alone.
+    """
+    codes: list[int] = []
+    for each in _folders(folder):
+        try:
+            if left_in(read(each)):
+                codes.append(_clean_one(each, say, patience_s))
+        except HeldError as error:
+            say(str(error))
+            codes.append(MISSED)
+        except BenchmarkError as error:
+            say(str(error))
+            codes.append(BAD_INPUT)
+    if not codes:
+        say(f"Nothing is left to put back in {folder}.")
+    return worst_exit_code(OK, *codes)
+
+
+def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> int:
+    with CleanupFile.taken(folder, HELD_S) as cleanup:
+        numbers = left_in(cleanup.entries)
+        known = [number for number in numbers if not _is_unknown(cleanup.entries[number])]
+        for number in set(numbers) - set(known):
+            with suppress(OSError):
+                cleanup.fail(number, _UNKNOWN)
+        done = put_back(cleanup, patience_s, busy_s=patience_s, of=known) and known == numbers
+        for number in numbers:
+            say(f"{folder.name}: {told(cleanup.entries[number])}")
+    return OK if done else MISSED
+
+
+def _is_unknown(entry: Entry) -> bool:
+    """Tells whether nobody knows where it was made: the credentials and the settings of then may not be these."""
+    return isinstance(entry.undo, Call) and None in (entry.undo.endpoint_url, entry.account)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    """Those with a cleanup file: the folder itself, or the ones in it and in its rankings, the oldest first.
+
+    A link leads to none.
+    """
+    if kind_of(folder / NAME) is not None:
+        yield folder
+        return
+    inside = folders_in(folder)
+    yield from sorted(each for each in (*inside, *chain.from_iterable(map(folders_in, inside))) if kind_of(each / NAME))

@@ -1,0 +1,183 @@
+"""Whoever scales the endpoint of a search: found in Application Auto Scaling, suspended for the search, and put back.
+
+https://docs.aws.amazon.com/autoscaling/application/APIReference/API_RegisterScalableTarget.html
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.words.text import one_line
+from server_capacity.provisioning.handle import Keeper
+from server_capacity.provisioning.performing import NotDoneError, account_of, ask, make_client
+from server_capacity.provisioning.undo import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+SERVICE, NAMESPACE = "application-autoscaling", "sagemaker"
+OUT, IN, SCHEDULED = "DynamicScalingOutSuspended", "DynamicScalingInSuspended", "ScheduledScalingSuspended"
+MOST_RESOURCES = 50
+"""So many one call takes."""
+
+_MADE = "Let endpoint_factory make it without scaling."
+_FLAG = "Give --suspend-scaling to have it suspended for the search and put back afterwards, or suspend it yourself."
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableTarget:
+    """A number that is scaled, of instances or copies: its bounds, who scales it, and what of that is suspended."""
+
+    resource: str
+    dimension: str
+    region: str
+    bounds: tuple[int, int]
+    policies: tuple[str, ...]
+    schedules: tuple[str, ...]
+    suspended: dict[str, bool]
+    account: str | None = None
+    endpoint_url: str | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Tells whether the number may change by itself. A policy changes none within equal bounds, a schedule may."""
+        minimum, maximum = self.bounds
+        dynamic = bool(self.policies) and minimum != maximum and not (self.suspended[OUT] and self.suspended[IN])
+        return dynamic or (bool(self.schedules) and not self.suspended[SCHEDULED])
+
+    @property
+    def text(self) -> str:
+        """Its name, who scales it, and within which bounds."""
+        by = [f"policy {name}" for name in self.policies] + [f"schedule {name}" for name in self.schedules]
+        minimum, maximum = self.bounds
+        return f"{self.resource} ({one_line(', '.join(by), 200)}; {minimum} to {maximum})"
+
+    def registering(self, suspended: dict[str, bool]) -> Call:
+        """The call that suspends and resumes what this says, and leaves its bounds alone."""
+        named = {"ServiceNamespace": NAMESPACE, "ResourceId": self.resource, "ScalableDimension": self.dimension}
+        parameters = {**named, "SuspendedState": dict(suspended)}
+        return Call(SERVICE, "register_scalable_target", parameters, self.region, self.endpoint_url)
+
+
+def resources(blocks: Iterable[dict[str, Any]]) -> list[str]:
+    """The variants and inference components that blocks name by their dimensions, as Application Auto Scaling does."""
+    found: dict[str, None] = {}
+    for block in blocks:
+        given = {each["Name"]: each["Value"] for each in block.get("Dimensions", [])}
+        if {"EndpointName", "VariantName"} <= set(given):
+            found[f"endpoint/{given['EndpointName']}/variant/{given['VariantName']}"] = None
+        if "InferenceComponentName" in given:
+            found[f"inference-component/{given['InferenceComponentName']}"] = None
+    return list(found)
+
+
+def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None], *, made: bool = False) -> list[str]:
+    """A sentence for each active scaling of what the blocks of ``load_config`` name: no search is to be begun then.
+
+    ``say`` is told where nobody knows, as permissions are missing. ``made``: the endpoint was made for the search.
+    """
+    try:
+        active = _active(resources(blocks))
+    except NotDoneError as error:
+        say(f"Nobody knows whether the endpoint scales while it is searched: {error}.")
+        return []
+    return [f"It would be scaled while it is searched: {target.text}. {_MADE if made else _FLAG}" for target in active]
+
+
+@contextmanager
+def suspended_scaling(
+    blocks: Iterable[dict[str, Any]], folder: Path, say: Callable[[str], None]
+) -> Iterator[dict[str, Any] | None]:
+    """Suspend every active scaling of what the blocks name, and put it back in every case.
+
+    Yields None where there is none, else an object for JSON, whose ``put_back`` is told when the context is over.
+    ``folder``: where the list of what must be put back is kept. BenchmarkError where it cannot be found or suspended.
+    """
+    named = resources(blocks)
+    if not named:
+        refuse(["--suspend-scaling needs to know whose: give --endpoint-config, with a block that names the variant."])
+    keeper = Keeper(folder, say, say)  # it starts while AWS is asked
+    told: dict[str, Any] | None = None
+    try:
+        with keeper:
+            active = _found(named)
+            if not active:
+                say("No scaling is active, so none is suspended.")
+            else:
+                told = {"targets": [_described(target) for target in active], "put_back": None}
+            for target in active:
+                _suspend(target, keeper)
+                say(f"Suspended for the search: {target.text}.")
+            yield told
+    finally:
+        if told is not None:
+            told["put_back"] = keeper.all_is_put_back
+
+
+def _found(named: Sequence[str]) -> list[ScalableTarget]:
+    try:
+        return _active(named)
+    except NotDoneError as error:
+        raise BenchmarkError(f"--suspend-scaling: {error}.") from None
+
+
+def _suspend(target: ScalableTarget, keeper: Keeper) -> None:
+    every = dict.fromkeys((OUT, IN, SCHEDULED), True)
+    change, undo = target.registering(every), target.registering(target.suspended)
+    keeper.change(f"scaling of {target.resource}", change, undo, target.account)
+
+
+def _described(target: ScalableTarget) -> dict[str, Any]:
+    return {
+        "resource": target.resource,
+        "dimension": target.dimension,
+        "policies": list(target.policies),
+        "schedules": list(target.schedules),
+        "suspended_before": dict(target.suspended),
+    }
+
+
+def _active(named: Sequence[str]) -> list[ScalableTarget]:
+    return [target for target in _targets(named) if target.is_active] if named else []
+
+
+def _targets(named: Sequence[str]) -> Iterator[ScalableTarget]:
+    """The scalable targets of the named resources. Raises NotDoneError."""
+    client = make_client(SERVICE, None)
+    for first in range(0, len(named), MOST_RESOURCES):
+        asked = {"ServiceNamespace": NAMESPACE, "ResourceIds": list(named[first : first + MOST_RESOURCES])}
+        for found in _every(client, "describe_scalable_targets", "ScalableTargets", asked):
+            yield _target(client, found)
+
+
+def _target(client: Any, found: dict[str, Any]) -> ScalableTarget:
+    asked = {"ServiceNamespace": NAMESPACE, **{name: found[name] for name in ("ResourceId", "ScalableDimension")}}
+    policies = _every(client, "describe_scaling_policies", "ScalingPolicies", asked)
+    schedules = _every(client, "describe_scheduled_actions", "ScheduledActions", asked)
+    state = found.get("SuspendedState") or {}
+    return ScalableTarget(
+        found["ResourceId"],
+        found["ScalableDimension"],
+        client.meta.region_name,
+        (found["MinCapacity"], found["MaxCapacity"]),
+        tuple(each["PolicyName"] for each in policies),
+        tuple(each["ScheduledActionName"] for each in schedules),
+        {name: bool(state.get(name, False)) for name in (OUT, IN, SCHEDULED)},
+        account_of(found),
+        client.meta.endpoint_url,
+    )
+
+
+def _every(client: Any, operation: str, name: str, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Everything that the pages of an answer list. Raises NotDoneError."""
+    token: dict[str, Any] = {}
+    while True:
+        page = ask(client, operation, {**asked, **token})
+        yield from page.get(name, [])
+        if not page.get("NextToken"):
+            return
+        token = {"NextToken": page["NextToken"]}

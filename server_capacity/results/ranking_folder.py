@@ -1,0 +1,25 @@
+"""The folder of a ranking: ``ranking.json``, its text, and the folder of each search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from server_capacity.results.codec import check_ranking
+from server_capacity.results.ranking_order import require_order
+from server_capacity.results.stored import Stored
+from server_capacity.results.text.ranking import to_text
+
+if TYPE_CHECKING:
+    from typing import Any
+
+KIND = "ranking"
+FILE = "ranking.json"
+
+
+def _check(data: dict[str, Any]) -> None:
+    check_ranking(data)
+    require_order(data)
+
+
+_STORED = Stored(FILE, "ranking.txt", to_text, _check)
+save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

@@ -1,0 +1,148 @@
+"""The order of variants, by what it costs to serve the target, and the ties where intervals do not tell. Pure.
+
+Each variant has a score, the less the better: the cost of an hour of the instances for the target; without prices their
+number; without a target the cost of a million requests, or the rate that an instance holds. The score by the interval's
+lower end decides the order. Two variants tie where their scores, from one end of the interval to the other, overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.results.ranking_row import Aim, high_of, instances_for, is_ranked, low_of
+from server_capacity.results.ranking_traffics import traffics
+from server_capacity.results.text.ranking_headline import headline
+from server_capacity.results.types.axes import label_of
+from server_capacity.results.types.price import NO_PRICE, per_million
+from server_capacity.search.limit_bracket import KEEPS_UP
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from server_capacity.results.ranking_row import Row
+
+NO_LIMIT = "holds: what each keeps up with, since no --slo gave out before. One is given as --slo 'p99<500ms'."
+By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
+
+
+class Scores(NamedTuple):
+    """The score of a variant if it holds the most that it may, and the least."""
+
+    best: float
+    worst: float
+
+    def overlaps(self, other: Scores) -> bool:
+        """Tells whether the one may be the other's better as well as its worse."""
+        return self.best <= other.worst and other.best <= self.worst
+
+    def to_json(self) -> dict[str, float | None]:
+        """Both, a rate as it is; None where the best has no bound."""
+        return {"best": abs(self.best) if math.isfinite(self.best) else None, "worst": abs(self.worst)}
+
+
+def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more: Any) -> dict[str, Any]:
+    """The object of ranking.json but for its date: the rows in their order, those without an answer last."""
+    by = ranked_by(rows, aim)
+    rows = [{**row, "label": label_of(row["variant"])} for row in rows]
+    answered = [row for row in rows if is_ranked(row)]
+    scored = sorted(((_scores(row, by, aim), row) for row in answered), key=lambda each: _order(*each))
+    ordered = [_placed(place, scored) for place in range(len(scored))]
+    others = [{**row, "rank": None, "tied_with": [], "score": None} for row in rows if not is_ranked(row)]
+    data: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "target_rps": aim.target_rps,
+        "utilisation": aim.utilisation,
+        "ranked_by": by,
+        "interrupted": interrupted,
+        "exit_code": _exit_code(ordered, others, interrupted=interrupted),
+        "rows": [*ordered, *others],
+        "payload_variants": traffics(rows),
+        "remarks": _remarks(answered, by),
+        **more,
+    }
+    return {**data, "headline": headline(data)}
+
+
+def require_order(data: Mapping[str, Any]) -> None:
+    """Hold the order of a ranking against the one that its rows give; ValueError where another one is told."""
+    made = ranking(data["rows"], Aim(data["target_rps"], data["utilisation"]), interrupted=data["interrupted"])
+    for name in ("ranked_by", "payload_variants", "exit_code"):
+        if data[name] != made[name]:
+            raise ValueError(f"its {name} does not follow from its rows")
+    for place, (told, row) in enumerate(zip(data["rows"], made["rows"], strict=True), 1):
+        if any(told[name] != row[name] for name in ("variant", "rank", "tied_with", "score")):
+            raise ValueError(f"row {place} is not the one that the rates, costs and counts of its rows put there")
+
+
+def ranked_by(rows: Sequence[Row], aim: Aim) -> By:
+    """The score that all answered rows have: of money only where each has a price, in one currency."""
+    prices = [row["price"] for row in rows if is_ranked(row)]
+    priced = bool(prices) and None not in prices and len({price["currency"] for price in prices}) == 1
+    if aim.target_rps is not None:
+        return "cost_hour" if priced else "instances_for_target"
+    return "cost_per_million" if priced else "rate"
+
+
+def _scores(row: Row, by: By, aim: Aim) -> Scores:
+    low = low_of(row)
+    assert low is not None
+    return Scores(score(row, high_of(row), by, aim), score(row, low, by, aim))
+
+
+def score(row: Row, per_instance: float, by: By, aim: Aim) -> float:
+    """The score of a variant of which an instance holds that rate."""
+    if by == "rate":
+        return -per_instance
+    hour = row["price"]["per_hour"] if row["price"] else 1.0
+    if by == "cost_per_million":
+        million = per_million(hour, per_instance * aim.utilisation)
+        return math.inf if million is None else million
+    assert aim.target_rps is not None
+    instances = instances_for(aim.target_rps, per_instance, aim.utilisation)
+    return float(instances * hour) if by == "cost_hour" else float(instances)
+
+
+def _order(scores: Scores, row: Row) -> tuple[Any, ...]:
+    """By the score that is sure; then fewer instances, then the higher rate, then the name."""
+    return scores.worst, row["instances_for_target"] or 0, -(low_of(row) or 0.0), label_of(row["variant"])
+
+
+def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
+    """A row with its rank: one more than those that are surely better."""
+    mine, row = scored[place]
+    better = sum(other.worst < mine.best for other, _ in scored)
+    ties = [n + 1 for n, (other, _) in enumerate(scored) if n != place and mine.overlaps(other)]
+    return {**row, "rank": better + 1, "tied_with": ties, "score": mine.to_json()}
+
+
+def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:
+    if interrupted:
+        return INTERRUPTED
+    broken = [INVALID for row in others if _is_broken(row)]
+    if ordered:
+        return worst_exit_code(*broken, *(row.get("exit_code") or OK for row in ordered))
+    return INVALID if broken or any(row["outcome"] == "client_limited" for row in others) else MISSED
+
+
+def _is_broken(row: Row) -> bool:
+    """Tells whether a search without a rank ended early or left something behind: that the client gives out is none."""
+    return row.get("ended") == "early" or (row.get("exit_code") == INVALID and row["outcome"] != "client_limited")
+
+
+def _remarks(answered: Sequence[Row], by: By) -> list[str]:
+    bare = bool(answered) and all(row["limit"] == KEEPS_UP for row in answered)
+    return [*_on_prices(answered, by), *([NO_LIMIT] if bare else [])]
+
+
+def _on_prices(answered: Sequence[Row], by: By) -> list[str]:
+    unpriced = [label_of(row["variant"]) for row in answered if row["price"] is None]
+    if by in ("cost_hour", "cost_per_million") or not answered:
+        return []
+    if len(unpriced) == len(answered):
+        return [NO_PRICE]
+    if unpriced:
+        return [f"No price of {', '.join(unpriced)}, so that the order is not by cost. {NO_PRICE}"]
+    return ["The prices are in several currencies, so that the order is not by cost."]

@@ -1,0 +1,321 @@
+"""The answer of a capacity search in words: its first line, what it rests on, and every stretch. Pure.
+
+What is read here is the object of ``capacity.json``.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.words.text import plain
+from inference_benchmarker.words.wording import (
+    INDENT,
+    aligned,
+    counted,
+    duration_text,
+    length_text,
+    metric_text,
+    percent_text,
+)
+from server_capacity.results.text.agreement import to_plan_with, undecided
+from server_capacity.results.text.generation import cache_of_stretches, generation
+from server_capacity.results.text.headline import between, headline, rate_text, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Found = Mapping[str, Any]
+
+_MAX_ROWS = 24
+_MAX_ERRORS = 5
+_SURE = 0.0001
+_BY_BURSTS = ", by the bursts that were seen"
+_HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
+
+
+def to_text(found: Found, folder: str = "") -> str:
+    """The whole report: the answer first and last, at most 80 columns but for names."""
+    answer = headline(found)
+    sections = (
+        [answer],
+        _limits(found),
+        _confidence(found),
+        _model(found),
+        _load(found),
+        generation(found),
+        _stretches(found),
+        cache_of_stretches(found, _shown(found)),
+        [answer, *([f"Folder: {folder}"] if folder else [])],
+    )
+    return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
+
+
+def _limits(found: Found) -> Iterator[str]:
+    """A row for each limit: its value at the interval's lower end, and the rate at which it gives out."""
+    rows, unit = found.get("limits") or [], unit_of(found)
+    if not rows:
+        return
+    told = [wave["rate"] for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
+    at = f"at {rate_text(told[-1], found.get('interval'), unit)}" if told else "at the lower end"
+    yield from aligned([["Limit", at, "gives out at", "95%"], *(_limit(row, unit) for row in rows)])
+
+
+def _limit(row: Found, unit: str) -> list[str]:
+    name, value = row["expression"], row.get("at_low_text") or _value(row.get("at_low"), row.get("unit"))
+    if row.get("rate") is None:
+        return [name, value, "at no rate tried" if row.get("kept_everywhere") else "cannot tell", "-"]
+    interval = row.get("interval")
+    return [name, value, rate_text(row["rate"], interval, unit), between(interval, unit) if interval else "-"]
+
+
+def _value(value: float | None, unit: str | None) -> str:
+    if value is None:
+        return "-"
+    if unit == "s":
+        return duration_text(value)
+    return percent_text(value) if unit == "share" else f"{metric_text(value)}{unit or ''}"
+
+
+def _confidence(found: Found) -> Iterator[str]:
+    """Windows and confirmation waves that speak for it, and all that makes it less sure."""
+    for failure in found.get("failures") or []:
+        yield from _folded(f"✗ {failure}")
+    told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
+    yield from (f"{INDENT}{line}" for line in told)
+
+
+def _windows(found: Found) -> Iterator[str]:
+    windows = found.get("windows")
+    if windows and windows.get("share") is not None and (windows.get("windows") or not undecided(found)):
+        counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else _BY_BURSTS
+        seconds = length_text(windows["seconds"])
+        share = percent_text(windows["share"]) if windows.get("windows") else _foretold(windows["share"])
+        yield from wrap(
+            f"At the lower end {share} of windows of {seconds} keep it{counted_in}.", 76, subsequent_indent="  "
+        )
+
+
+def _foretold(share: float) -> str:
+    """An estimated share, to a hundredth of a percent: it is never surely all or none."""
+    if share > 1 - _SURE:
+        return f"more than {percent_text(1 - _SURE)}"
+    return f"less than {percent_text(_SURE)}" if share < _SURE else percent_text(round(share, 4))
+
+
+def _confirmations(found: Found) -> Iterator[str]:
+    for wave in found.get("confirmation") or []:
+        rate, length = rate_text(wave["rate"], found.get("interval"), unit_of(found)), length_text(wave["seconds"])
+        values = [f"{each['expression']} with {each['text']}" for each in wave.get("limits") or [] if each.get("text")]
+        soaked = "Soaked" if wave.get("soak") else "Confirmed" if wave["verdict"] == "holds" else "Tried"
+        first = f"{soaked} at {rate} for {length}: {_HOLDS.get(wave['verdict'], wave['verdict'])}"
+        if wave.get("spoilt"):
+            whose = (
+                "the server did not stand still" if wave.get("spoilt_by") == "server" else "this client was the limit"
+            )
+            first, values = f"{first}, for {whose}", [wave["spoilt"]]
+        yield from _listed(first, values)
+
+
+def _soak(found: Found) -> Iterator[str]:
+    drift = (found.get("soak") or {}).get("drift")
+    if drift and drift.get("clear"):
+        first, last = (duration_text(drift[end]) for end in ("first", "last"))
+        yield f"It drifted: the median went from {first} to {last} during the soak."
+    elif drift:
+        yield "It did not drift during the soak."
+
+
+def _law(found: Found) -> Iterator[str]:
+    """The response time law N = X (R + Z), held against the wave that confirmed."""
+    law = (found.get("users") or {}).get("law")
+    if law:
+        times = f"({duration_text(law['r'])} + {duration_text(law['z'])} of thought)"
+        away = f"{percent_text(abs(law['over'] - 1))} {'more' if law['over'] > 1 else 'fewer'}"
+        yield f"The response time law: {law['x']:,.4g}/s x {times} is {law['n']:,.4g} users,"
+        yield f"  {away} than the {law['users']:,} there were."
+
+
+def _errors(found: Found) -> Iterator[str]:
+    """The errors that requests failed with, those first that came most often."""
+    rows = found.get("errors") or []
+    if rows:
+        requests = counted(sum(row["count"] for row in rows), "request", "requests")
+        others = [f"and {len(rows) - _MAX_ERRORS} other errors"] if len(rows) > _MAX_ERRORS else []
+        yield from _listed(
+            f"{requests} failed", [f"{row['count']:,} x {row['key']}" for row in rows[:_MAX_ERRORS]] + others
+        )
+
+
+def _listed(first: str, items: Sequence[str]) -> Iterator[str]:
+    """A sentence, and what belongs to it in lines below where it does not fit."""
+    line = first
+    for number, item in enumerate(items):
+        joined = f"{line}{', ' if number else ': '}{item}"
+        if len(joined) < 74:
+            line = joined
+        else:
+            yield f"{line},"
+            line = f"  {item}"
+    yield f"{line}."
+
+
+def _notes(found: Found) -> Iterator[str]:
+    unit = unit_of(found)
+    for island in found.get("islands") or []:
+        low, high = (rate_text(island[end], None, unit) for end in ("low", "high"))
+        yield f"Every limit was also kept from {low} to {high}, above a rate that broke one;"
+        yield "  why is not known."
+    yield from _slower(found)
+    if void_s := found.get("void_s"):
+        yield f"It sent load for {length_text(found['load_s'])}, of which {length_text(void_s)} count for nothing."
+    memory = found.get("memory")
+    if memory and memory.get("differ", True):
+        below, above = (
+            rate_text(memory[side]["rate"], memory[side].get("interval"), unit) for side in ("below", "above")
+        )
+        yield "The endpoint remembers, or was disturbed once:"
+        yield f"  {below} when coming from below, {above} from above."
+    payloads = found.get("payloads")
+    if payloads and payloads.get("repeated") and found.get("cache") != "warm":
+        each = f"up to {math.ceil(payloads['sent_each']):,} times"
+        which = counted(payloads["count"], "payload was", "payloads were")
+        yield f"The {which} sent {each} each: a cache would flatter."
+    if suspended := found.get("suspended"):
+        back = "put back" if suspended.get("put_back") else "is NOT put back yet: `benchmark endpoints clean` does it"
+        yield f"Scaling was suspended for the search, and {back}."
+
+
+def _slower(found: Found) -> Iterator[str]:
+    seen, unit = found.get("slower"), unit_of(found)
+    if not seen:
+        return
+    early, before, after = seen["early"], seen["before"], seen["after"]
+    told = [f"{rate_text(early['rate'], early['interval'], unit)} in the first {length_text(seen['until_s'])}"]
+    told = told if early["rate"] is not None else []
+    if found.get("rate") is not None and found["outcome"] == "found":
+        told.append(f"{rate_text(found['rate'], found.get('interval'), unit)} from {length_text(after['start_s'])} on")
+    yield f"It got slower with time{': ' if told else ''}{', '.join(told)}."
+    at = [f"at {rate_text(each['rate'], None, unit)}, {percent_text(each['share'])} over" for each in (before, after)]
+    yield f"  After {length_text(before['start_s'])} {at[0]}; after {length_text(after['start_s'])} {at[1]}."
+
+
+def _of_requests(found: Found) -> list[str]:
+    """The limits that are judged by requests."""
+    return [
+        row["expression"]
+        for row in found.get("limits") or []
+        if not str(row.get("metric") or "").startswith(("server.", "metric."))
+    ]
+
+
+def _model(found: Found) -> Iterator[str]:
+    twin, unit = found.get("twin"), unit_of(found)
+    if not twin:
+        return
+    if not twin.get("fits"):
+        yield from _folded(f"No queueing model of it: {twin.get('reason') or 'nothing was tried'}.")
+        return
+    rate = rate_text(twin["rate"], twin.get("interval"), unit)
+    around = f" (95%: {between(twin['interval'], unit)})" if twin.get("interval") else ""
+    at = twin.get("confirmed_at")
+    where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "no later wave was compared with it"
+    yield from _folded(f"By the model {rate}{around}; {where}.")
+    yield from _folded_if(to_plan_with(found))
+    service = twin["service"]
+    kind = f" ({service['kind']}, CV {service['cv']:.2g})" if service.get("kind") else ""
+    beside = f", {duration_text(twin['overhead_s'])} beside them" if twin.get("overhead_s") else ""
+    servers = counted(twin["servers"], "server", "servers")
+    yield f"{INDENT}The model: {servers} of {duration_text(service['mean'])}{kind}{beside}."
+    yield from (f"{INDENT}  {line}" for line in _what_if(twin.get("what_if") or {}, unit))
+
+
+def _folded_if(sentence: str) -> list[str]:
+    return _folded(sentence) if sentence else []
+
+
+def _folded(sentence: str) -> list[str]:
+    """A sentence within 80 columns."""
+    return wrap(sentence, 80, initial_indent=INDENT, subsequent_indent=2 * INDENT, break_long_words=False)
+
+
+def _what_if(what_if: Found, unit: str) -> Iterator[str]:
+    single = (("even_arrivals", "Evenly spaced arrivals"), ("service_20_shorter", "Service 20% shorter"))
+    for key, name in single:
+        if what_if.get(key) is not None:
+            yield f"{name}: {rate_text(what_if[key], None, unit)}."
+    for row in what_if.get("instances") or []:
+        instances, routing = counted(row["count"], "instance", "instances"), str(row["routing"]).replace("_", " ")
+        yield f"{instances}, {routing} routing: {rate_text(row['rate'], None, unit)}."
+
+
+def _load(found: Found) -> Iterator[str]:
+    """The time and where it went, and the resources by the rate at which each is used up."""
+    for line in (found.get("where_time_went") or {}).get("lines") or []:
+        yield f"{INDENT}{line}"
+    resources, unit = found.get("resources"), unit_of(found)
+    if not resources or not resources.get("all"):
+        return
+    rows = [["Resource", "idle", "at the lower end", "limit", "reached at"]]
+    for each in resources["all"]:
+        values = (_value(each.get(key), each.get("unit")) for key in ("idle", "at_low", "limit"))
+        rows.append([each["metric"], *values, rate_text(each.get("rate"), None, unit)])
+    yield from aligned(rows)
+    following = resources.get("next")
+    if following and following.get("rate") is not None:
+        yield f"{INDENT}Next: {following['metric']}, used up at {rate_text(following['rate'], None, unit)}."
+
+
+def _stretches(found: Found) -> Iterator[str]:
+    """A row for each stretch that is shown."""
+    shown, number = _shown(found), sum(1 for row in found.get("stretches") or [] if row["rate"])
+    if not shown:
+        return
+    names = _of_requests(found)
+    judged = _judged(found, names)
+    rate = "rate" if unit_of(found) == "/s" else "users"
+    header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
+    yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
+    for reason, rows in groupby(shown, key=lambda row: row.get("void")):
+        if reason:
+            yield from _folded(f"✗ {_numbers([row['number'] for row in rows])} for nothing: {reason}.")
+    if number > len(shown):
+        yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
+    if judged is not None:
+        yield f"{INDENT}over: the share of requests that miss {names[judged]}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """The stretches in a row that count for nothing for one reason."""
+    return f"{numbers[0]} counts" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} count"
+
+
+def _shown(found: Found) -> list[Found]:
+    """The stretches in which something was sent, in their order; of many those that were longest."""
+    rows = [row for row in found.get("stretches") or [] if row["rate"]]
+    longest = sorted(rows, key=lambda row: row["start_s"] - row["end_s"])[:_MAX_ROWS]
+    return [row for row in rows if row in longest]
+
+
+def _judged(found: Found, names: Sequence[str]) -> int | None:
+    """The limit whose share each stretch shows: that which holds, or the first; a server's has none."""
+    if found.get("limit") in names:
+        return list(names).index(found["limit"])
+    return 0 if names else None
+
+
+def _stretch(row: Found, judged: int | None, unit: str) -> list[str]:
+    over = (row.get("share_over") or [])[judged : judged + 1] if judged is not None else []
+    times = ["-" if row.get(key) is None else duration_text(row[key]) for key in ("p50", "p99")]
+    return [
+        f"{row['number']} {row['purpose']}{' ✗' if row.get('void') else ''}",
+        f"{row['start_s']:.0f}s",
+        f"{row['end_s'] - row['start_s']:.3g}s",
+        rate_text(row["rate"], None, unit).removesuffix(unit),
+        f"{row['sent']:,}",
+        *times,
+        f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",
+        f"{row.get('in_flight') or 0:,}",
+    ]

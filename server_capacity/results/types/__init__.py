@@ -1,0 +1,1 @@
+"""Stored results as types: of searches, rankings, plans and proofs. Pure."""

@@ -1,0 +1,89 @@
+"""The rule of results of results: how a search ended, what confirmed it, and what whoever builds on it must say. Pure.
+
+A search's exit code is that of its answer: 130 where it was interrupted, 3 where it ended early or left something
+behind, and 0 only where a wave confirmed what was found. Stretches that violate a limit while it searches do not count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.exit_codes import INVALID, MISSED, OK, worst_exit_code
+from inference_benchmarker.words.wording import duration_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Found = Mapping[str, Any]
+
+EARLY = "The search ended early: "
+
+
+def standing(found: Found) -> dict[str, Any]:
+    """The keys ``ended``, ``confirmed`` and ``exit_code`` of a search, also of one that was stored without them."""
+    ended, confirmed, code = ended_of(found), confirmed_of(found), int(found["exit_code"])
+    if ended == "early" or any(left_behind(found)):
+        code = worst_exit_code(code, INVALID)
+    elif code == OK and confirmed != "holds":
+        code = MISSED
+    return {"ended": ended, "confirmed": confirmed, "exit_code": code}
+
+
+def ended_of(found: Found) -> str:
+    """The way in which it ended: ``complete``, ``early`` or ``interrupted``."""
+    if found["outcome"] == "interrupted":
+        return "interrupted"
+    told = found.get("ended")
+    return str(told) if told else "early" if _why_early(found) else "complete"
+
+
+def confirmed_of(found: Found) -> str | None:
+    """The verdict of the last wave at the answer; None where there was none."""
+    waves = found.get("confirmation") or []
+    return waves[-1].get("verdict") if waves else None
+
+
+def inherited(found: Found) -> int:
+    """The exit code of a proof: its own, its plan's and that of what it left behind, whichever is the gravest."""
+    left = INVALID if any(left_behind(found)) else OK
+    return worst_exit_code(int(found["exit_code"]), found.get("plan_exit_code") or OK, left)
+
+
+def left_behind(found: Found) -> Iterator[str]:
+    """Clauses on what was made or changed for it, and may be so still; nothing where all is as it was before."""
+    if found.get("clean_up") == "failed":
+        yield "not everything that was made for it was removed"
+    suspended = found.get("suspended")
+    if suspended and not suspended.get("put_back"):
+        yield "scaling that was suspended for it is not put back"
+
+
+def warnings_of(found: Found) -> Iterator[str]:
+    """Clauses on what a search leaves open, for whoever builds on it: ``its search ended early: ...``."""
+    ended = ended_of(found)
+    if ended == "early":
+        yield f"its search ended early: {_why_early(found) or 'the reason is not told'}"
+    elif ended == "interrupted":
+        yield "its search was interrupted"
+    verdict = confirmed_of(found)
+    if verdict == "fails":
+        yield "the wave that was to confirm it failed"
+    elif verdict != "holds":
+        yield "no wave confirmed it"
+    yield from _violated(found)
+    yield from (f"its search: {each}" for each in left_behind(found))
+
+
+def _why_early(found: Found) -> str:
+    told = (each.removeprefix(EARLY) for each in found.get("failures") or [] if each.startswith(EARLY))
+    return next(told, "").rstrip(".")
+
+
+def _violated(found: Found) -> Iterator[str]:
+    """The limits on a percentile whose value at the lower end violates them."""
+    for row in found.get("limits") or []:
+        bound, value = row.get("bound"), row.get("at_low")
+        if row.get("unit") != "s" or bound is None or value is None or row.get("allowed") is None:
+            continue
+        if value > bound:
+            yield f"{duration_text(value)} at the lower end violates {row['expression']}"

@@ -1,0 +1,301 @@
+"""``benchmark capacity --vary``: flags, the question before money is spent, and what becomes of each variant."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.cli.capacity import ranking, vary_flags
+from server_capacity.experiments.ranking.jobs import Job
+from server_capacity.planning.costs.prices import Prices
+from server_capacity.results.ranking_row import Aim
+from server_capacity.results.types.axes import Variant
+from tests.bench import factories
+from tests.fake_cloudwatch import alone
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAKES = """
+def endpoint_factory(servers: str, instance_type: str = "ml.m5.large", instances: int = 1, env=None):
+    raise AssertionError("nobody makes it here")
+    yield
+
+
+def payload_factory(size: int = 1):
+    return {"pre_computed": True, "input": [b"x"]}
+"""
+SUSPENDS = ("--suspend-scaling", "--endpoint-config", "c.json")
+LINE = ("capacity", "--factories-file", "f.py", "--output-dir", "out", "--time", "60")
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(factories("return None").split("def payload_factory")[0] + MAKES)
+    monkeypatch.setattr(ranking, "CHILD", "tests.variant_child")
+
+
+class Ran:
+    """A command that has ended, and the ranking that it left."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> None:
+        self.code = cli.main([*LINE, *arguments])
+        self.out, self.err = capsys.readouterr()
+
+
+def left(folder: Path) -> tuple[Path, dict[str, Any]]:
+    (made,) = (folder / "out").glob("*_ranking")
+    return made, json.loads((made / "ranking.json").read_text())
+
+
+def test_variants_are_ranked_and_printed_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--vary", "servers=1,3,fails,dies", "--target-rps", "300", "--price", "ml.m5.large=0.1", "--yes")
+    ran = Ran(capsys, *flags, "--parallel", "1")
+
+    assert ran.code == 0
+    folder, data = left(tmp_path)
+    assert ran.out.splitlines()[0] == data["headline"]
+    assert (
+        data["headline"] == "servers=3 is cheapest for 300/s: 2 instances, $0.20/h (given); next servers=1, 150% more."
+    )
+    rows = {row["variant"]["servers"]: row for row in data["rows"]}
+    assert [row["rank"] for row in rows.values()] == [1, 2, None, None]
+    assert rows["fails"]["headline"].endswith("raised ValueError: no.")
+    assert rows["dies"]["headline"] == "The process that searched it was ended by signal 9."
+    assert (folder / rows["3"]["capacity"] / "capacity.json").is_file()
+    assert {"ranking.html", "ranking_cost.png"} <= {path.name for path in folder.iterdir()}
+    assert rows["3"]["endpoint"]["arguments"] == {"servers": "3"}
+    assert data["spend"]["endpoints"] == 4
+    assert "endpoint_factory is to make 4 endpoints" in ran.err
+    assert cli.main(["report", str(folder.relative_to(tmp_path))]) == 0
+    assert capsys.readouterr().out == ran.out
+    assert cli.main(["report", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == data
+
+
+def test_traffics_share_an_endpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(capsys, "--vary", "servers=1", "--vary", "payload.size=1,3", "--yes", "--json", "--quiet")
+    assert (ran.code, ran.err) == (0, "")
+    data = json.loads(ran.out)
+    assert data["payload_variants"]["equivalent"] is False
+    assert len({row["capacity"].partition("-")[0] for row in data["rows"]}) == 1, "one process, one endpoint"
+    assert [row["endpoint"]["payload_arguments"] for row in data["rows"]] == [{"size": 3}, {"size": 1}]
+    assert data["spend"]["endpoints"] == 1
+
+
+def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(capsys, "--vary", "payload.size=1,1000", "--endpoint-name", "mine")
+    assert ran.code == 0
+    assert "is to make" not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--vary", "servers=1"], "asked here. Give --yes, with --price TYPE=USD and --max-cost USD to bound it."),
+        (["--vary", "servers=1", "--price", "ml.m5.large=1"], "asked here. Give --yes, with --max-cost USD to bound"),
+        (["--vary", "servers=1", "--vary", "instances=-100", "--max-cost", "1", "--yes"], "from 1 to 10,000, not -100"),
+        (["--vary", "servers=1", "--vary", "instances=0,10001", "--yes"], "from 1 to 10,000, not 10001"),
+        (["--vary", "servers=1", "--yes", *SUSPENDS], "--suspend-scaling is for an endpoint that is there"),
+        (["--vary", "servers=1", "--yes", "--max-cost", "1"], "--max-cost 1: there is no price of ml.m5.large."),
+        (
+            ["--vary", "servers=1,2", "--yes", "--max-cost", "0.1", "--price", "ml.m5.large=1"],
+            "--max-cost 0.1: it may cost 0.54 USD.",
+        ),
+        (["--vary", "servrs=1", "--yes"], "--vary servrs: endpoint_factory takes no argument 'servrs'"),
+        (["--vary", "instances=x", "--yes"], "endpoint_factory's instances: expected int"),
+        (["--yes"], "endpoint_factory needs servers: give --vary servers=VALUE."),
+        (["--vary", "payload.sice=1", "--endpoint-name", "e"], "payload_factory takes no argument 'sice'"),
+        (["--vary", "serves=1", "--yes"], "env. Did you mean servers?"),
+        (["--vary", "servers=1", "--vary", "env=1,2", "--yes"], "env is a dictionary: give --vary env.NAME=V,V."),
+        (["--vary", "servers=1", "--endpoint-name", "e"], "--endpoint-name names one that is there"),
+        (["--vary", "a"], "--vary 'a': expected NAME=VALUE,VALUE"),
+        (["--target-rps", "5"], "--target-rps is for --vary"),
+        (["--vary", "servers=1", "--parallel", "1000"], "--parallel must be from 1 to the"),
+        (["--vary", "servers=1", "--parallel", "2", "--port", "5557"], "--port is for one search at a time"),
+        (["--vary", "servers=1", "--parallel", "2", "--workers", "64"], "64 for each of 2 searches at a time are more"),
+        (["--vary", "servers=1", "--target-rps", "0"], "--target-rps must be above 0"),
+        (["--vary", "servers=1", "--in", "users"], "--vary ranks by requests/s: leave --in users out."),
+        (["--vary", "servers=1", "--utilisation", "120%"], "--utilisation must be above 0% and at most 100%"),
+        (["--price", "x"], "--price must be TYPE=USD"),
+        (["--vary", "servers=1", "--recommender", "job", "--yes"], "--recommender job: no AWS region is set."),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], said: str
+) -> None:
+    ran = Ran(capsys, *flags)
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_without_invoke_factory_is_refused_before_the_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "f.py").write_text(MAKES)
+    ran = Ran(capsys, "--vary", "servers=1", "--yes")
+    assert (ran.code, "f.py: has no invoke_factory." in ran.err, "is to make" in ran.err) == (2, True, False)
+
+
+def test_a_wave_varies_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--vary", "a=1,2"]) == 2
+    assert capsys.readouterr().err == "benchmark: --vary belongs to `benchmark capacity`.\n"
+
+
+def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = vary_flags.Asked((), [], Aim(), 1, 1, Prices({}), None, sure=True, suspends=False, demo=True)
+    said: list[str] = []
+    found = ranking.before(
+        60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
+    )
+    assert said == ["The embedded endpoint makes 2 endpoints, about 1 min 0 s of load each; nothing is paid."]
+    assert found == {"quotas": [], "spend": None}
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2), ("", 2)])
+def test_whoever_sits_at_a_terminal_is_asked(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    import io
+
+    monkeypatch.setattr(ranking, "has_terminal", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    ran = Ran(capsys, "--vary", "servers=1", "--price", "ml.m5.large=0.1")
+    assert ran.code == code
+    assert "1 endpoint, about 16 min each: 0.27 instance hours, about $0.027" in ran.err
+    assert ("Nothing was made." in ran.err) == (code == 2)
+
+
+def test_what_costs_nothing_that_anybody_knows_is_agreed_to_by_a_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "f.py").write_text((tmp_path / "f.py").read_text().replace(', instance_type: str = "ml.m5.large"', ""))
+    ran = Ran(capsys, "--vary", "servers=1")
+    assert ran.code == 2
+    assert "Nobody can be asked here. Give --yes if it costs nothing, as a process of this machine does" in ran.err
+    ran = Ran(capsys, "--vary", "servers=1", "--yes", "--max-cost", "1")
+    assert ran.code == 2
+    assert "no price of an endpoint without instance_type. Leave --max-cost out." in ran.err
+
+
+def test_a_ranking_that_cannot_be_stored_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("server_capacity.results.stored.write_with_digest", full)
+    ran = Ran(capsys, "--vary", "servers=1,3", "--yes")
+    assert ran.code == 2
+    assert ran.out.startswith("servers=3 holds most")
+    assert "cannot be written (No space left on device)" in ran.err
+
+
+def test_an_interrupt_keeps_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def press() -> None:
+        while not list(tmp_path.glob("out/*/*/waits")):
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    ran = Ran(capsys, "--vary", "servers=1,waits,2", "--yes")
+
+    _, data = left(tmp_path)
+    assert (ran.code, data["exit_code"], data["interrupted"]) == (130, 130, True)
+    outcomes = {row["variant"]["servers"]: row["outcome"] for row in data["rows"]}
+    assert outcomes == {"1": "found", "waits": "interrupted", "2": "interrupted"}
+    assert data["headline"].startswith("Interrupted after 1 of 3 variants; so far servers=1")
+    assert ran.out.startswith(data["headline"])
+
+
+SERVED = """
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from geventhttpclient import HTTPClient
+
+
+def endpoint_factory(servers: int):
+    if servers == 0:
+        with open("removed", "a") as file:
+            yield "http://127.0.0.1:9"
+            file.write("removed")
+        return
+    flags = ["--port", "0", "--servers", str(servers), "--service-time", "0.05"]
+    command = [sys.executable, "-m", "inference_benchmarker.cli", "endpoint", *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        yield re.search(r"http://\\S+", process.stdout.readline())[0]
+        process.terminate()
+
+
+def invoke_factory(endpoint_name):
+    client = HTTPClient.from_url(endpoint_name, concurrency=1000)
+
+    def invoke(payload):
+        with_body = client.post("/invocations", body=payload)
+        assert with_body.read() and with_body.status_code == 200
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [b"%d" % number for number in range(100)]}
+"""
+
+
+@pytest.mark.process
+def test_an_endpoint_that_answers_nothing_is_removed_unmeasured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(SERVED)
+
+    ran = Ran(capsys, "--vary", "servers=0", "--yes")
+
+    _, data = left(tmp_path)
+    assert ran.code == 1
+    assert data["headline"].startswith(
+        "No variant has a capacity: http://127.0.0.1:9: the first request to it failed: "
+    ), data
+    assert (tmp_path / "removed").read_text() == "removed"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.process
+def test_more_servers_are_found_to_hold_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One server of 50 ms is full at 20/s, four are at 80/s."""
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(SERVED)
+
+    ran = Ran(capsys, "--vary", "servers=1,4", "--yes", "--slo", "p99<500ms", "--target-rps", "100", "--time", "20")
+
+    folder, data = left(tmp_path)
+    assert ran.code == 0, ran.err
+    first, second = data["rows"]
+    assert (first["variant"], second["variant"]) == ({"servers": "4"}, {"servers": "1"})
+    for row, servers in ((first, 4), (second, 1)):
+        assert 8 * servers < row["rate"] < 22 * servers
+        told = json.loads((folder / row["capacity"] / "capacity.json").read_text())
+        assert told["endpoint"]["arguments"] == {"servers": servers}
+        assert told["endpoint"]["seconds_to_create"] > 0
+        assert (folder / row["capacity"] / "capacity.html").is_file()
+        entries = json.loads((folder / row["capacity"] / "cleanup.json").read_text())["entries"]
+        assert {entry["state"] for entry in entries} <= {"undone", "gone"}

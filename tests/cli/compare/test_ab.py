@@ -1,0 +1,197 @@
+"""``benchmark ab``: how its arguments are understood, and two real endpoints that are told apart."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from contextlib import ExitStack
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.cli.compare.ab_flags import NOT_HERE, asked_for
+from inference_benchmarker.cli.wave.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAGS
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.export.destination import PageAt
+from inference_benchmarker.words.redact import HEADERS
+from tests.exported import read_page
+
+if TYPE_CHECKING:
+    from tests.bench import Bench
+
+FILE = """
+MODEL = "none"
+
+def invoke_factory(endpoint_name=None):
+    return print
+
+def payload_factory():
+    return {"pre_computed": True, "input": [1]}
+"""
+RATE = ("--client-rps", "5")
+HEEDED = {"--body", "--header", "--method", "--content-type", "--model", "--prompt", "--input-tokens"}
+HEEDED |= {"--output-tokens", "--api-key", "--no-abort", "--export", "--export-wait", "--json", "--quiet", "--config"}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("old.py", "new.py"):
+        Path(name).write_text(FILE)
+
+
+@pytest.mark.usefixtures("files")
+class TestArguments:
+    def test_both_sides_have_the_same_load(self) -> None:
+        asked = asked_for(["old.py", *RATE, "new.py", "--seed", "7", "--repeats", "3"])
+        before, after = asked.plans["A"], asked.plans["B"]
+        assert (str(before.factories_file), str(after.factories_file)) == ("old.py", "new.py")
+        assert before.load == after.load
+        assert (before.bounds.duration_s, before.warmup_s, asked.repeats, asked.seed) == (Decimal(10), Decimal(2), 3, 7)
+
+    def test_what_is_given_is_not_chosen(self) -> None:
+        plan = asked_for(["old.py", "new.py", *RATE, "--num-requests=9", "--warmup", "0"]).plans["B"]
+        assert (plan.bounds.num_requests, plan.bounds.duration_s, plan.warmup_s) == (9, None, Decimal(0))
+
+    def test_a_flag_may_be_of_one_side(self) -> None:
+        own = ["--endpoint-name-a", "blue", "--endpoint-name-b=green", "--set-b", "MODEL=large"]
+        asked = asked_for(["old.py", "old.py", *RATE, *own])
+        assert [plan.endpoint_name for plan in asked.plans.values()] == ["blue", "green"]
+        assert [plan.factory_settings for plan in asked.plans.values()] == [{}, {"MODEL": "large"}]
+        assert asked.what == {"A": "old.py (blue)", "B": "old.py (green, MODEL=large)"}
+
+    def test_addresses_keep_their_own_headers(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(HEADERS, "")
+        sides = ["http://127.0.0.1:9/a", "http://127.0.0.1:9/b"]
+        asked = asked_for([*sides, *RATE, "--header-b", "X-Own: something", "--quiet"])
+        assert asked.headers["A"] is None
+        assert json.loads(asked.headers["B"] or "") == {"X-Own": "something"}
+        assert asked.what == {"A": sides[0], "B": f"{sides[1]} (X-Own)"}
+
+    def test_both_sides_have_the_headers_of_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(HEADERS, '{"X-Team": "a"}')
+        asked = asked_for(["old.py", "http://127.0.0.1:9/b", *RATE, "--header-b", "X-Own: something", "--quiet"])
+        told = {side: json.loads(headers or "") for side, headers in asked.headers.items()}
+        assert told == {"A": {"X-Team": "a"}, "B": {"X-Team": "a", "X-Own": "something"}}
+
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            (["old.py"], ["ab takes A and B, each a factories file or an address, not 1 of them."]),
+            (["old.py", "new.py", "third.py"], ["not 3 of them."]),
+            (["old.py", "new.py", "--demo", "--ui"], ["--demo is not for ab: name two", "--ui is not for ab: "]),
+            (
+                ["old.py", "new.py", *RATE, "--slo", "server.CPUUtilization<70%"],
+                ["--slo server.CPUUtilization<70% is not for ab: ask for a run's server metrics afterwards"],
+            ),
+            (
+                ["old.py", "new.py", "--repeats", "0", "--max-regression", "p99", "--compare"],
+                ["--repeats must be a whole number from 1 to", "No load: ", "'p99' is not a limit.", "'--compare'"],
+            ),
+            (["old.py", "new.py", *RATE, "--export", "csv"], ["--export must be prometheus, "]),
+            (["old.py", "none.py", *RATE], ["B: --factories-file none.py: there is no such file"]),
+            (["old.py", "new.py", "--repeats", "0"], ["--repeats must be ", "No load: give "]),
+            (["old.py", "new.py", *RATE, "--clinet-rps", "3"], ["Unknown argument '--clinet-rps'. Did you mean"]),
+        ],
+    )
+    def test_all_that_is_wrong_is_said(self, arguments: list[str], told: list[str]) -> None:
+        with pytest.raises(BenchmarkError) as raised:
+            asked_for(arguments)
+        assert [sentence for sentence in told if sentence not in str(raised.value)] == []
+        assert len(str(raised.value).splitlines()) == len(told)
+
+    def test_a_configuration_file_says_the_same_as_flags(self) -> None:
+        Path("both.toml").write_text("client-rps = 5\nnum-requests = 9\njson = true\nexport = ['prometheus:0']")
+        asked = asked_for(["old.py", "new.py", "--config", "both.toml", "--num-requests", "7"])
+        assert [plan.bounds.num_requests for plan in asked.plans.values()] == [7, 7]
+        assert [plan.warmup_s for plan in asked.plans.values()] == [2, 2]
+        assert (asked.options.json, asked.exports.pages) == (True, (PageAt(port=0),))
+        Path("demo.toml").write_text("demo = true")
+        with pytest.raises(BenchmarkError, match="--demo is not for ab"):
+            asked_for(["old.py", "new.py", "--config", "demo.toml"])
+
+    def test_a_recording_has_no_warm_up(self) -> None:
+        Path("r.csv").write_text("timestamp\n0\n1\n")
+        assert asked_for(["old.py", "new.py", "--replay", "r.csv"]).plans["A"].warmup_s == 0
+
+    def test_every_flag_of_a_wave_is_in_its_plan_or_heeded_or_refused(self) -> None:
+        """So that a new one is not ignored in silence."""
+        names = {each.name for kind in PARTS_OF_A_PLAN for each in fields(kind)}
+        beside = {flag.flag for flags in WAVE_FLAGS.values() for flag in flags if flag.field not in names}
+        assert beside - set(NOT_HERE) == HEEDED
+
+    def test_without_arguments_it_helps(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["ab"]) == 0
+        assert "benchmark ab A B" in capsys.readouterr().out
+
+
+LOAD = ("--client-rps", 20, "--obs-time", 1, "--warmup", 0, "--body", "{}", "--output-dir", "runs")
+
+
+@pytest.mark.process
+def test_two_endpoints_get_the_same_and_the_slower_one_is_told(bench: Bench) -> None:
+    with bench.endpoint(service_s=0.1) as a, bench.endpoint(service_s=0.2) as b:
+        sides = [f"{endpoint.url}/invocations" for endpoint in (a, b)]
+        command = bench.start("ab", *sides, *LOAD, "--repeats", 2, "--max-regression", "p50=5%", factories=None)
+        told = command.finish()
+        arrived = [len(endpoint.arrivals()["sequence"]) for endpoint in (a, b)]
+    (file,) = command.folder.glob("runs/*_ab/ab.json")
+    data = json.loads(file.read_text())
+    sent = [sum(each["side"] == side for each in data["waves"]) for side in "AB"]
+    assert arrived == [20 * waves + 1 for waves in sent]  # and one request of each first of all
+    if not data["given_up"]:  # a busy machine may make every wave INVALID
+        assert told.code == data["exit_code"] in (0, 1)  # of two waves a side hardly anything is sure
+        assert [len(data["comparison"][side]["runs"]) for side in ("base", "new")] == [2, 2]
+        row = next(row for row in data["comparison"]["metrics"] if row["metric"] == "latency.p50")
+        assert row["change"] > 0.5
+
+
+@pytest.mark.process
+def test_what_was_measured_outlives_an_interrupt(bench: Bench) -> None:
+    with ExitStack() as running:
+        a, b = (running.enter_context(bench.endpoint(service_s=0.1)) for _ in range(2))
+        sides = [f"{endpoint.url}/invocations" for endpoint in (a, b)]
+        command = bench.start("ab", *sides, *LOAD, "--repeats", 50, factories=None)
+        command.wait_for(lambda: command.err.count("Round ") >= 1, "a wave")
+        command.signal(signal.SIGINT)
+        told = command.finish()
+    assert told.code == 130
+    assert "Interrupted: " in told.err
+    (file,) = command.folder.glob("runs/*_ab/ab.json")
+    data = json.loads(file.read_text())
+    assert (data["interrupted"], data["exit_code"]) == (True, 130)
+    assert data["waves"]
+
+
+@pytest.mark.process
+def test_an_endpoint_that_does_not_answer_is_told_before_anything_is_sent(bench: Bench) -> None:
+    with bench.endpoint() as a:
+        told = bench.run("ab", f"{a.url}/invocations", "http://127.0.0.1:9/", *LOAD, factories=None)
+    assert told.code == 2
+    assert "the first request to it failed: " in told.err
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_an_endpoint_that_dies_ends_all_and_figures_are_of_both_sides(bench: Bench) -> None:
+    """No wave follows the one whose endpoint was dead. Answers take so long that a busy machine's lag is little."""
+    load = ("--client-rps", 20, "--obs-time", 5, "--warmup", 0, "--body", "{}", "--repeats", 9)
+    with bench.endpoint(service_s=2, servers=100) as a, ExitStack() as b_runs:
+        b = b_runs.enter_context(bench.endpoint(service_s=2, servers=100))
+        sides = [f"{endpoint.url}/invocations" for endpoint in (a, b)]
+        command = bench.start("ab", *sides, *load, "--export", "prometheus:0", "--export-wait", 60, factories=None)
+        command.wait_for(lambda: "Round " in command.err, "a wave")
+        b_runs.close()
+        command.wait_for(lambda: "Waiting up to 60 s" in command.err, "its end")
+        (url,) = re.findall(r"Figures for Prometheus: (\S+)\.\n", command.err)
+        page = read_page(url)
+        told = command.finish()
+    assert told.code in (1, 3)  # 3: this machine was too busy, too
+    assert "Aborted (B after " in told.err
+    found = re.findall(r'benchmark_exit_code\{.*endpoint="(.*?)"', page)
+    assert sorted(found) == [f"A: {sides[0]}", f"B: {sides[1]}"]

@@ -1,0 +1,93 @@
+"""``benchmark ab`` whose waves, or whose disk, come to an end: what was measured by then is told all the same."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import Wave, cli
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.redact import HEADERS
+from tests.waves import drawn, stored, wave
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+
+FILE = """
+def invoke_factory(endpoint_name=None):
+    return print
+
+def payload_factory():
+    return {"pre_computed": True, "input": [1]}
+"""
+COMMAND = ("ab", "old.py", "new.py", "--client-rps", "5")
+
+
+@pytest.fixture(autouse=True)
+def waves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Each side has answered a request, and between them they have four waves; where those are stored."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(HEADERS, "")
+    for name in ("old.py", "new.py"):
+        Path(name).write_text(FILE)
+    places: list[Path] = []
+
+    def run_wave(plan: WavePlan, *_: object, **__: object) -> Wave:
+        if len(places) == 4:
+            raise BenchmarkError("new.py: worker 0 ended while it loaded it.")
+        places.append(plan.output_dir)
+        return Wave.load(stored(wave(drawn(len(places), seconds=2)), plan.output_dir).path)
+
+    monkeypatch.setattr("inference_benchmarker.cli.compare.ab.check_one", lambda _: None)
+    monkeypatch.setattr("inference_benchmarker.engine.launch.run_wave", run_wave)
+    return places
+
+
+def stored_code() -> int:
+    (file,) = Path().glob(".tmp/*_ab/ab.json")
+    code: int = json.loads(file.read_text())["exit_code"]
+    return code
+
+
+def test_a_wave_that_cannot_be_sent_leaves_those_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*COMMAND]) == stored_code() == 3
+    out, err = capsys.readouterr()
+    assert "A: old.py, 2 runs: VALID" in out
+    assert ": new.py: worker 0 ended while it loaded it: what is compared is what was measured by then." in err
+
+
+def test_nor_does_one_that_could_only_be_stored_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = [Wave.load(stored(wave(drawn(seed, seconds=2)), tmp_path / f"elsewhere {seed}").path) for seed in range(2)]
+    from inference_benchmarker.engine import launch
+
+    run_wave = launch.run_wave
+    monkeypatch.setattr(launch, "run_wave", lambda *given, **more: kept.pop() if full() else run_wave(*given, **more))
+
+    def full() -> bool:
+        return len(list(Path().glob(".tmp/*_ab/*/*"))) == 4
+
+    assert cli.main([*COMMAND]) == stored_code() == 3
+    out, err = capsys.readouterr()
+    assert "A: old.py, 2 runs: VALID" in out
+    assert "a wave could not be stored in it. Give another place with --output-dir" in err
+
+
+def test_an_outcome_that_cannot_be_stored_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write_json(_: Path, data: dict[str, Any]) -> None:
+        if data["exit_code"] is not None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("visualization.comparison.ab.write_with_digest", write_json)
+    assert cli.main([*COMMAND, "--repeats", "2"]) == 3
+    out, err = capsys.readouterr()
+    assert "A: old.py, 2 runs: VALID" in out
+    assert "No space left on device" in err

@@ -1,0 +1,145 @@
+"""The live view: what it says about the last seconds is what the records say."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.cli.live.progress import Meter, PanelView, PlainView, headline, line
+from inference_benchmarker.cli.live.screen import Screen
+from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.steering import RateChange
+from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.words.units import NS
+from tests.waves import MS, closed_plan, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.cli.live.progress import Snapshot
+
+PLAN = open_plan("100", "60")
+
+
+def cells(first: int, stop: int, *, latency_ms: int = 20, lag_ms: int = 1, **counts: int) -> list[dict[str, Any]]:
+    """A feed of 100 requests a second that were answered in these seconds."""
+    times = {
+        "latency": Histogram.of([latency_ms * MS] * 100).to_json(),
+        "response_time": Histogram.of([(latency_ms + lag_ms) * MS] * 100).to_json(),
+        "lag": Histogram.of([lag_ms * MS] * 100).to_json(),
+    }
+    return [{"s": second, "n": 0, "sent": 100, "ok": 100, **times, **counts} for second in range(first, stop)]
+
+
+def spool_state(at_s: float, *feed: dict[str, Any], **counts: int) -> SpoolState:
+    made = SpoolState([], 1)
+    made.workers[0].ledger, made.workers[0].at = Ledger(**counts), int(at_s * NS)
+    made.feed.merge(list(feed), [])
+    return made
+
+
+def snapshot(*feed: dict[str, Any], at_s: float = 10, plan: Any = PLAN, **counts: int) -> Snapshot:
+    return Meter(plan).take(spool_state(at_s, *feed, **counts), int(at_s * NS))
+
+
+def test_rate_and_percentiles_are_of_the_last_five_seconds() -> None:
+    seen = snapshot(*cells(0, 5, latency_ms=900), *cells(5, 10), sent=1000, ok=1000)
+    assert seen.rate == 100
+    assert seen.times["latency"].count == 500
+    assert seen.times["latency"].percentile(100) == pytest.approx(0.02, rel=0.01)
+    assert seen.times["lag"].percentile(99) == pytest.approx(0.001, rel=0.01)
+
+
+def test_early_on_the_rate_is_over_the_time_there_was() -> None:
+    assert snapshot(*cells(0, 2), at_s=2, sent=200, ok=200).rate == 100
+
+
+def test_failed_requests_are_not_completed() -> None:
+    assert snapshot(*cells(5, 10, ok=50), sent=1000, ok=500, failed=500).rate == 50
+
+
+@pytest.mark.parametrize(
+    ("plan", "at_s", "counts", "share", "state"),
+    [
+        (PLAN, -2, {}, 0, "starting"),
+        (replace(PLAN, warmup_s=Decimal(5)), -2, {}, 0, "warm-up"),
+        (PLAN, 30, {"sent": 3000}, 0.5, "running"),
+        (PLAN, 61, {"sent": 6000, "ok": 5990}, 1, "waiting for 10 in flight"),
+        (open_plan("10", None, 100), 5, {"sent": 50, "dropped": 10}, 0.6, "running"),
+        (open_plan("10", "100", 100), 5, {"sent": 50}, 0.5, "running"),
+        (closed_plan(2, None, 10), 5, {"sent": 9}, 0.9, "running"),
+        (closed_plan(2, None, 10), 5, {"sent": 10, "ok": 8}, 1, "waiting for 2 in flight"),
+    ],
+)
+def test_it_knows_how_far_the_wave_is(plan: Any, at_s: float, counts: dict[str, int], share: float, state: str) -> None:
+    seen = snapshot(at_s=at_s, plan=plan, **counts)
+    assert (seen.share, seen.state) == (share, state)
+
+
+def test_a_line_says_it_in_words() -> None:
+    seen = snapshot(*cells(5, 10), sent=1003, ok=1000, failed=1, dropped=7)
+    assert line(PLAN, seen) == (
+        "10s/60s running, sent 1,003, completed 100.0/s of 100/s, in flight 2, "
+        "errors 1, dropped 7, latency p50 20 ms p99 20 ms, lag p99 1 ms"
+    )
+    closed = closed_plan(1, None, 5)
+    assert line(closed, snapshot(plan=closed, sent=1)) == (
+        "10s running, sent 1, completed 0.0/s, in flight 1, errors 0"
+    )
+
+
+def test_elsewhere_than_on_a_terminal_a_line_comes_every_ten_seconds() -> None:
+    stream = io.StringIO()
+    view = PlainView(PLAN, stream)
+    view.say("hello")
+    for half_seconds in range(-10, 61):
+        view.update(spool_state(half_seconds / 2), half_seconds * NS // 2)
+    view.close()
+    hello, headline, *lines = stream.getvalue().splitlines()
+    assert (hello, headline) == ("hello", "Sending 100 requests/s for 60 s, from 1 worker.")
+    assert [text.split(",")[0] for text in lines] == ["10s/60s running", "20s/60s running", "30s/60s running"]
+
+
+def test_ten_hours_elsewhere_than_on_a_terminal_are_some_hundred_lines() -> None:
+    stream = io.StringIO()
+    view, state = PlainView(PLAN, stream), spool_state(0)
+    for second in range(0, 36_001, 5):
+        view.update(state, second * NS)
+    times = [int(text.partition("s")[0]) for text in stream.getvalue().splitlines()[1:]]
+    assert times == [*range(10, 600, 10), *range(600, 36_001, 60)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentence"),
+    [
+        (closed_plan(2, None, 10), "Keeping 2 requests in flight until 10 are sent, from 1 worker."),
+        (closed_plan(1, None, 10), "Keeping 1 request in flight until 10 are sent, from 1 worker."),
+        (
+            open_plan("7.3", "2.5", 1000, workers=3),
+            "Sending 7.3 requests/s for 2.5 s, or until 1,000 are sent, from 3 workers.",
+        ),
+    ],
+)
+def test_the_headline_says_what_the_wave_will_do(plan: Any, sentence: str) -> None:
+    assert headline(plan) == sentence
+
+
+def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_once() -> None:
+    plan = replace(PLAN, load=OpenLoop(Decimal(100), steered=True), bounds=Bounds())
+    state = spool_state(10, sent=1)
+    state.changes += [RateChange(9 * NS, Decimal(110)), RateChange(11 * NS, Decimal(121))]
+    stream = io.StringIO()
+    view = PanelView(plan, Screen(stream, colours=False))
+    view.set_foot("Rate 110/s. [bold]")
+    view.update(state, 10 * NS)
+    assert "target" in stream.getvalue()
+    view.set_foot("Rate 121/s. [bold]")
+    assert "Rate 121/s. [bold]" in stream.getvalue()
+    view.close()
+    view.set_foot("Rate 9/s.")
+    assert "Rate 9/s" not in stream.getvalue()
+    assert headline(plan) == "Sending 100 requests/s at first, from 1 worker."

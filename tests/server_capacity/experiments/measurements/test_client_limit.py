@@ -1,0 +1,57 @@
+"""Requests that queue within the client are no limit of the endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.wave import Wave
+from server_capacity.experiments.measurements.client_limit import Queueing, queueing, without_queueing
+from server_capacity.experiments.measurements.counting import counted
+from server_capacity.search.answer import Answer, Interval
+from server_capacity.search.limits import limits_of
+from tests.queues import waiting
+from tests.waves import observe, on_time, staged
+
+LIMITS = limits_of([Slo.parse("p99<100ms")], 0.95)
+FOUND = Answer("found", 18.0, Interval(15.0, 21.0), "p99<100ms")
+
+
+def queueing_from(*clear_until_s: float) -> Queueing | None:
+    """Of a wave in whose workers, if any, every other request waited for its pool from then on."""
+    plan = staged("10:2s,0:1s,40:2s,20:2s")
+    facts = replace(observe(plan, on_time(plan)), workers=tuple(map(waiting, clear_until_s)))
+    wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    return queueing(wave, counted(wave, LIMITS))
+
+
+@pytest.mark.parametrize(("clear_until_s", "rate"), [(0.0, 10), (1.0, 10), (2.5, 10), (4.0, 40), (6.0, 20)])
+def test_requests_queue_from_the_rate_on_at_which_the_first_one_waited(clear_until_s: float, rate: float) -> None:
+    seen = queueing_from(clear_until_s)
+    assert seen is not None
+    assert seen.rate == rate
+    assert seen.reason == "the client was the limit: 50% of the requests in flight waited for their pool's connections"
+
+
+def test_where_no_request_waited_nothing_queued() -> None:
+    assert queueing_from() is None
+
+
+@pytest.mark.parametrize("rate", [5.0, 21.0])
+def test_what_the_clients_own_queue_broke_is_no_capacity(rate: float) -> None:
+    answer = without_queueing(FOUND, Queueing(rate, "the client was the limit: pool"))
+    assert (answer.outcome, answer.rate, answer.interval, answer.at_least) == ("at_least", None, None, 15.0)
+    assert answer.reason == "the client was the limit: pool"
+
+
+def test_a_queue_above_the_answer_changes_nothing() -> None:
+    assert without_queueing(FOUND, Queueing(22.0, "pool")) == FOUND
+    assert without_queueing(FOUND, None) == FOUND
+    no_rate = Answer("not_kept")
+    assert without_queueing(no_rate, Queueing(1.0, "pool")) == no_rate
+
+
+def test_where_nothing_gave_out_a_queue_within_the_client_is_named() -> None:
+    assert without_queueing(Answer("cannot_tell", at_least=12.0), Queueing(1.0, "pool")).reason == "pool"

@@ -1,0 +1,68 @@
+"""Tokens a second and kinds of requests, in stretches and at the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
+from server_capacity.experiments.measurements.generation import generated
+from server_capacity.experiments.measurements.kinds import tokens_at_answer
+from server_capacity.experiments.server_side.server_points import Span
+from server_capacity.search.limits import limits_of
+from tests.waves import MS, observe, on_time, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.record import RequestRecord
+
+LIMITS = limits_of([Slo.parse("p95<100ms")], 0.95)
+
+
+def labelled(record: RequestRecord) -> RequestRecord:
+    """Every fourth request is long: 300 tokens in, 50 out, 150 ms; the others are of 100, 10 and 20 ms."""
+    if record.index % 4 == 3:
+        return record._replace(label="long", tokens_in=300, tokens_out=50, done=record.due + 150 * MS)
+    return record._replace(label="short", tokens_in=100, tokens_out=10)
+
+
+def wave(*, kinds: bool = True) -> Wave:
+    plan = open_plan("100", "20")
+    records = [labelled(record) if kinds else record for record in on_time(plan)]
+    facts = observe(plan, records)
+    return Wave(**{name: getattr(facts, name) for name in facts.__slots__})
+
+
+def test_kinds_are_told_with_their_rates_and_what_they_keep() -> None:
+    found = tokens_at_answer([wave(), wave()], LIMITS)
+    assert found is not None
+    assert found["tokens_per_s"] == pytest.approx(100 * (10 * 0.75 + 50 * 0.25), rel=0.02)
+    assert found["requests_per_s"] == pytest.approx(100, rel=0.01)
+    short, long = found["by_label"]
+    assert (short["name"], short["requests"], short["rate"]) == ("short", 3000, 75)
+    assert short["share_over"] == [0, 0]
+    assert (long["name"], long["requests"], long["rate"]) == ("long", 1000, 25)
+    assert long["share_over"] == [1, 0]
+    assert long["p99"] == pytest.approx(0.15)
+    assert [row["name"] for row in found["by_input_length"]] == ["64 to 127", "256 to 511"]
+    assert [row["requests"] for row in found["by_input_length"]] == [3000, 1000]
+
+
+def test_without_tokens_and_labels_there_is_nothing_to_tell() -> None:
+    assert tokens_at_answer([wave(kinds=False)], LIMITS) is None
+
+
+def test_of_each_stretch_there_are_tokens_a_second_and_labels() -> None:
+    facts: WaveFacts = wave()
+    start = facts.window.start_unix_ns / NS
+    found = generated(
+        facts, {3: Span(start, start + 4), 4: Span(start + 4, start + 10), 5: Span(start + 30, start + 40)}
+    )
+    assert found[4].tokens_per_s == pytest.approx(2_000, rel=0.01)
+    assert found[3].labels == {"short": 300, "long": 100}
+    assert (found[5].tokens_per_s, found[5].labels) == (0, {})
+    assert generated(replace(wave(kinds=False)), {1: Span(start, start + 4)})[1].tokens_per_s is None

@@ -1,0 +1,179 @@
+"""What a proof's wave says of the plan: its judgement, exit code, first line and text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.words.units import NS
+from server_capacity.experiments.capacity.waves import Waves
+from server_capacity.experiments.measurements.question import Question
+from server_capacity.experiments.proof.evidence import Aim
+from server_capacity.experiments.proof.folder import is_proof, load, save
+from server_capacity.experiments.proof.judging import judged
+from server_capacity.experiments.proof.length import LEAST_TELLING, length_of
+from server_capacity.experiments.proof.result import content
+from server_capacity.experiments.proof.run import prove
+from server_capacity.experiments.server_side.server_side import ServerSide
+from server_capacity.search.limits import limits_of
+from server_capacity.search.settings import Settings
+from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, SECONDS, SLOS, proof, ran
+from tests.waves import open_plan, wave
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inference_benchmarker.wave.wave import Wave
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome", "code", "first"),
+    [
+        (0.002, "holds", 0, "Holds: 3 instances of ml.m5.large served 200/s for 30 s within every limit."),
+        (
+            0.013,
+            "cannot_tell",
+            1,
+            "Cannot tell about 200/s on 3 instances of ml.m5.large: 1.3% over p99<100ms, where 1% may be, which "
+            "bursts alone can explain.",
+        ),
+        (
+            0.1,
+            "fails",
+            1,
+            "Fails: 3 instances of ml.m5.large did not hold 200/s: 10% over p99<100ms, where 1% may be.",
+        ),
+    ],
+)
+def test_the_share_over_a_limit_decides(tmp_path: Path, share: float, outcome: str, code: int, first: str) -> None:
+    data = proof(ran(share))
+
+    assert (data["outcome"], data["exit_code"], data["headline"]) == (outcome, code, first)
+    row, success = data["limits"]
+    assert row["share_over"] == pytest.approx(share, rel=0.01)
+    assert row["interval"]["low"] < share < row["interval"]["high"]
+    assert (success["verdict"], success["share_over"]) == ("holds", 0.0)
+    assert not is_proof(tmp_path)
+    save(tmp_path, data)
+    assert is_proof(tmp_path)
+    found, text = load(tmp_path)
+    assert found == data
+    assert text.splitlines()[0] == text.splitlines()[-2] == first
+
+
+def test_without_the_searchs_bursts_it_takes_usual_ones() -> None:
+    unknown = replace(PLANNED, correlation=None)
+    assert [proof(ran(share), unknown)["outcome"] for share in (0.002, 0.013, 0.1)] == ["holds", "cannot_tell", "fails"]
+    assert "usual bursts" in length_of(unknown, LIMITS, None).sentence()
+
+
+def test_a_client_that_was_the_limit_proves_nothing() -> None:
+    due = np.arange(SECONDS * RATE) * NS // RATE
+    data = proof(wave(np.full((SECONDS, RATE), 0.4), slos=SLOS, sent=due + 380_000_000))
+    assert (data["outcome"], data["exit_code"]) == ("cannot_tell", 3)
+    assert data["headline"].startswith("Cannot tell about 200/s on 3 instances of ml.m5.large: schedule lag")
+
+
+def test_a_client_that_was_late_does_not_speak_for_a_plan_but_may_leave_it_to_hold() -> None:
+    due = np.arange(SECONDS * RATE) * NS // RATE
+    wave_of = {metric: Slo.parse(f"{metric}.p99<100ms") for metric in ("response_time", "latency")}
+    found = []
+    for slo in wave_of.values():
+        limits = limits_of((slo,), 0.95)
+        question, planned = (
+            Question(open_plan(slos=(slo,)), limits, Settings(), 2),
+            replace(PLANNED, limit=slo.expression),
+        )
+        late = wave(np.full((SECONDS, RATE), 0.06), slos=(slo,), sent=due + 30_000_000)
+        data = content(question, planned, length_of(planned, limits, None), judged(question, planned, late))
+        found.append((data["outcome"], data["exit_code"]))
+    assert found == [("holds", 0), ("cannot_tell", 3)]
+
+
+def test_a_backlog_that_grows_fails_whatever_the_limits() -> None:
+    """Answers come at two thirds of the rate, and the limit on success is kept."""
+    slos = (Slo.parse("success>=0.9"),)
+    limits = limits_of(slos, 0.9)
+    question = Question(open_plan(slos=slos), limits, Settings(), 2)
+    waited = np.arange(SECONDS * RATE).reshape(SECONDS, RATE) / RATE * 0.5
+    planned = replace(PLANNED, limits=("success>=0.9",), limit="success>=0.9", correlation=None)
+    length = length_of(planned, limits, None)
+
+    data = content(question, planned, length, judged(question, planned, wave(0.02 + waited, slos=slos)))
+
+    assert (data["outcome"], data["exit_code"]) == ("fails", 1)
+    assert data["backlog"] > 1000
+    assert "requests came faster than answers" in data["headline"]
+
+
+def test_an_interrupt_proves_nothing() -> None:
+    data = proof(replace(ran(0.0), interrupted=True))
+    assert (data["outcome"], data["exit_code"]) == ("interrupted", 130)
+    assert data["headline"].startswith("Interrupted after")
+
+
+def test_a_lost_process_proves_nothing() -> None:
+    lost = replace(ran(0.0), primary_lost=True)
+    assert (proof(lost)["outcome"], proof(lost)["exit_code"]) == ("cannot_tell", 3)
+
+
+def test_a_time_that_is_too_short_is_said() -> None:
+    flat = replace(PLANNED, correlation={"dispersion": 30.0, "slope": 4.0})
+    short = length_of(flat, LIMITS, 5.0)
+    assert short.rejects < LEAST_TELLING
+    assert short.warmup_s <= 5.0
+    assert f"5.0 s is too short to tell: give --time {math.ceil(short.needed_s)}." in short.sentence()
+    enough = length_of(flat, LIMITS, None)
+    assert enough.tells
+    assert "too short" not in enough.sentence()
+    assert length_of(PLANNED, LIMITS, None, 120.0).seconds == 120.0
+    hopeless = replace(flat, aim=Aim(0.5, 10, 1.0, 0.05))
+    assert "more than 15 min 0 s would be needed" in length_of(hopeless, LIMITS, None).sentence()
+
+
+def test_a_time_in_which_no_right_plan_holds_is_said_to_be_too_short() -> None:
+    """Few requests over a limit tell what is short of instances, and nothing tells what is not."""
+    steep = replace(PLANNED, correlation={"dispersion": 20.0, "slope": 15.0}, aim=Aim(RATE, 2, 0.95, 105.0))
+    short = length_of(steep, LIMITS, 1.0)
+    assert short.rejects >= LEAST_TELLING > short.holds
+    assert f"1.0 s is too short to tell: give --time {math.ceil(short.needed_s)}." in short.sentence()
+    assert "near it" not in short.sentence()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "called"), [({"name": "http://a.b", "instances": None}, "http://a.b"), (None, "the endpoint")]
+)
+def test_instances_that_nobody_counted_are_not_said_to_have_served(
+    tmp_path: Path, endpoint: dict[str, Any] | None, called: str
+) -> None:
+    question, length = replace(QUESTION, endpoint=endpoint), length_of(PLANNED, LIMITS, None)
+
+    def told(of: Wave) -> str:
+        return str(content(question, PLANNED, length, judged(question, PLANNED, of))["headline"])
+
+    planned = "planned: 3 instances of ml.m5.large, how many served is not known."
+    assert told(ran(0.002)) == f"Holds: {called} served 200/s for 30 s within every limit; {planned}"
+    assert told(ran(0.1)).startswith(f"Fails: {called} did not hold 200/s: 10% over")
+    assert told(ran(0.1)).endswith(f"; {planned}")
+    assert told(ran(0.013)).startswith(f"Cannot tell about 200/s on {called}: ")
+    said: list[str] = []
+    with pytest.raises(RuntimeError):
+        prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print))
+    assert said[0].startswith(f"The plan: 200/s on 3 instances; how many {called} has is not known. Sends for")
+
+
+def _no_wave(*_: Any) -> Any:
+    raise RuntimeError
+
+
+def test_an_endpoint_of_another_number_of_instances_is_refused(tmp_path: Path) -> None:
+    question = replace(QUESTION, endpoint={"name": "mine", "instances": 2})
+    waves = Waves(tmp_path, print, lambda *_: pytest.fail("nothing is sent"), ServerSide([], {}), print)
+    with pytest.raises(BenchmarkError, match=r"mine: runs on 2 instances; p/fleet_plan\.json plans 3"):
+        prove(question, PLANNED, waves)

@@ -1,0 +1,62 @@
+"""No value of a secret is in what a keeper writes, or tells the command: its logs, cleanup.json, its answers."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server_capacity.provisioning.cleanup_file import NAME, CleanupFile
+from server_capacity.provisioning.making import Making
+from server_capacity.provisioning.undo import CommandLine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "open-sesame-and-close"
+FACTORY = """
+import os
+def endpoint_factory():
+    print("made with", os.environ["FOREST_PASSWORD"], flush=True)
+    yield "forest"
+    raise RuntimeError("not removed with " + os.environ["FOREST_PASSWORD"])
+"""
+
+
+@pytest.fixture(autouse=True)
+def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREST_PASSWORD", SECRET)
+
+
+def test_the_reason_of_a_failed_removal_has_none(tmp_path: Path) -> None:
+    with CleanupFile.taken(tmp_path) as cleanup:
+        cleanup.fail(cleanup.hold("endpoint", CommandLine(("false",)), None), f"curl said: {SECRET} is wrong")
+    written = (tmp_path / NAME).read_text()
+    assert SECRET not in written
+    assert json.loads(written)["entries"][0]["reason"] == "curl said: [hidden] is wrong"
+
+
+@pytest.mark.process
+def test_what_an_endpoint_factory_prints_and_raises_has_none(tmp_path: Path) -> None:
+    file = tmp_path / "factories_forest.py"
+    file.write_text(FACTORY)
+    folder = tmp_path / "search"
+    folder.mkdir()
+    ours, theirs = socket.socketpair()
+    ours.settimeout(60)
+    with CleanupFile.taken(folder) as cleanup, ours, ours.makefile("rb") as heard:
+        making = Making(cleanup, {"factories_file": str(file), "arguments": {}}, theirs, {})
+        making.start()
+        said = []
+        for line in heard:
+            said.append(json.loads(line))
+            if "made" in said[-1] or "failed" in said[-1]:
+                making.end()
+        making.join(60)
+    (log,) = folder.glob("endpoint_factory_*.log")
+    assert "made with [hidden]" in log.read_text()
+    assert any("[hidden]" in each.get("warn", "") for each in said)
+    everything = json.dumps(said) + "".join(path.read_text() for path in folder.iterdir())
+    assert SECRET not in everything

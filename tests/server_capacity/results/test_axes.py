@@ -1,0 +1,55 @@
+"""What is varied, and the variants it makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.results.types.axes import Axis, Variant, label_of, parse_axis, variants_of
+
+
+@pytest.mark.parametrize(
+    ("text", "axis"),
+    [
+        ("workers=1,2", Axis("argument", "workers", ("1", "2"))),
+        (
+            "instance_type = ml.m5.xlarge, ml.c5.xlarge",
+            Axis("argument", "instance_type", ("ml.m5.xlarge", "ml.c5.xlarge")),
+        ),
+        ("env.OMP_NUM_THREADS=1,4", Axis("env", "OMP_NUM_THREADS", ("1", "4"))),
+        ("payload.pattern=even,hot", Axis("payload", "pattern", ("even", "hot"))),
+        ('sizes=[1,2],{"a":"x,y"},(3,4)', Axis("argument", "sizes", ("[1,2]", '{"a":"x,y"}', "(3,4)"))),
+        ('name="a,b",c', Axis("argument", "name", ('"a,b"', "c"))),
+        ("one=1", Axis("argument", "one", ("1",))),
+        ("url=http://h/?a=b", Axis("argument", "url", ("http://h/?a=b",))),
+    ],
+)
+def test_an_axis_is_a_name_and_its_values(text: str, axis: Axis) -> None:
+    assert parse_axis("--vary", text) == axis
+
+
+@pytest.mark.parametrize("text", ["", "workers", "=1", "a=", "a=1,", "a b=1", "env.=1", "1a=2", "a=1,1", "other.x=1"])
+def test_what_is_no_axis_is_refused(text: str) -> None:
+    with pytest.raises(BenchmarkError, match="--vary"):
+        parse_axis("--vary", text)
+
+
+def test_variants_of_one_endpoint_stand_together() -> None:
+    texts = ("instance_type=a,b", "payload.pattern=even,hot", "env.N=1,2")
+    made = variants_of([parse_axis("--vary", text) for text in texts])
+
+    assert [len(each) for each in made] == [2, 2, 2, 2]
+    assert made[0] == [
+        Variant((("instance_type", "a"),), (("N", "1"),), (("pattern", "even"),)),
+        Variant((("instance_type", "a"),), (("N", "1"),), (("pattern", "hot"),)),
+    ]
+    assert label_of(made[3][1].to_json()) == "b, N=2, pattern=hot"
+    assert variants_of([]) == [[Variant()]]
+    assert label_of({}) == "the endpoint"
+
+
+def test_an_axis_stands_once_and_there_are_not_too_many_variants() -> None:
+    with pytest.raises(BenchmarkError, match=r"--vary env\.N is given 2 times"):
+        variants_of([parse_axis("--vary", "env.N=1"), parse_axis("--vary", "env.N=2")])
+    with pytest.raises(BenchmarkError, match="10,000 variants"):
+        variants_of([parse_axis("--vary", f"{name}={','.join(map(str, range(10)))}") for name in "abcd"])

@@ -1,0 +1,194 @@
+"""The answer of a capacity search in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from server_capacity.results.text.capacity import to_text
+from server_capacity.results.text.headline import headline, rate_text
+from tests.capacities import found, stretch
+
+NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
+CONFIRMED: dict[str, Any] = {"rate": 168.2, "seconds": 60.0, "limits": []}
+AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ({}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
+        ({"arrivals": "constant"}, "174/s keeps p99<100ms (95%: 168 to 180), evenly spaced arrivals"),
+        ({"limit": "keeps up"}, "174/s is what it keeps up with (95%: 168 to 180), Poisson arrivals"),
+        ({"cache": "warm"}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, warm cache"),
+        (
+            {"confirmation": [{**CONFIRMED, "verdict": "fails"}, {**CONFIRMED, "verdict": "cannot_tell"}]},
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, not confirmed",
+        ),
+        (
+            {"confirmation": [{**CONFIRMED, "verdict": "fails"}]},
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, whose lower end failed when tried",
+        ),
+        (
+            {"confirmation": [{**CONFIRMED, "verdict": "cannot_tell", "spoilt": "schedule lag p99 12 ms"}]},
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, not confirmed: schedule lag p99 12 ms",
+        ),
+        ({"pending": True}, "PENDING: 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
+        (
+            {"in": "users", "rate": 1043, "interval": {"low": 1010, "high": 1080}, "users": {"think": "5 s"}},
+            "1,043 users keep p99<100ms (95%: 1,010 to 1,080), think time 5 s",
+        ),
+        (
+            {"outcome": "at_least", **NOTHING, "at_least": AT_LEAST},
+            "At least 500/s, Poisson arrivals: --max-rps was reached",
+        ),
+        (
+            {"outcome": "client_limited", **NOTHING, "at_least": {"rate": 500.0, "reason": ""}},
+            "At least 500/s, Poisson arrivals: the client was the limit",
+        ),
+        ({"outcome": "client_limited", **NOTHING, "reason": "lag"}, "The client was the limit: lag"),
+        ({"outcome": "not_kept", **NOTHING, "reason": "missed at 1/s"}, "No rate keeps the limits: missed at 1/s"),
+        ({"outcome": "cannot_tell", **NOTHING, "reason": "12 requests"}, "Cannot tell: 12 requests"),
+        ({"outcome": "cannot_tell", **NOTHING}, "Cannot tell: it was too little to judge by"),
+        ({"outcome": "interrupted", **NOTHING}, "Interrupted before there was an answer"),
+        (
+            {"outcome": "interrupted"},
+            "Interrupted; so far 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals",
+        ),
+    ],
+)
+def test_the_first_line_is_the_answer(more: dict[str, Any], line: str) -> None:
+    assert headline(found(**more)) == line
+
+
+@pytest.mark.parametrize(
+    ("rate", "low", "high", "text"),
+    [
+        (174.13, 168.2, 179.9, "174/s"),
+        (174.13, 173.0, 175.2, "174.1/s"),
+        (0.2134, 0.19, 0.23, "0.213/s"),
+        (18_432.7, 18_000, 18_900, "18,433/s"),
+        (5.0, 5.0, 5.0, "5.00/s"),
+        (None, 1, 2, "-"),
+    ],
+)
+def test_a_rate_has_the_digits_that_its_interval_supports(
+    rate: float | None, low: float, high: float, text: str
+) -> None:
+    assert rate_text(rate, {"low": low, "high": high}) == text
+
+
+def test_the_answer_stands_first_and_last_and_the_folder_below() -> None:
+    lines = to_text(found(), "x_capacity").splitlines()
+
+    assert lines[0] == lines[-2] == headline(found())
+    assert lines[-1] == "Folder: x_capacity"
+
+
+@pytest.mark.parametrize("outcome", ["found", "at_least", "not_kept", "cannot_tell", "client_limited", "interrupted"])
+def test_nothing_is_wider_than_a_terminal(outcome: str) -> None:
+    assert max(map(len, to_text(found(outcome=outcome, at_least=AT_LEAST, reason="so")).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("key", sorted(set(found()) - {"outcome"}))
+def test_what_is_not_known_is_left_out(key: str) -> None:
+    told = found(**({"rate": None, "interval": None, "outcome": "cannot_tell"} if key in ("rate", "interval") else {}))
+    known = {name: value for name, value in told.items() if name != key}
+
+    assert to_text({**known, key: None}) == to_text({**known, **({key: None} if key in ("limit",) else {})})
+
+
+def test_what_counts_for_nothing_says_why() -> None:
+    stretches = [stretch(0, 50), stretch(7, 60, void="the client was the limit")]
+    text = to_text(found(stretches=stretches, load_s=150.0, void_s=22.0))
+    assert "It sent load for 2 min 30 s, of which 22 s count for nothing." in text
+    assert "of which" not in to_text(found(stretches=stretches[:1], load_s=150.0, void_s=0.0))
+
+    assert "✗ 7 counts for nothing: the client was the limit." in text
+
+
+def test_of_many_stretches_the_longest_are_shown() -> None:
+    text = to_text(found(stretches=[stretch(n, 10, end_s=2.0 * n + 2 + (n == 99)) for n in range(100)]))
+
+    assert "99 grow" in text
+    assert "… and 76 shorter ones, in capacity.json" in text
+
+
+def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
+    """A wave that fails lowers the interval; one that was spoilt tells nothing."""
+    failed = {"rate": 171.0, "seconds": 20.0, "verdict": "fails", "limits": []}
+    spoilt = {"rate": 160.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag"}
+    lines = to_text(found(confirmation=[failed, spoilt])).splitlines()
+
+    assert " at 171/s " in lines[2]
+    assert "   Tried at 171/s for 20 s: it fails." in lines
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1 - 2**-52, "more than 99.99%"),
+        (0.97123456, "97.12%"),
+        (1e-17, "less than 0.01%"),
+    ],
+)
+def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
+    windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
+    line = f"At the lower end {text} of windows of 1 min 0 s keep it, by the bursts that were seen."
+    text = to_text(found(windows=windows))
+    assert line in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_share_that_was_counted_is_told_as_it_is() -> None:
+    windows = {"seconds": 60.0, "windows": 20_000, "kept": 19_999, "share": 19_999 / 20_000, "interval": None}
+    text = " ".join(to_text(found(windows=windows)).split())
+    assert "At the lower end 99.995% of windows of 1 min 0 s keep it (19999 of 20000 measured)." in text
+
+
+def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
+    drift = {"first": 0.02, "last": 0.031, "clear": True}
+
+    assert "the median went from 20 ms to 31 ms" in to_text(found(soak={"drift": drift}))
+    assert "did not drift" in to_text(found(soak={"drift": {**drift, "clear": False}}))
+    assert "drift" not in to_text(found(soak={"drift": None}))
+    wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag p99 40 ms"}
+    assert "it cannot tell, for this client was the limit" in to_text(found(confirmation=[wave]))
+
+
+@pytest.mark.parametrize(("share", "text"), [(1.0, "100%"), (0.9975, "99.8%"), (0.00072831, "0.0728%"), (0.0, "0%")])
+def test_a_share_over_a_limit_has_three_digits(share: float, text: str) -> None:
+    row = stretch(0, 400, share_over=[share, 0.0])
+
+    assert f" {text} " in to_text(found(stretches=[row]))
+
+
+def test_what_requests_failed_with_is_told() -> None:
+    rows = [{"key": f"HTTPError 50{number}", "count": 1_000 - number} for number in range(7)]
+    text = to_text(found(errors=rows))
+
+    assert "6,979 requests failed: 1,000 x HTTPError 500, 999 x HTTPError 501," in text
+    assert "and 2 other errors." in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "failed" not in to_text(found(errors=[]))
+
+
+def test_a_cache_that_the_server_tells_of_has_a_table_of_its_own() -> None:
+    told = {"kv_cache_use": 0.4167, "preemptions": 8.95, "prefix_cache_hit_rate": 0.25, "other": 1.0}
+    rows = [stretch(0, 10.0), stretch(1, 20.0, metrics=told, tokens_per_s=1234.0), stretch(2, 0.0, metrics=told)]
+    lines = [" ".join(line.split()) for line in to_text(found(stretches=rows)).splitlines()]
+
+    place = lines.index("Stretch rate KV cache preempted/s prefix hits tokens/s")
+    assert lines[place + 1 : place + 3] == ["1 grow 20.0 41.67% 8.95 25% 1,234", ""]
+    assert not any("KV cache" in line for line in to_text(found()).splitlines())
+
+
+def test_a_limit_on_the_server_has_no_share_of_requests_that_miss_it() -> None:
+    limits = [
+        {"expression": "p99<100ms", "metric": "response_time", "rate": None},
+        {"expression": "server.kv_cache_use<60%", "metric": "server.kv_cache_use", "rate": 120.0, "unit": "share"},
+    ]
+    text = to_text(found(limits=limits, limit="server.kv_cache_use<60%"))
+
+    assert "over: the share of requests that miss p99<100ms" in text

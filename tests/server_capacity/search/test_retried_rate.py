@@ -1,0 +1,128 @@
+"""An endpoint that was slower at first is told from one that is slow, and from one that remembers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from server_capacity.search.limits import Limit
+from server_capacity.search.retried_rate import (
+    AGAIN,
+    COMPARE,
+    to_compare,
+    to_try_again,
+    without_accidents,
+    without_warm_up,
+)
+from server_capacity.search.settings import Settings
+from tests.server_capacity.search.queues import Queue, play
+from tests.server_capacity.search.runs import run
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from server_capacity.search.stretch import Stretch
+
+P95 = Limit("p95<75ms", "response_time", 0.05, 0.075)
+P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
+COURSE = (
+    ("grow", 32.0, 3, 0.0),
+    ("grow", 64.0, 3, 0.6),
+    ("below", 50.0, 8, 0.01),
+    (AGAIN, 64.0, 8, 0.0),
+    (COMPARE, 32.0, 3, 0.0),
+    ("grow", 128.0, 3, 0.0),
+)
+
+
+def course(early_s: float, late_s: float, parts: int = len(COURSE)) -> list[Stretch]:
+    """The search's course, whose answers took so long before and after what ended growth was tried again."""
+    return [
+        replace(
+            stretch,
+            slices=tuple(
+                replace(part, spent_s=part.answered * (early_s if place < 3 else late_s)) for part in stretch.slices
+            ),
+        )
+        for place, stretch in enumerate(run(*COURSE[:parts]))
+    ]
+
+
+def test_the_rate_that_ended_growth_is_tried_again_and_a_lower_one_for_the_time_of_its_answers() -> None:
+    assert to_try_again([P95], course(0.06, 0.02, 3)) == 64.0
+    assert to_try_again([P95], course(0.06, 0.02, 1)) is None
+    assert to_compare([P95], course(0.06, 0.02, 4)) == 32.0
+    broken = run(*COURSE[:3], (AGAIN, 64.0, 8, 0.6))
+    assert to_compare([P95], broken) is None
+
+
+def test_what_was_measured_before_the_endpoint_was_warm_counts_for_nothing_and_says_why() -> None:
+    found = without_warm_up(course(0.06, 0.02))
+
+    assert [bool(stretch.void) for stretch in found] == [True, True, True, False, False, False]
+    assert found[0].void == "the endpoint was slower at first: at 32/s answers took 60 ms, and later 20 ms"
+    assert without_warm_up(found) == found
+
+
+@pytest.mark.parametrize(("early_s", "late_s"), [(0.02, 0.02), (0.02, 0.015), (0.02, 0.06), (0.0, 0.0)])
+def test_where_answers_are_not_faster_nothing_is_left_out(early_s: float, late_s: float) -> None:
+    assert without_warm_up(course(early_s, late_s)) == tuple(course(early_s, late_s))
+
+
+def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_kept() -> None:
+    kept = run(("grow", 64.0, 3, 0.0), ("grow", 128.0, 3, 0.3), ("below", 90.0, 8, 0.0), (AGAIN, 128.0, 8, 0.01))
+    broken = [*kept[:3], *run(("drain", 0.0, 46, 0.0), (AGAIN, 128.0, 8, 0.1))[1:]]
+
+    assert [each.void for each in without_accidents([P95], kept)] == [
+        "",
+        "128/s was tried again later, and kept every limit",
+        "",
+        "",
+    ]
+    assert without_accidents([P95], broken) == tuple(broken)
+
+
+def test_a_rate_that_was_kept_by_luck_leaves_growth_as_it_was() -> None:
+    """Where the share over is twice what is allowed a short stretch has nothing over at times, by its bursts."""
+    near = (("below", 52.0, 12, 0.01), ("above", 56.0, 12, 0.012))
+    course = run(("grow", 32.0, 3, 0.0), ("grow", 64.0, 3, 0.06), *near, (AGAIN, 64.0, 8, 0.0))
+
+    assert without_accidents([P99], course) == tuple(course)
+
+
+class Stalling(Queue):
+    """All stand still once, for a fifth of a second."""
+
+    def answered_at(self, at_s: float, draw: Random) -> float:
+        """A request that comes meanwhile waits for its end."""
+        return super().answered_at(11.2 if 11.0 < at_s < 11.2 else at_s, draw)
+
+
+def test_one_stall_while_the_rate_grows_does_not_hold_the_search_below_it() -> None:
+    played = play(Stalling(4, lambda _: 0.02), [P99], Settings(), seed=1)
+
+    assert [each.rate for each in without_accidents([P99], played.stretches) if each.void] == [64.0]
+    assert played.answer.interval is not None
+    assert played.answer.interval.low < 174 < played.answer.interval.high
+    assert played.answer.memory is None
+
+
+class SlowStart(Queue):
+    """Three times as slow for the first 20 s."""
+
+    def answered_at(self, at_s: float, draw: Random) -> float:
+        """The same, by when a request comes."""
+        self.service = lambda _: 0.06 if at_s < 20 else 0.02
+        return super().answered_at(at_s, draw)
+
+
+@pytest.mark.parametrize("seconds", [60.0, 180.0])
+def test_the_capacity_of_an_endpoint_that_starts_slowly_is_that_of_the_warm_one(seconds: float) -> None:
+    """It was told as 64/s: the most that four servers of 60 ms do, which they have long not been."""
+    played = play(SlowStart(4, lambda _: 0.06), [P99], Settings(time_s=seconds), seed=2)
+
+    assert played.answer.interval is not None
+    assert played.answer.interval.low < 174 < played.answer.interval.high
+    assert played.answer.interval.low > 100

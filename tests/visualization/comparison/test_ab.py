@@ -1,0 +1,164 @@
+"""A and B: the order of their waves, and what a folder of them gives back."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import Wave, cli
+from inference_benchmarker.errors import BenchmarkError
+from tests.waves import drawn, stored, wave
+from visualization.comparison.ab import FILE, Experiment, is_ab, load, order
+from visualization.comparison.headline import headline
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class TestOrder:
+    def test_each_round_has_both(self) -> None:
+        waves = list(order(50, seed=3))
+        rounds = [waves[at : at + 2] for at in range(0, len(waves), 2)]
+        assert [{number for number, _ in each} for each in rounds] == [{number} for number in range(50)]
+        assert all(sorted(side for _, side in each) == ["A", "B"] for each in rounds)
+        assert {each[0][1] for each in rounds} == {"A", "B"}
+
+    def test_a_seed_repeats_it(self) -> None:
+        assert list(order(20, seed=1)) == list(order(20, seed=1)) != list(order(20, seed=2))
+
+
+def made(folder: Path, factor: float = 1.2, **more: Any) -> Experiment:
+    """Four rounds, B slower by ``factor``, and a wave of A that does not count."""
+    experiment = Experiment(folder, {"A": "old.py", "B": "new.py"}, repeats=4, seed=1, **more)
+    for side, by in (("A", 1.0), ("B", factor)):
+        (folder / side).mkdir(parents=True)
+        for number in range(4):
+            experiment.add(side, number, kept(folder / side, 10 * number + (side == "B"), by), counts=True)
+    experiment.add("A", 3, kept(folder / "A", 99, 5), counts=False)
+    return experiment
+
+
+def kept(folder: Path, seed: int, factor: float) -> Wave:
+    return Wave.load(stored(wave(drawn(seed, seconds=5) * factor), folder).path)
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    found = made(tmp_path_factory.mktemp("ab"), limits=("p50=10%",))
+    found.save(found.compare(found.read()), 1)
+    return found
+
+
+def test_what_is_stored_is_read_again(experiment: Experiment) -> None:
+    assert is_ab(experiment.folder)
+    assert load(experiment.folder) == experiment
+    data = json.loads((experiment.folder / FILE).read_text())
+    data.pop("digest", None)
+    assert (data["schema_version"], data["exit_code"], data["repeats"]) == (1, 1, 4)
+    assert [each["counts"] for each in data["waves"]] == [True] * 8 + [False]
+    assert data["comparison"]["headline"].startswith("B is ")
+
+
+def test_waves_that_do_not_count_are_in_no_number(experiment: Experiment) -> None:
+    found = experiment.compare(experiment.read())
+    assert (len(found.base.waves), len(found.new.waves)) == (4, 4)
+    assert headline(found).startswith("B is ")
+    assert "% slower at p50, 95%: " in headline(found)
+
+
+def test_the_ends_of_a_narrow_interval_are_told_apart(experiment: Experiment) -> None:
+    found = experiment.compare(experiment.read())
+    (row,) = [each for each in found.rows if each.name == "response_time.p50"]
+    assert row.change is not None
+    narrow = replace(row, low=row.change - 0.002, high=row.change + 0.002)
+    told = re.search(r"slower at p50, 95%: (\d+\.\d) to (\d+\.\d)%", headline(replace(found, rows=(narrow,))))
+    assert told is not None
+    assert told[1] != told[2]
+
+
+class TestCommands:
+    def test_report_prints_it_again(self, experiment: Experiment, capsys: pytest.CaptureFixture[str]) -> None:
+        assert cli.main(["report", str(experiment.folder)]) == 1
+        out, err = capsys.readouterr()
+        assert "   A: old.py, 4 runs: VALID, 2,000 requests" in out
+        assert out.splitlines()[-1] == "FAILED (1 of 1 limits broken)"
+        assert err.splitlines() == ["1 wave left out: INVALID, aborted or interrupted.", f"Folder: {experiment.folder}"]
+
+    def test_without_a_folder_it_is_the_one_made_last(
+        self,
+        experiment: Experiment,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        stored(wave(drawn(1, seconds=1)), tmp_path / ".tmp").path.rename(".tmp/20260101T000000Z_benchmark")
+        (tmp_path / ".tmp" / "20260101T000001Z_ab").symlink_to(experiment.folder)
+        assert cli.main(["report"]) == 1
+        assert "   A: old.py, 4 runs: VALID" in capsys.readouterr().out
+        assert cli.main(["plot", "--plot-format", "html"]) == 0
+        assert (experiment.folder / "benchmark_plots.html").is_file()
+
+    def test_plot_draws_the_runs_that_count(self, experiment: Experiment, tmp_path: Path) -> None:
+        flags = ["--plot-format", "html", "--plot-output-dir", str(tmp_path), "--quiet"]
+        assert cli.main(["plot", str(experiment.folder), *flags]) == 0
+        page = (tmp_path / "benchmark_plots.html").read_text()
+        assert all(f'"{name}"' in page for name in ("A 1", "A 4", "B 1", "B 4"))
+        assert '"A 5"' not in page
+
+    @pytest.mark.parametrize(("given_up", "interrupted", "code"), [("A had 5", False, 3), ("", True, 130)])
+    def test_what_is_missing_is_said(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path, *, given_up: str, interrupted: bool, code: int
+    ) -> None:
+        cut = made(tmp_path, 1.0, given_up=given_up, interrupted=interrupted)
+        cut.save(None, None)
+        assert cli.main(["report", str(tmp_path)]) == code
+        assert "what is compared is what was measured by then." in capsys.readouterr().err
+
+    def test_one_that_was_killed_is_not_told_as_whole(
+        self, capsys: pytest.CaptureFixture[str], experiment: Experiment, tmp_path: Path
+    ) -> None:
+        data = json.loads((experiment.folder / FILE).read_text())
+        data.pop("digest", None)
+        (tmp_path / "waves").symlink_to(experiment.folder)
+        waves = [{**each, "run": f"waves/{each['run']}"} for each in data["waves"]]
+        (tmp_path / FILE).write_text(json.dumps({**data, "waves": waves[:7], "limits": [], "exit_code": None}))
+        assert cli.main(["report", str(tmp_path)]) == 130
+        assert "Cut off, or still at it: what is compared is what was measured by then." in capsys.readouterr().err
+
+    def test_report_gives_the_forms_that_there_are(
+        self, experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for form, begins in (("text", "B is "), ("markdown", "### Benchmark comparison"), ("junit", "<?xml ")):
+            file = tmp_path / form
+            assert cli.main(["report", str(experiment.folder), "--format", form, "--output", str(file)]) == 1
+            assert file.read_text().startswith(begins)
+        assert cli.main(["report", str(experiment.folder), "--format", "csv"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 1 + 9
+        assert cli.main(["report", str(experiment.folder), "--format", "html"]) == 2
+        assert "so there is no html of it. --format text, markdown and junit give" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"waves": []}, "of A and B no wave counts."),
+        ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
+        ({"waves": [{"side": "A"}]}, "cannot be read as a file of this tool"),
+        ({"limits": [None]}, "cannot be read as a file of this tool"),
+        ({"waves": [{"side": "A", "round": 0, "run": 1, "verdict": "VALID", "counts": True}]}, "cannot be read as"),
+        ({"what": []}, "cannot be read as a file of this tool"),
+    ],
+)
+def test_a_file_that_is_none_is_one_sentence(
+    experiment: Experiment, tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    data = json.loads((experiment.folder / FILE).read_text())
+    data.pop("digest", None)
+    (tmp_path / FILE).write_text(json.dumps(data | change))
+    with pytest.raises(BenchmarkError, match=why):
+        load(tmp_path)

@@ -1,0 +1,159 @@
+"""Capacity folders as figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from tests.capacities import found, stretch
+from visualization.figures.capacity import is_capacity, read_capacities
+from visualization.figures.figures import Bars, Curves, Figures
+from visualization.figures.runs import Run
+from visualization.pages.series import make_figures, write_report
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT = {
+    "expression": "p99<100ms",
+    "metric": "response_time",
+    "bound": 0.1,
+    "allowed": 0.01,
+    "at_low": 0.06,
+    "unit": "s",
+}
+
+
+def row(rate: float, **more: Any) -> dict[str, Any]:
+    p99 = 0.02 + 0.08 * math.exp((rate - 174) / 30)
+    times = {"mean": 0.02, "p50": 0.02, "p90": 0.03, "p95": 0.04, "p99": p99}
+    return {"rate": rate, "seconds": 10.0, "share_over": [0.01 * math.exp((rate - 174) / 7), 0.0], **times, **more}
+
+
+def folder(path: Path, **more: Any) -> Path:
+    facts = found(schema_version=1, headline="174/s keeps p99<100ms", curve=[row(rate) for rate in (160, 80, 170, 180)])
+    path.mkdir(parents=True)
+    (path / "capacity.json").write_text(json.dumps({**facts, "limits": [LIMIT], **more}))
+    return path
+
+
+def figures(*paths: Path) -> Figures:
+    return make_figures((), None, read_capacities(paths, {}))
+
+
+def charts(drawn: Figures, section: str) -> dict[str, Bars | Curves]:
+    (found_,) = (each for each in drawn.sections if each.key == section)
+    return {chart.title: chart for chart in found_.charts}
+
+
+class TestOneSearch:
+    def test_its_page_begins_with_the_answer(self, tmp_path: Path) -> None:
+        drawn = figures(folder(tmp_path / "a_capacity"))
+
+        assert (drawn.title, drawn.lead) == ("Capacity", "174/s keeps p99<100ms")
+        assert dict(drawn.runs[0].headline)["Capacity"] == "174/s"
+        assert dict(drawn.runs[0].headline)["95%"] == "168–180"
+
+    def test_the_curve_is_that_of_the_limit_with_the_interval_as_a_band(self, tmp_path: Path) -> None:
+        chart = charts(figures(folder(tmp_path / "a_capacity")), "curve")["Response time against rate"]
+
+        assert isinstance(chart, Curves)
+        assert chart.bands == (("95% interval", 168.2, 179.9),)
+        (curve,) = (line for line in chart.lines if line.run == 0 and line.statistic == "p99")
+        assert [x for x, _ in curve.points] == [80, 160, 170, 180]
+        (level,) = (line for line in chart.lines if line.name == "limit")
+        assert level.points == ((80, 100.0), (180, 100.0))
+        assert level.statistic == "p99"
+
+    def test_a_share_of_nothing_has_no_place_on_a_scale_of_decades(self, tmp_path: Path) -> None:
+        curve = [row(10, share_over=[0.0, 0.0]), row(160, share_over=[0.0001, 0.0]), row(180)]
+        chart = charts(figures(folder(tmp_path / "a_capacity", curve=curve)), "curve")["Over the limit against rate"]
+
+        assert isinstance(chart, Curves)
+        assert chart.y.scale == "log"
+        assert chart.lines[0].points[0] == (10, None)
+
+    def test_what_counts_for_nothing_is_a_gap_in_the_course(self, tmp_path: Path) -> None:
+        stretches = [stretch(0, 50), stretch(1, 60, void="the client was the limit"), stretch(2, 0), stretch(3, 70)]
+        chart = charts(figures(folder(tmp_path / "a_capacity", stretches=stretches)), "search")["Rate over the search"]
+
+        assert isinstance(chart, Curves)
+        assert chart.lines[0].points == ((0, 50), (2, None), (4, None), (6, 70), (8, 70))
+
+
+class TestSeveral:
+    def test_they_stand_side_by_side_with_their_intervals(self, tmp_path: Path) -> None:
+        other = folder(tmp_path / "b_capacity", rate=220.0, interval={"low": 210.0, "high": 230.0})
+        drawn = figures(folder(tmp_path / "a_capacity"), other)
+
+        bars = charts(drawn, "found")["Capacity"]
+        assert isinstance(bars, Bars)
+        assert [(bar.value, bar.low, bar.high) for bar in bars.statistics[""]] == [
+            (174.13, 168.2, 179.9),
+            (220, 210, 230),
+        ]
+
+    def test_users_and_requests_a_second_share_no_axis(self, tmp_path: Path) -> None:
+        users = folder(tmp_path / "b_capacity", rate=220, **{"in": "users"}, interval={"low": 210, "high": 230})
+        drawn = figures(folder(tmp_path / "a_capacity"), users)
+
+        curves = charts(drawn, "curve")
+        assert {"Response time against rate", "Latency against users"} <= set(curves)
+        of_users = curves["Latency against users"]
+        assert isinstance(of_users, Curves)
+        assert {line.run for line in of_users.lines if line.run is not None} == {1}
+        assert set(charts(drawn, "search")) == {"Rate over the search", "Users over the search"}
+        assert dict(drawn.runs[1].headline)["Capacity"] == "220 users"
+
+    def test_beside_runs_they_come_last(self, tmp_path: Path) -> None:
+        paths = [folder(tmp_path / "a_capacity"), folder(tmp_path / "b_capacity")]
+        drawn = make_figures([Run(tmp_path, "a wave"), Run(tmp_path, "another")], None, read_capacities(paths, {}))
+
+        assert len(drawn.runs) == 4
+        bars = charts(drawn, "found")["Capacity"]
+        assert isinstance(bars, Bars)
+        assert bars.first == 2
+        assert drawn.title == "Benchmark comparison"
+
+
+@pytest.mark.parametrize("outcome", ["found", "at_least", "not_kept", "cannot_tell", "client_limited", "interrupted"])
+def test_every_outcome_has_a_page_and_pictures(outcome: str, tmp_path: Path) -> None:
+    least = {"rate": 500.0, "reason": "--max-rps was reached"}
+    unknown = {} if outcome == "found" else {"rate": None, "interval": None, "limit": None, "at_least": least}
+    path = folder(tmp_path / "a_capacity", outcome=outcome, twin=None, **unknown)
+
+    written = list(write_report(figures(path), ("html", "png"), path, lambda _: None, "capacity"))
+
+    assert [each.name for each in written] == ["capacity.html", "capacity_curve.png", "capacity_search.png"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"curve": [{"rate": "fast"}, 7, None]},
+        {"curve": None, "stretches": {"number": 1}},
+        {"limits": [{"expression": "p99<100ms", "allowed": True, "bound": []}]},
+        {"interval": [1, 2], "rate": 1e300},
+        {"twin": "none", "at_least": 5, "reason": 7},
+        {"curve": [row(10, share_over="all"), row(20, share_over=[None])]},
+    ],
+)
+def test_what_a_damaged_file_lacks_is_left_out(more: dict[str, Any], tmp_path: Path) -> None:
+    path = folder(tmp_path / "a_capacity", **more)
+
+    assert list(write_report(figures(path), ("html", "svg"), path, lambda _: None, "capacity"))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"schema_version": 1}', b'{"schema_version": 99, "outcome": "found"}']
+)
+def test_a_file_that_is_no_answer_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "capacity.json").write_bytes(content)
+
+    assert is_capacity(tmp_path)
+    with pytest.raises(BenchmarkError):
+        read_capacities([tmp_path], {})

@@ -1,0 +1,138 @@
+"""The sentence that a page of runs begins with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.wave.wave import Wave
+from tests.waves import make_run
+from visualization.figures.cards import facts
+from visualization.figures.limits import limits_of_runs
+from visualization.figures.loads import in_order
+from visualization.figures.runs import Run, read_runs
+from visualization.pages.lead import lead
+from visualization.pages.sides import change, sides
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "", **more: Any) -> Run:
+    """A run whose p99 of response time and latency are the same. ``server``: where `benchmark URL` sent to."""
+    findings = [{"code": "slo_missed", "severity": "missed", "measured": missed, "limit": slos[0]}] if missed else []
+    facts = {
+        "verdict": more.pop("verdict", "VALID"),
+        "findings": findings,
+        "latency": {"p99": p99_s},
+        "response_time": {"p99": p99_s},
+        "environment": {"file_sha256": more.pop("file", "one")},
+    }
+    load = {"kind": "open", "rate": f"{rate:g}"}
+    settings = {"SERVER": more.pop("server", "http://one"), "PATH": "/infer"}
+    plan = {"load": load, "slos": list(slos), "success_threshold": 0.95, "factory_settings": settings}
+    return Run(Path(f"/runs/{name}"), name, facts=facts, plan=plan, **more)
+
+
+def told(*runs: Run, change: str = "") -> str:
+    return lead(runs, limits_of_runs(runs), change)
+
+
+P99 = "p99<200ms"
+KEEPS = run("a", 100, 0.05, P99)
+MISSES = run("b", 200, 0.3, P99, missed="response time p99 300 ms")
+INVALID = run("c", 300, 0.9, P99, verdict="INVALID")
+ALL = "All runs are INVALID: their numbers are not the endpoint's."
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        ((KEEPS,), ""),
+        ((KEEPS, MISSES), "100/s keeps p99<200ms (50 ms); 200/s does not: response time p99 300 ms (limit p99<200ms)."),
+        ((run("z", 50, 0.04, P99), KEEPS), "100/s keeps p99<200ms (50 ms); nothing higher was sent."),
+        (
+            (KEEPS, INVALID),
+            "100/s keeps p99<200ms (50 ms); no VALID run was sent more. "
+            "1 of 2 runs (c) is INVALID: its numbers are not the endpoint's.",
+        ),
+        (
+            (MISSES, run("d", 400, 0.9, P99, missed="response time p99 900 ms")),
+            "Not even 200/s keeps p99<200ms: response time p99 300 ms (limit p99<200ms).",
+        ),
+        ((INVALID, run("d", 400, 0.9, verdict="INVALID (client-limited)")), ALL),
+        ((run("a", 100, 0.05), run("b", 200, 0.06)), "200/s keeps success>=95%; nothing higher was sent."),
+        ((run("a", 100, 0.05), run("b", 100, 0.06)), "Latency p99 goes from 50 ms (a) to 60 ms (b)."),
+        (
+            (KEEPS, run("b", 100, 0.3, P99, missed="response time p99 300 ms")),
+            "Response time p99 goes from 50 ms (a) to 300 ms (b). 1 of 2 VALID runs keep every limit.",
+        ),
+        ((KEEPS, run("e", 100, None, verdict="UNREADABLE")), "1 of 2 runs (e) cannot be read."),
+        ((run("a", 1, 0.05), run("b", 2, 0.06, file="two")), "Latency p99 goes from 50 ms (a) to 60 ms (b)."),
+    ],
+)  # fmt: skip
+def test_it_is_the_answer_and_says_of_which_runs_it_is_not(runs: Sequence[Run], sentence: str) -> None:
+    assert told(*runs) == sentence
+
+
+def test_a_load_whose_wave_was_aborted_kept_no_limit() -> None:
+    aborted = {"code": "aborted", "severity": "missed", "measured": "after 3 s: p99 2 s", "limit": "p99>1s@2s"}
+    worse = replace(MISSES, facts={**MISSES.facts, "findings": [aborted]})
+    assert told(worse, INVALID).startswith("Already 200/s was aborted after 3 s: p99 2 s (limit p99>1s@2s).")
+    assert told(KEEPS, worse).endswith("200/s does not: aborted after 3 s: p99 2 s (limit p99>1s@2s).")
+
+
+def test_where_no_run_is_valid_no_change_is_told() -> None:
+    assert told(INVALID, INVALID, change="new is as fast as base.") == ALL
+
+
+def test_two_addresses_make_no_ladder() -> None:
+    other = run("b", 200, 0.3, P99, missed="response time p99 300 ms", server="http://two")
+    assert (
+        told(KEEPS, other) == "Response time p99 goes from 50 ms (a) to 300 ms (b). 1 of 2 VALID runs keep every limit."
+    )
+    assert [facts(each)["address"] for each in (KEEPS, other)] == ["http://one/infer", "http://two/infer"]
+
+
+def test_a_change_stands_in_place_of_it_and_names_the_invalid_side_itself() -> None:
+    of_valid = "new is 14% slower at p99, 95%: 9 to 19%."
+    assert told(KEEPS, INVALID, change=of_valid).startswith(f"{of_valid} 1 of 2 runs (c) is INVALID")
+    changed = "INVALID (c): these are not the endpoint's numbers."
+    assert told(KEEPS, run("c", 100, 0.9, P99, verdict="INVALID"), change=changed) == changed
+
+
+@pytest.mark.parametrize(
+    ("rates", "order"), [((120, 30, 60), (30, 60, 120)), ((120, 30), (120, 30)), ((120, 30, 30), (120, 30, 30))]
+)
+def test_runs_of_different_loads_stand_in_the_order_of_these(rates: tuple[int, ...], order: tuple[int, ...]) -> None:
+    runs = in_order([run(str(rate), rate, 0.1) for rate in rates])
+    assert [each.label for each in runs] == [str(rate) for rate in order]
+
+
+def test_two_sides_are_two_runs_or_two_folders_of_one_load(tmp_path: Path) -> None:
+    def made(folder: str, label: str, rate: float = 100) -> Run:
+        return replace(run(label, rate, 0.1), path=tmp_path / folder / label)
+
+    one, other = made("base", "base 1"), made("new", "new 1")
+    assert sides([one, other]) == {"base 1": [one], "new 1": [other]}
+    more = made("new", "new 2")
+    assert sides([one, other, more]) == {"base": [one], "new": [other, more]}
+    late = replace(made("new", "new 3"), facts={**other.facts, "verdict": "INVALID"})
+    assert sides([one, other, late]) == {"base": [one], "new": [other]}, "an INVALID run is no part of the answer"
+    assert sides([one, replace(one, label="base 2"), late]) is None, "a side without a VALID run has none"
+    assert sides([one, other, made("third", "third 1")]) is None
+    assert sides([one, made("new", "new 1", rate=200)]) is None, "another load is no change of the endpoint"
+    assert sides([one, replace(other, problems=("damaged",))]) is None
+    assert sides([made("new", "x"), made("new", "y"), one]) is None, "they are not called by their folders"
+
+
+def test_the_change_is_that_of_the_comparison(tmp_path: Path) -> None:
+    for name, middle_ms in (("a", 20), ("b", 30)):
+        make_run(tmp_path / name, middle_ms=middle_ms)
+    runs = read_runs([tmp_path / "a", tmp_path / "b"], {}, Wave.load, lambda _: None)
+    told = change(runs, Wave.load)
+    assert told.startswith("b is ")
+    assert "slower at p50" in told

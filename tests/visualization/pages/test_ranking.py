@@ -1,0 +1,103 @@
+"""The folder of a ranking as figures."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, failed_row
+from tests.capacities import found
+from tests.rankings import ranked, row
+from visualization.pages.html import page
+from visualization.pages.ranking import ranking_figures
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from visualization.figures.figures import Bar, Bars, Figures
+
+POINTS = [{"rate": rate, "p99": 0.02 + rate / 5000, "share_over": [rate / 1e5]} for rate in (50.0, 100.0, 200.0)]
+
+
+def drawn(folder: Path, data: dict[str, Any]) -> Figures:
+    """The figures of a ranking, each of whose searches has a folder."""
+    for each in data["rows"]:
+        if each["capacity"]:
+            (folder / each["capacity"]).mkdir()
+            (folder / each["capacity"] / "capacity.json").write_text(json.dumps(found(schema_version=1, curve=POINTS)))
+    (folder / "ranking.json").write_text(json.dumps(data))
+    return ranking_figures(folder)
+
+
+def bars(figures: Figures, title: str) -> tuple[Bar, ...]:
+    (section,) = (each for each in figures.sections if each.key == "cost")
+    (chart,) = (each for each in section.charts if each.title == title)
+    chosen: Bars = chart  # type: ignore[assignment]
+    return chosen.statistics[""]
+
+
+def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Path) -> None:
+    figures = drawn(tmp_path, ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)))
+
+    assert figures.lead.startswith("c5 is cheapest for 1,000/s: 6 instances, $1.22/h")
+    (table,) = figures.answer
+    assert table.head[:7] == ("Variant", "rank", "holds", "instances", "an hour", "a month", "per million")
+    assert [each.cells[:5] for each in table.rows] == [
+        ("c5", "1", "258/s", "6", "$1.22"),
+        ("m5", "2", "309/s", "5", "$1.60"),
+    ]
+    assert [(each.cells[-1], table.head[-1]) for each in table.rows] == [("61%", "used")] * 2
+    assert any("gives out first: p99<100ms." in note for note in table.notes)
+    assert [each.strong for each in table.rows] == [True, False]
+    bar = table.rows[0].bar
+    assert bar is not None
+    assert (bar.low, bar.high) == (250, 265)
+    assert table.head[table.bar_at or 0] == "95%"
+    assert any("c5 0.204 USD an hour (us-east-1, given, 2026-11-23)" in note for note in table.notes)
+
+
+def test_cost_goes_from_one_end_of_the_interval_to_the_other(tmp_path: Path) -> None:
+    figures = drawn(tmp_path, ranking([row("m5", 100, 200, price=1.0, aim=Aim(700))], Aim(700)))
+
+    (bar,) = bars(figures, "Cost of an hour for the target")
+    assert (bar.value, bar.low, bar.high) == (10, 5, 10)
+
+
+def test_ties_are_shown_as_ties(tmp_path: Path) -> None:
+    figures = drawn(tmp_path, ranked(100, ("m5", 300, 0.3), ("c5", 300, 0.3)))
+
+    (table,) = figures.answer
+    assert [each.cells[1] for each in table.rows] == ["1=", "1="]
+    assert not any(each.strong for each in table.rows)
+    assert "= ties: the intervals do not tell which of them is better." in table.notes
+
+
+def test_a_variant_without_an_answer_stands_in_the_table_with_its_reason(tmp_path: Path) -> None:
+    rows = [row("m5", 300, aim=Aim(100)), failed_row({"instance_type": "p5"}, "no such <type>")]
+    figures = drawn(tmp_path, ranking(rows, Aim(100)))
+
+    (table,) = figures.answer
+    assert table.rows[1].cells[:3] == ("p5", "failed", "-")
+    assert "✗ p5: no such <type>" in table.notes
+    assert [card.label for card in figures.runs] == ["m5"]
+    assert "<type>" not in page(figures)
+
+
+def test_what_held_at_least_a_rate_ties_and_its_cost_is_a_bound(tmp_path: Path) -> None:
+    open_ended = {**row("m5", 100, price=0.3), "interval": None, "rate": 300.0}
+    data = ranking([open_ended, row("c5", 500, price=0.3)], Aim())
+
+    assert [each["tied_with"] for each in data["rows"]] == [[2], [1]]
+    figures = drawn(tmp_path, data)
+    (first, second) = bars(figures, "Cost per million requests")
+    assert (first.sign, first.low is not None, second.sign, second.low) == ("", True, "≤", None)
+    assert [bar.sign for bar in bars(figures, "Capacity")] == ["", "≥"]
+
+
+def test_curves_are_those_of_all_variants_under_their_names(tmp_path: Path) -> None:
+    figures = drawn(tmp_path, ranked(None, ("m5", 300, None), ("c5", 250, None)))
+
+    (section,) = (each for each in figures.sections if each.key == "curve")
+    assert [card.label for card in figures.runs] == ["m5", "c5"]
+    assert {line.run for chart in section.charts for line in getattr(chart, "lines", ())} >= {0, 1}

@@ -1,0 +1,423 @@
+"""Redaction: a credential in any usual form is replaced, and what is none stays."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+import string
+import time
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inference_benchmarker.words.redact import (
+    ASKED_FOR,
+    CUT,
+    HEADERS,
+    HIDDEN,
+    asked_for,
+    beginning,
+    excerpt,
+    hide_values_of,
+    looks_random,
+    redact,
+    secret_values,
+    without,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SECRET = "Zq9xW8vU7tS6rQ5p"
+
+LEAKS = [
+    f"https://user:{SECRET}@host/path",
+    f"https://{SECRET}@host",
+    f"http://:{SECRET}@host",
+    f"http://user:a@{SECRET}@host/x",
+    f"redis://:{SECRET}@host:6379/0",
+    f"POSTGRES://me:{SECRET}@db",
+    f"Authorization: Bearer {SECRET}",
+    f"authorization: bearer {SECRET}",
+    f"{{'Authorization': 'Basic {SECRET}=='}}",
+    f"api_key={SECRET}",
+    f"api-key: {SECRET}",
+    f'"apiKey": "{SECRET}"',
+    f"x-api-key: {SECRET}",
+    f"AWS_SECRET_ACCESS_KEY={SECRET}",
+    f"X-Amz-Security-Token={SECRET}&X-Amz-Date=1",
+    f"https://host/?X-Amz-Signature={SECRET}",
+    f"password = {SECRET}",
+    f"{{'password': '{SECRET}'}}",
+    f"passwd:{SECRET}",
+    f"client_secret={SECRET}",
+    f"AKIA{SECRET.upper()}",
+    f"ASIA{SECRET.upper()}",
+    f"sk-{SECRET}",
+    f"hf_{SECRET}",
+    f"ghp_{SECRET}",
+    f"eyJhbGciOiJIUzI1NiJ9.{SECRET}.{SECRET}",
+    f"AUTHORIZATION: BEARER {SECRET}",
+    f"Proxy-Authorization: Basic {SECRET}",
+    f"authorization: {SECRET}",
+    f"Authorization: Custom {SECRET}",
+    f"('Authorization', 'Bearer {SECRET}')",
+    f"(b'x-api-key', b'{SECRET}')",
+    f"{{b'X-API-KEY': b'{SECRET}'}}",
+    f"Authorization=Bearer%20{SECRET}",
+    f"AWS4-HMAC-SHA256 Credential={SECRET}/20260101/eu-west-1/x/aws4_request, Signature={SECRET}",
+    f"https://host/?X-Amz-Credential={SECRET}%2F20260101&X-Amz-Security-Token={SECRET}",
+    f"https://host/?key={SECRET}&a=b",
+    f"https://host/?sv=1&sig={SECRET}",
+    f"https://host/?a=1&auth={SECRET}",
+    f"https://host/api/f?code={SECRET}{SECRET}",
+    f"https:\\/\\/user:{SECRET}@host",
+    rf"{{\"message\": \"{{\\\"api_key\\\": \\\"{SECRET}\\\"}}\"}}",
+    f"%22apiKey%22%3A%22{SECRET}%22",
+    f'"X-Api-Key": ["{SECRET}"]',
+    f"map[X-Api-Key:[{SECRET}]]",
+    f'"password"=>"{SECRET}"',
+    f"password='a phrase of {SECRET} words'",
+    f"SECRET_KEY={SECRET}",
+    f"AccountKey={SECRET};EndpointSuffix=x",
+    f"Server=x;Pwd={SECRET};",
+    f"DB_PASS={SECRET}",
+    f"Ocp-Apim-Subscription-Key: {SECRET}",
+    f"<SessionToken>{SECRET}</SessionToken>",
+    f"aws_session_token = {SECRET}",
+    f"IQoJb3JpZ2luX2Vj{SECRET}/+==",
+    f"FwoGZXIvYXdzE{SECRET}",
+    f"github_pat_{SECRET}",
+    f"AIza{SECRET}{SECRET}",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n{SECRET}==\n-----END RSA PRIVATE KEY-----",
+    f"-----BEGIN PRIVATE KEY-----\\n{SECRET}\\n-----END PRIVATE KEY-----\\n",
+    f"{{'Cookie': 'session={SECRET}; b={SECRET}'}}",
+    f'"set-cookie": "session={SECRET}; Path=/; HttpOnly"',
+]
+
+
+@pytest.mark.parametrize("text", LEAKS)
+def test_a_credential_is_replaced(text: str) -> None:
+    clean = redact(f"before {text} after")
+    assert SECRET.lower() not in clean.lower()
+    assert HIDDEN in clean
+    assert clean.startswith("before ")
+    assert clean.endswith(" after")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "An error occurred (ThrottlingException) when calling the InvokeEndpoint operation: Rate exceeded",
+        "max_tokens=1024, tokens: 12",
+        "https://host:8443/path?mail=a@b",
+        "HTTP 503 for http://127.0.0.1:8080/invocations",
+        "keyed by name, basic test",
+        "ask-me-anything-about-this-text",
+        "tokens: 128, token_count=12, max_new_tokens: 1024, prompt_tokens=4096",
+        "model meta-llama/Llama-3.1-8B-Instruct, endpoint my-endpoint-2026-01-01",
+        "ExpiredTokenException: The security token included in the request is expired",
+        "InvalidToken: Authentication failed. Invalid token: expired, or malformed token: wrong.",
+        "Basic authentication failed; bearer tokens are required; WWW-Authenticate: Basic realm=models",
+        "User: arn:aws:iam::123456789012:user/me is not authorized to perform: sagemaker:InvokeEndpoint",
+        "authorization: denied by policy",
+        "The request signature we calculated does not match the signature you provided.",
+        "cookie: none was sent. KeyError: 'input'",
+        "the key: value pairs of a JSON object",
+    ],
+)
+def test_what_is_no_credential_stays(text: str) -> None:
+    assert redact(text) == text
+
+
+@given(st.sampled_from(LEAKS), st.text(max_size=20), st.text(max_size=20))
+def test_redacting_twice_changes_nothing(leak: str, before: str, after: str) -> None:
+    once = redact(f"{before} {leak} {after}")
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize("name", ["key", "sig", "pwd"])
+def test_a_query_may_stand_alone(name: str) -> None:
+    assert redact(f"{name}={SECRET}&a=b") == f"{name}={HIDDEN}&a=b"
+
+
+def test_given_secrets_go_wherever_they_stand() -> None:
+    assert redact("a plain-word-secret b", ["plain-word-secret"]) == f"a {HIDDEN} b"
+
+
+# Between them they have every way in which a pattern can begin, go on, and not come to its end.
+BEGINNINGS = (
+    *("a.", "a+", "://", "a://b@", "http://a:", ":\\/\\/", "Bearer ", "Bearer", "Basic\t\t", "key=", "api_key "),
+    *("token:", 'token"', "token' , ", 'secret="', "secret='a", "_pass=", ";pwd", "token: a", "api_key\\\\"),
+    "%22token%22%3A",
+    *("eyJ", "eyJ-", "eyJ.", "eyJaaaaaaaaaaaa.", "-eyJ", "AKIA", "AKIA-", "AKIAa", "sk-", "hf_", "ya29.", "AIza-"),
+    *("-----BEGIN ", "-----BEGIN A A A", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----a", "-----"),
+    *("cookie:", "cookie: a", "cookie:a=", "cookie:=", "authorization: ", "authorization: a ", "authorization:Basic\t"),
+    *("Password>", "Token>a", "<Token>aaaa", "?key=", "&sig=a", "IQoJb3JpZ2lu", "FwoGZXIvYXdz-", "AQoDYXdz%"),
+    *(" ", "\n", "\\", '"', "'", ",", "=", "@", "%3A", "[", "a", "A", "9", "_", "-", "é", CUT),
+)
+ALL_HINTS = "secret token pass pwd signature bearer basic cookie authorization :// eyJ AKIA -----BEGIN sk- ?key= "
+
+
+def seconds(text: str) -> float:
+    """How long the redaction of a text takes this process."""
+    begun = time.process_time()
+    redact(text)
+    return time.process_time() - begun
+
+
+@pytest.mark.parametrize("beginning_", BEGINNINGS)
+def test_time_is_linear_in_a_text_that_begins_and_never_ends(beginning_: str) -> None:
+    """100 kB took 47 s where it was not; even a slow machine has some ten times what a linear search needs."""
+    assert seconds(ALL_HINTS + beginning_ * (50_000 // len(beginning_))) < 3
+
+
+@given(st.lists(st.sampled_from(BEGINNINGS), min_size=1, max_size=4))
+@settings(max_examples=30)
+def test_time_is_linear_in_any_mixture_of_them(parts: list[str]) -> None:
+    unit = "".join(parts)
+    assert seconds(ALL_HINTS + unit * (20_000 // len(unit))) < 2
+
+
+@pytest.mark.parametrize("unit", ["a", "ab", "Zq9xW8vU7tS6rQ5", "%5A", "WnE5"])
+def test_time_is_linear_in_a_text_that_begins_as_a_secret_does(unit: str) -> None:
+    begun = time.process_time()
+    without(unit * (200_000 // len(unit)), [SECRET, "a" * 100 + "b", "ab" * 40 + "+/"])
+    assert time.process_time() - begun < 3
+
+
+VALUES = [
+    SECRET,
+    "pä ss/wo+rd&?=%",
+    'quo"te\\d<value>',
+    "plain-word-secret",
+    "0123456789abcdef" * 80,
+    "\udcff-bytes-of-a-kind",
+]
+
+
+def in_bytes(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")
+
+
+def in_base64(value: str, before: int, *, url_safe: bool) -> str:
+    data = b"u" * before + value.encode("utf-8", "surrogateescape") + b"tail"
+    return (base64.urlsafe_b64encode if url_safe else base64.b64encode)(data).decode()
+
+
+def in_base32(value: str, before: int) -> str:
+    return base64.b32encode(b"u" * before + in_bytes(value) + b"tail").decode()
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "quoted": lambda value: quote(value, errors="surrogateescape"),
+    "quoted whole": lambda value: quote(value, safe="", errors="surrogateescape"),
+    "quoted plus": lambda value: quote_plus(value, errors="surrogateescape"),
+    "in JSON": lambda value: json.dumps(value)[1:-1],
+    "in JSON of letters": lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
+    "in JSON in JSON": lambda value: json.dumps(json.dumps(value))[3:-3],
+    "in Python": lambda value: repr(value)[1:-1],
+    "in HTML": html.escape,
+    **{
+        f"in base64 after {before} bytes{' for URLs' * url_safe}": partial(in_base64, before=before, url_safe=url_safe)
+        for before, url_safe in product(range(4), (False, True))
+    },
+    "in hexadecimal digits": lambda value: in_bytes(value).hex(),
+    "in hexadecimal capitals": lambda value: in_bytes(value).hex().upper(),
+    "in a dump": lambda value: in_bytes(value).hex(" "),
+    "in bytes of Python": lambda value: "".join(f"\\x{byte:02x}" for byte in in_bytes(value)),
+    "in bytes of a URL": lambda value: "".join(f"%{byte:02X}" for byte in in_bytes(value)),
+    "in UTF-16": "\0".join,
+    "in UTF-16 as Python shows it": r"\x00".join,
+    "coloured": lambda value: f"\x1b[31m{value[:3]}\x1b[0;1m{value[3:6]}\x1b[0m{value[6:]}",
+    **{f"in base32 after {before} bytes": partial(in_base32, before=before) for before in range(6)},
+    "in base64 in a URL": lambda value: quote(in_base64(value, 1, url_safe=False), safe=""),
+}
+
+
+def lower_hex(text: str) -> str:
+    """The text with its quoted characters in lower case."""
+    parts = text.split("%")
+    return "%".join([parts[0], *(part[:2].lower() + part[2:] for part in parts[1:])])
+
+
+@pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_given_value_is_found_in_every_spelling(value: str, spelling: str) -> None:
+    spelt = SPELLINGS[spelling](value)
+    for written in {spelt, lower_hex(spelt)} if spelling.startswith("quoted") else {spelt}:
+        clean = without(f"before {written} after", [value])
+        assert HIDDEN in clean
+        assert clean.startswith("before ")
+        assert clean.endswith(" after")
+        around = (
+            24 if re.search("base(64|32)", spelling) else 8 if spelling == "coloured" else 0
+        )  # what else the bytes were, and the characters that both share
+        assert len(clean) <= len(f"before {HIDDEN} after") + around
+
+
+@given(
+    st.text(string.printable, min_size=8, max_size=40).filter(lambda value: value == value.strip()),
+    st.binary(max_size=5),
+    st.binary(max_size=5),
+)
+@settings(max_examples=100)
+def test_of_a_value_in_base64_next_to_nothing_is_left(value: str, before: bytes, after: bytes) -> None:
+    encoded = base64.b64encode(before + value.encode() + after).decode()
+    left = without(encoded, [value]).split(HIDDEN)
+    assert len(left) >= 2
+    assert len("".join(left)) <= 4 * (len(before) + len(after)) / 3 + 6
+
+
+def test_each_line_of_a_value_is_hidden_as_logs_are_cleaned_line_by_line() -> None:
+    key = "-----BEGIN X-----\nfirst-line-of-it\r\nsecond/line=of-it\nshort\n-----END X-----"
+    assert without(f"a {key} b", [key]) == f"a {HIDDEN} b"
+    assert without("a first-line-of-it b", [key]) == f"a {HIDDEN} b"
+    assert without("a second%2Fline%3Dof-it b", [key]) == f"a {HIDDEN} b"
+    assert without("a short b", [key]) == "a short b"
+
+
+def test_a_short_given_value_is_hidden_as_it_stands_and_an_empty_one_not_at_all() -> None:
+    assert without("abcd YWJjZA== x", ["abcd", ""]) == f"{HIDDEN} YWJjZA== x"
+
+
+@given(st.integers(0, 80), st.integers(0, 60), st.integers(10, 120))
+def test_a_beginning_has_no_part_of_a_secret(before: int, after: int, limit: int) -> None:
+    text = "." * before + SECRET + "." * after + SECRET
+    for begun in (beginning(text, limit, [SECRET]), excerpt(text, limit, [SECRET])):
+        assert len(begun) <= limit
+        assert not set(begun) & set(SECRET) - set(HIDDEN)
+    assert beginning(text, 10_000, [SECRET]) == "." * before + HIDDEN + "." * after + HIDDEN
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_an_excerpt_has_no_half_of_a_credential(leak: str) -> None:
+    """Each is cut at each of its characters, after something so long to be hidden that the cut would be seen."""
+    for cut in range(1, len(leak)):
+        long = "token=" + "x" * (2000 - 7 - cut)
+        clean = excerpt(f"{long} {leak}", 500)
+        assert SECRET[:5] not in clean
+        assert len(clean) < 150
+
+
+def test_little_of_a_long_text_is_looked_at() -> None:
+    begun = time.process_time()
+    assert excerpt("a." * 25_000_000, 500) == "a." * 250
+    assert time.process_time() - begun < 1
+
+
+@pytest.mark.parametrize("value", ["disabled", "Password", "changeme", "inference"])
+def test_a_word_that_says_that_there_is_no_secret_is_none(value: str) -> None:
+    assert secret_values({"API_KEY": value}) == []
+
+
+def test_secrets_are_values_of_variables_whose_names_say_so() -> None:
+    environment = {
+        "OPENAI_API_KEY": "abcdefgh1",
+        "HF_TOKEN": "abcdefgh1-and-more",
+        "db_password": "abcdefgh2",
+        "DB_PASS": "abcdefgh3",
+        "GPG_PASSPHRASE": "abcdefgh4",
+        "SHORT_KEY": "short",
+        "KEYBOARD_LAYOUT": "pc105-layout",
+        "TOKENIZER_NAME": "meta-llama/Llama-3",
+        "TIKTOKEN_CACHE_DIR": "/opt/vocabularies",
+        "HOME": "/home/someone",
+        "COMPASS_HOME": "/opt/compass",
+    }
+    values = secret_values(environment)
+    assert values[0] == "abcdefgh1-and-more"
+    assert sorted(values) == ["abcdefgh1", "abcdefgh1-and-more", "abcdefgh2", "abcdefgh3", "abcdefgh4"]
+    assert redact("x abcdefgh1-and-more y", values) == f"x {HIDDEN} y"
+
+
+def test_the_values_of_headers_are_secrets_but_for_those_that_everybody_sends() -> None:
+    headers = {
+        "Authorization": "Basic bWU6aHVudGVyMg==",
+        "X-Api-Key": "abc123",
+        "X-Session": "a-long-value",
+        "X-Flag": "1",
+        "Accept": "application/json",
+    }
+    values = secret_values({HEADERS: json.dumps(headers)})
+    assert set(values) == {"Basic bWU6aHVudGVyMg==", "bWU6aHVudGVyMg==", "hunter2", "abc123", "a-long-value"}
+    assert redact("sent abc123 with 1 as application/json", values) == f"sent {HIDDEN} with 1 as application/json"
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[1]", '{"a": 1}', '{"Authorization": "Basic \u00fc!"}'])
+def test_what_holds_no_headers_holds_no_secrets(text: str) -> None:
+    assert {value for value in secret_values({HEADERS: text}) if "Basic" not in value and "!" not in value} == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["BASIC_AUTH", "AUTH_HEADER", "SESSION_JWT", "SLACK_WEBHOOK", "CLIENT_PEM", "PASS_CODE", "DB_PWD"]
+)
+def test_more_names_say_that_a_value_is_a_secret(name: str) -> None:
+    assert secret_values({name: SECRET}) == [SECRET]
+
+
+@pytest.mark.parametrize(
+    "name", ["GIT_AUTHOR_NAME", "VSCODE_HOME", "ENCODING", "CODEC", "XAUTHORITY", "PEMBROKE", "PWD", "OLDPWD"]
+)
+def test_names_that_only_contain_such_a_word_do_not(name: str) -> None:
+    assert secret_values({name: SECRET}) == []
+
+
+RANDOM = ["3f9a0c77d2e14b58", "550e8400-e29b-41d4-a716-446655440000", "wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY9"]
+NAMES = [
+    "us-east-1",
+    "llama-3-8b-instruct-v2-prod",
+    "https://models.example/v1/3f9a0c77d2e14b58",
+    "16 of 3f9a0c77d2",
+    "1" * 20,
+]
+
+
+@pytest.mark.parametrize("value", RANDOM)
+def test_what_looks_random_is_a_secret_where_a_file_asks_for_it(value: str) -> None:
+    environment = {"MY_ENDPOINT": value, "OTHER": value[::-1], "REGION": "us-east-1", "PLAN": value.upper()}
+    source = """SERVER = os.environ["MY_ENDPOINT"]; os.getenv('REGION'); os.getenv("PLAN")"""
+    asked = asked_for(source, environment, shown=[value.upper()])
+    assert asked == "MY_ENDPOINT,REGION"
+    assert secret_values({**environment, ASKED_FOR: asked}) == [value]
+    assert secret_values(environment) == []
+
+
+@pytest.mark.parametrize("value", NAMES)
+def test_names_and_addresses_do_not_look_random(value: str) -> None:
+    assert not looks_random(value)
+
+
+def test_who_names_no_secrets_hides_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an environment nothing of it can be hidden: nobody is asked to pass it."""
+    hide_values_of(os.environ)
+    monkeypatch.setenv("MY_API_TOKEN", SECRET)
+    for clean in (redact, partial(excerpt, limit=100), partial(beginning, limit=100)):
+        assert clean(f"before {SECRET} after") == f"before {HIDDEN} after"
+    monkeypatch.setenv("MY_API_TOKEN", SECRET[::-1])
+    assert redact(f"before {SECRET[::-1]} after") == f"before {HIDDEN} after"
+
+
+@given(st.lists(st.sampled_from(["\x1b[31m", "\x1b[0m", SECRET[:5], SECRET[5:], SECRET, "a"]), max_size=12))
+def test_colours_hide_no_secret(parts: list[str]) -> None:
+    clean = without("".join(parts), [SECRET])
+    assert SECRET not in re.sub(r"\x1b\[[0-9;]*m", "", clean)
+    if not any("\x1b" in part for part in parts):
+        assert clean == "".join(parts).replace(SECRET, HIDDEN)
+
+
+@pytest.mark.parametrize(("other", "left"), [(SECRET[2:14], "beforeand more"), (SECRET[4:] + "and more", "before")])
+def test_of_coloured_secrets_that_overlap_nothing_is_left(other: str, left: str) -> None:
+    for at in (6, 9):
+        text = f"before{SECRET[:at]}\x1b[0m{SECRET[at:]}and more"
+        clean = re.sub(r"\x1b\[[0-9;]*m", "", without(text, [SECRET, other]))
+        assert clean.replace(HIDDEN, "") == left

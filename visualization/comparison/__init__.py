@@ -1,0 +1,1 @@
+"""Runs held against each other: estimates, their errors, and what changed. Pure."""

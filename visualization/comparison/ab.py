@@ -1,0 +1,147 @@
+"""A and B: the order in which their waves are sent, and the folder that holds them, with its ``ab.json``."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path  # noqa: TC003 - what is read is held against the types
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.digest import require_digest
+from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
+from inference_benchmarker.data.typed import require
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.system.files import is_there
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.wave import store
+from inference_benchmarker.wave.built_on import KEY as BUILT_ON
+from inference_benchmarker.wave.built_on import built_on, require_built_on
+from inference_benchmarker.wave.run_dir import cannot_write
+from visualization.comparison.comparison import Side, compare
+from visualization.comparison.json_form import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.comparison import Comparison
+
+KIND, FILE = "ab", "ab.json"
+SIDES = ("A", "B")
+
+
+def order(repeats: int, seed: int) -> Iterator[tuple[int, str]]:
+    """The waves as (round, side): each round has both sides, in an order that is drawn.
+
+    So a machine that gets slower meanwhile is slower for both.
+    """
+    draw = random.Random(seed)
+    for number in range(repeats):
+        for side in draw.sample(SIDES, 2):
+            yield number, side
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A wave of one side: in which round, in which run directory below the folder, and whether it counts."""
+
+    side: str
+    round: int
+    run: str
+    verdict: str
+    counts: bool
+
+
+@dataclass(slots=True)
+class Experiment:
+    """All that is known of one comparison of A and B; ``what``: the endpoint of each side, as it was given."""
+
+    folder: Path
+    what: dict[str, str]
+    repeats: int
+    seed: int
+    limits: tuple[str, ...] = ()
+    strict: bool = False
+    interrupted: bool = False
+    given_up: str = ""
+    """Why a side has no more waves; empty where it has all of them."""
+    aborted: str = ""
+    """What was measured of the wave that was aborted, and ended all; empty where none was."""
+    sent: tuple[Sent, ...] = ()
+
+    @property
+    def is_given_up(self) -> bool:
+        """Tells whether no more waves are sent, though some are missing."""
+        return bool(self.given_up or self.aborted)
+
+    def add(self, side: str, number: int, wave: Wave, *, counts: bool) -> None:
+        """Take in a wave."""
+        if wave.run_dir is None or not wave.run_dir.path.is_relative_to(self.folder):  # its disk is full
+            raise BenchmarkError(
+                f"{self.folder}: a wave could not be stored in it.", "Give another place with --output-dir."
+            )
+        run = wave.run_dir.path.relative_to(self.folder)
+        self.sent = (*self.sent, Sent(side, number, str(run), wave.verdict.word, counts))
+
+    @property
+    def cut_off(self) -> bool:
+        """Tells whether waves are missing for no reason that is told: its command was killed, or is still at it."""
+        counted = sum(each.counts for each in self.sent)
+        return not (self.interrupted or self.is_given_up) and counted < self.repeats * len(SIDES)
+
+    def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
+        """B held against A; BenchmarkError where a side has no wave."""
+        limits = [MaxRegression.parse(text) for text in self.limits]
+        found = compare(waves["A"], waves["B"], limits, names=SIDES, strict=self.strict)
+        base, new = (Side(side.name, side.waves, self.what[side.name]) for side in (found.base, found.new))
+        return replace(found, base=base, new=new, unlike=())  # the sides are what is compared
+
+    def read(self) -> dict[str, Sequence[Wave]]:
+        """The waves that count, from their run directories."""
+        return {
+            side: [store.load(self.folder / each.run) for each in self.sent if each.side == side and each.counts]
+            for side in SIDES
+        }
+
+    def save(self, found: Comparison | None, exit_code: int | None) -> None:
+        """Write ``ab.json``; without an exit code it is still going on."""
+        rest = {name: value for name, value in asdict(self).items() if name not in ("folder", "sent")}
+        told = {
+            "schema_version": SCHEMA_VERSION,
+            **rest,
+            "waves": [asdict(each) for each in self.sent],
+            "exit_code": exit_code,
+            "comparison": None if found is None else to_json(found),
+            BUILT_ON: built_on(self.folder, (self.folder / each.run for each in self.sent)),
+        }
+        try:
+            write_with_digest(self.folder / FILE, told)
+        except OSError as error:
+            raise cannot_write(self.folder, error) from None
+
+
+def is_ab(folder: Path) -> bool:
+    """Tells whether a folder is one of A and B."""
+    return is_there(folder / FILE)
+
+
+def load(folder: Path) -> Experiment:
+    """Read a folder; BenchmarkError for what is none."""
+    data: dict[str, Any] = read_json(folder / FILE)
+    try:
+        require_digest(data)
+        sent = tuple(Sent(**each) for each in data["waves"])
+        names = ("repeats", "seed", "strict", "interrupted", "given_up", "aborted")
+        what = {side: str(data["what"][side]) for side in SIDES}
+        known = {name: data[name] for name in names}
+        experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)
+        require(experiment, Experiment, FILE)
+        require_built_on(folder, data)
+    except UNREADABLE as error:
+        raise foreign(folder / FILE, error) from None
+    outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]
+    refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
+    if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
+        raise BenchmarkError(f"{folder}: of {' and '.join(missing)} no wave counts.", "Nothing can be compared.")
+    return experiment

@@ -1,0 +1,240 @@
+"""Holds runs against earlier ones: what changed, what did not, and what the records cannot tell. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from inference_benchmarker.facts.wave_facts import WaveFacts
+from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.url import ADDRESS_SETTINGS
+from inference_benchmarker.words.wording import counted
+from visualization.comparison.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
+from visualization.comparison.intervals import Estimates
+from visualization.comparison.repeats import over_runs
+from visualization.comparison.server_rows import server_rows
+from visualization.comparison.user_rows import user_metrics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.slo import MaxRegression, Slo
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.changes import Value
+    from visualization.comparison.intervals import Metric
+    from visualization.comparison.server_rows import ServerRow
+
+State = Literal["broken", "undecided", "kept"]
+
+_ALONE = ("rate", "success")
+_STATS = ("mean", "p50", "p90", "p95", "p99")
+_METRICS = (
+    *((name, name) for name in _ALONE),
+    *((metric, stat) for metric in ("latency", "response_time", "ttft", "itl") for stat in _STATS),
+    ("tokens", "tokens"),
+)
+_OF_CLIENT = (("lag", "p50"), ("lag", "p99"))
+_OF_A_STREAM = ("ttft", "itl")
+_USUAL = ("p50", "p99")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A limit on a regression, held against its row."""
+
+    limit: MaxRegression
+    row: Row
+
+    @property
+    def state(self) -> State:
+        """Kept: the interval ends below the limit. Broken: worse by more than it, beyond noise. Else undecided.
+
+        What either side lacks breaks a limit; so much more than none that there is no change decides nothing.
+        """
+        regression, interval = self.row.regression, self.row.interval
+        if regression is None:
+            return "undecided" if self.row.measured and self.row.metric in HIGHER_IS_BETTER else "broken"
+        if interval is not None and interval[1] <= self.limit.most:
+            return "kept"
+        return "broken" if regression > self.limit.most and self.row.outcome == "worse" else "undecided"
+
+    @property
+    def broken(self) -> bool:
+        """Tells whether it is."""
+        return self.state == "broken"
+
+    @property
+    def undecided(self) -> bool:
+        """Tells whether the records leave it open."""
+        return self.state == "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The runs of one side, what the comparison calls it, and what they were sent to where that says more."""
+
+    name: str
+    waves: tuple[Wave, ...]
+    what: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Tells whether every run of it is VALID."""
+        return all(wave.verdict.valid for wave in self.waves)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides beside each other, each of a run or several; ``unlike`` says in what their plans differ.
+
+    ``client``: what the clients did, which is no outcome of the endpoint. ``own``: metrics of the user's own. Nobody
+    knows whether more of one is better, so that they have no outcome. ``strict``: what is undecided fails.
+    """
+
+    base: Side
+    new: Side
+    rows: tuple[Row, ...]
+    client: tuple[Row, ...]
+    server_rows: tuple[ServerRow, ...]
+    checks: tuple[Check, ...]
+    unlike: tuple[str, ...]
+    strict: bool = False
+    own: tuple[Row, ...] = ()
+
+    @property
+    def on_both_sides(self) -> int:
+        """The number of runs that are on both sides."""
+        base, new = (
+            {wave.run_dir.path.resolve() for wave in side.waves if wave.run_dir is not None}
+            for side in (self.base, self.new)
+        )
+        return len(base & new)
+
+    @property
+    def several(self) -> bool:
+        """Tells whether a side has several runs, so that it is known how far runs lie apart."""
+        return max(len(self.base.waves), len(self.new.waves)) > 1
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The limits for which it fails."""
+        return tuple(check for check in self.checks if check.broken or (self.strict and check.undecided))
+
+    @property
+    def outcome(self) -> Literal["invalid", "failed", "passed"]:
+        """Tells whether a run of either side is INVALID, else whether a limit is broken."""
+        if not (self.base.valid and self.new.valid):
+            return "invalid"
+        return "failed" if self.failed else "passed"
+
+
+def compare(
+    base: Wave | Iterable[Wave],
+    new: Wave | Iterable[Wave],
+    limits: Sequence[MaxRegression] = (),
+    *,
+    names: tuple[str, str] = ("base", "new"),
+    strict: bool = False,
+) -> Comparison:
+    """Hold ``new`` against ``base``: the metrics that either has, those of the limits among them."""
+    before, after = Side(names[0], _waves(base)), Side(names[1], _waves(new))
+    waves = (*before.waves, *after.waves)
+    open_loop = all(wave.open_loop for wave in waves)
+    wanted = {limit: _named(limit, open_loop=open_loop) for limit in limits}
+    primary = _primary(waves, list(wanted.values()), open_loop=open_loop)
+    tested = list(dict.fromkeys([*_METRICS, *primary, *wanted.values()]))
+    own = user_metrics_of(waves)
+    values = dict(_values(before, after, [*tested, *_OF_CLIENT, *own]))
+    rows = [Row(*name, *values[name], least=_least(name, wanted), primary=name in primary) for name in tested]
+    measured = [row for row in rows if row.base or row.new or (row.metric, row.stat) in wanted.values()]
+    by_name = {(row.metric, row.stat): row for row in with_intervals(measured)}
+    return Comparison(
+        base=before,
+        new=after,
+        rows=tuple(by_name.values()),
+        client=tuple(Row(*name, *values[name]) for name in _OF_CLIENT if any(values[name])),
+        server_rows=tuple(server_rows(before.waves, after.waves)),
+        checks=tuple(Check(limit, by_name[name]) for limit, name in wanted.items()),
+        unlike=tuple(_differences(before.waves, after.waves)),
+        strict=strict,
+        own=tuple(with_intervals([Row(*name, *values[name]) for name in own])),
+    )
+
+
+def _waves(side: Wave | Iterable[Wave]) -> tuple[Wave, ...]:
+    return (side,) if isinstance(side, WaveFacts) else tuple(side)
+
+
+def _named(limit: MaxRegression | Slo, *, open_loop: bool) -> Metric:
+    """Of a bare percentile: response time where all runs have one, else latency."""
+    bare = "response_time" if open_loop else "latency"
+    return (bare if limit.metric == "default" else limit.metric), limit.stat
+
+
+def _primary(waves: Sequence[Wave], wanted: list[Metric], *, open_loop: bool) -> set[Metric]:
+    """The metrics of the first line: what limits name, of changes or else of the waves; at least a time and success.
+
+    Where they name no time it is middle and tail of the response time or latency, of streams those of their tokens.
+    """
+    named = wanted or [_named(limit, open_loop=open_loop) for limit in _limits(waves)]
+    if all(metric == stat for metric, stat in named):
+        streams = all(wave.summary.ttft is not None for wave in waves)
+        times = _OF_A_STREAM if streams else ("response_time" if open_loop else "latency",)
+        named += [(time, stat) for time in times for stat in _USUAL]
+    return {*named, ("success", "success")}
+
+
+def _limits(waves: Sequence[Wave]) -> Iterator[Slo]:
+    """The limits that every wave had on all of itself, of statistics whose better side is known, with intervals."""
+    first, *others = (wave.plan.slos for wave in waves)
+    for limit in first:
+        of_endpoint = limit.metric != "lag" and not limit.metric.startswith(PREFIX)
+        usable = of_endpoint and limit.stat not in ("min", "max", "goodput") and not limit.stage
+        if usable and all(limit in slos for slos in others):
+            yield limit
+
+
+def _values(
+    base: Side, new: Side, names: Sequence[Metric]
+) -> Iterator[tuple[Metric, tuple[Value | None, Value | None]]]:
+    """Each metric of both sides."""
+    sides = [[Estimates(wave, names) for wave in side.waves] for side in (base, new)]
+    for name in names:
+        before, after = ([run.of(*name) for run in runs] for runs in sides)
+        yield name, over_runs(before, after)
+
+
+def _least(name: Metric, wanted: dict[MaxRegression, Metric]) -> float:
+    """The least change worth a word; a limit below it lowers it."""
+    usual = LEAST_SUCCESS_CHANGE if name[0] == "success" else LEAST_CHANGE
+    return min([usual, *(limit.most for limit, of in wanted.items() if of == name)])
+
+
+def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
+    """In what runs differ that moves every number, and is no change of the endpoint."""
+    waves = (*base, *new)
+    for conditions in zip(*(_conditions(wave.plan) for wave in waves), strict=True):
+        if len(found := dict.fromkeys(conditions)) > 1:
+            yield " and ".join(found)
+    if names := _settings_apart([wave.plan.factory_settings for wave in waves]):
+        yield f"the settings {', '.join(names)}"
+    if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
+        yield "the content of the factories (or Locust) file"
+
+
+def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:
+    """The names of settings that are not the same in all runs; where they send to is what is compared."""
+    names = dict.fromkeys(name for settings in given for name in settings if name not in ADDRESS_SETTINGS)
+    return [name for name in names if len({settings.get(name) for settings in given}) > 1]
+
+
+def _conditions(plan: WavePlan) -> tuple[str, ...]:
+    load = plan.load
+    offered = (
+        f"{load.text.replace(' requests', '')} {load.arrivals if load.replay is None else 'recorded'}"
+        if isinstance(load, OpenLoop)
+        else load.text
+    )
+    return offered, counted(plan.workers, "worker", "workers"), f"{plan.warmup_s.normalize():f} s of warm-up"

@@ -1,0 +1,84 @@
+"""A comparison in one line: which side is slower, at what, by how much and how surely. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from visualization.comparison.changes import Row
+    from visualization.comparison.comparison import Comparison
+
+_USUAL = ("response_time", "latency")
+_TIMES = {"response_time": "response time", "latency": "latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
+_AT_MOST = 3
+NOTHING_LEFT = -0.9995  # a change that is rounded to -100%
+_WHOLE = 0.095  # from a change of 10% on its digits after the point say nothing,
+_NARROW = 0.02  # unless the interval is hardly wider than they are
+
+
+def headline(comparison: Comparison) -> str:
+    """The outcome for whoever reads one line."""
+    base, new = comparison.base.name, comparison.new.name
+    invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
+    if invalid:
+        return f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers."
+    primary = [row for row in comparison.rows if row.primary and row.interval is not None]
+    alone = len({row.metric for row in primary} & set(_TIMES)) == 1
+    if changed := [row for row in primary if row.outcome in ("worse", "improved")]:
+        return f"{new} is {_joined([_changed(row, alone=alone) for row in changed])}."
+    others = [row for row in comparison.rows if row.outcome in ("worse", "improved")]
+    apart = f", but {_joined([_changed(row, alone=False) for row in others])}" if others else ""
+    times = [row for row in primary if row.metric in _TIMES]
+    same = [row for row in times if row.outcome == "unchanged"]
+    open_ = [row for row in times if row.outcome != "unchanged"]
+    if same:
+        within = _joined([f"{_place(row, alone=alone)} within {_widest(row)}" for row in same])
+        rest = f"; {_joined([_place(row, alone=alone) for row in open_])} it cannot be told" if open_ else ""
+        return f"{new} is as fast as {base} {within}{apart}{rest}."
+    if others:
+        return f"{new} is {_joined([_changed(row, alone=False) for row in others])}."
+    if open_:
+        told = _joined([f"{_place(row, alone=alone)} {_span(row)}" for row in open_])
+        return f"Cannot tell whether {new} is slower than {base}: {told}."
+    return f"Cannot tell whether {new} is slower than {base}: the changes in the table have no intervals."
+
+
+def _changed(row: Row, *, alone: bool) -> str:
+    """The change and its interval: 14% slower at p99, 95%: 9 to 19%."""
+    change, ends = row.change or 0.0, (row.low or 0.0, math.inf if row.high is None else row.high)
+    low, high = ends if change >= 0 else (-ends[1], -ends[0])
+    digits = 0 if abs(change) >= _WHOLE and high - low >= _NARROW else 1
+    upto = " or more" if math.isinf(high) else f" to {100 * high:.{digits}f}%"
+    interval = f"{100 * low:.{digits}f}{'%' if math.isinf(high) else ''}{upto}"
+    size = f"{100 * abs(change):.{digits}f}%"
+    if row.metric in _TIMES:
+        what = f"{'slower' if change > 0 else 'faster'} {_place(row, alone=alone)}"
+    else:
+        what = f"{'higher' if change > 0 else 'lower'} in {row.metric}"
+    return f"{size} {what}, 95%: {interval}"
+
+
+def _place(row: Row, *, alone: bool) -> str:
+    """The statistic, and the time that it is of where that is not plain: at p99, at TTFT p99."""
+    return f"at {row.stat}" if alone and row.metric in _USUAL else f"at {_TIMES.get(row.metric, row.metric)} {row.stat}"
+
+
+def _widest(row: Row) -> str:
+    low, high = row.interval or (-math.inf, math.inf)
+    return f"{math.ceil(1000 * max(abs(low), abs(high))) / 10:g}%"
+
+
+def _span(row: Row) -> str:
+    low, high = row.low or 0.0, math.inf if row.high is None else row.high
+    if math.isinf(high) and low <= NOTHING_LEFT:
+        return "by an unknown factor"
+    return f"{100 * low:+.0f}% or more" if math.isinf(high) else f"{100 * low:+.0f} to {100 * high:+.0f}%"
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """At most three of them: the rest stands in the table."""
+    shown = list(parts[:_AT_MOST])
+    return "; ".join(shown) if any("," in part for part in shown) else " and ".join(shown)

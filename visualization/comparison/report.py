@@ -1,0 +1,260 @@
+"""A comparison in words: aligned text, Markdown for a pull request, JUnit XML for a pipeline."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.report.markdown import literal
+from inference_benchmarker.summary.time_table import marked
+from inference_benchmarker.words.text import folded, plain, wrapped
+from inference_benchmarker.words.wording import (
+    INDENT,
+    aligned,
+    counted,
+    duration_text,
+    metric_text,
+    number_text,
+    percent_text,
+    rate_text,
+    unit_text,
+)
+from visualization.comparison.changes import TIMES
+from visualization.comparison.headline import NOTHING_LEFT, headline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.changes import Row, Value
+    from visualization.comparison.comparison import Check, Comparison, Side
+    from visualization.comparison.server_rows import ServerRow
+
+_TITLE = "COMPARISON – InferenceBenchmarker"
+_WIDTH = 80
+_OF_ONE_RUN = (
+    "Intervals of the change: 95%, from one-second blocks. By how much two runs of one thing differ is not in them, as "
+    "each side is a single run: they are too narrow."
+)
+_OF_SEVERAL_RUNS = (
+    "Values: the mean of a side's runs (of logarithms). Intervals of the change: 95%, from how the runs of a side "
+    "differ, and no narrower than their one-second blocks say."
+)
+_OUTCOMES = (
+    "They are corrected for the number of metrics (Holm, most of it for those of the first line). worse, improved: "
+    "beyond noise, and by 3% or more (success: 0.3%). unchanged: not so, and a change of 10% is excluded "
+    "(success: 1%). cannot tell: neither"
+)
+_TOO_SHORT = ", less than 20 seconds of load, or a rate that changes"
+_NO_INTERVAL = "-"
+_NOTHING_NEW = "nothing can have changed"
+_NOT_UNCHANGED = ("worse", "improved", "cannot tell")
+_STATES = {"broken": "worse", "undecided": "cannot tell", "kept": "within the limit"}
+_MARKS = {"broken": "✗", "undecided": "?", "kept": "✓"}
+
+
+def to_text(comparison: Comparison, width: int | None = None) -> str:
+    """For a terminal of ``width`` columns; without it the tables fit 80, and each sentence is a line of its own."""
+    head = [headline(comparison), "", _TITLE, "-" * len(_TITLE)]
+    head += [*(INDENT + line for line in _run_lines(comparison)), ""]
+    table = list(aligned([_header(comparison), *map(_cells, comparison.rows)], width))
+    lines = []
+    if comparison.own:
+        own_header = ["Values of your own", *_header(comparison)[1:-1]]
+        lines += ["", *aligned([own_header, *(_cells(row)[:-1] for row in comparison.own)], width)]
+    for title, rows in (
+        ("The clients (no outcome of the endpoint)", list(map(_client_cells, comparison.client))),
+        ("Server metrics (no interval)", list(map(_server_cells, comparison.server_rows))),
+    ):
+        lines += ["", INDENT + title, *aligned(rows, width)] if rows else []
+    lines += ["", *wrapped(_legend(comparison), min(_WIDTH, width or _WIDTH), INDENT, INDENT)]
+    if closing := list(_closing_lines(comparison)):
+        lines += ["", *closing]
+    # the one way out: a line stays one, whatever name stands in it
+    return _fitted([*head, *table, *lines], width) + "\n"
+
+
+def _fitted(lines: Sequence[str], width: int | None) -> str:
+    text = "\n".join(map(plain, lines))
+    return text if width is None else folded(text, width)
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """For a comment on a pull request."""
+    cells = [_cells(row) for row in comparison.rows]
+    beside = [[*_cells(row)[:-1], ""] for row in comparison.own]
+    beside += [[*_client_cells(row), "the client's", ""] for row in comparison.client]
+    beside += [
+        [*(cell.replace("|", "\\|") for cell in _server_cells(row, literal)), "no interval", ""]
+        for row in comparison.server_rows
+    ]
+    bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _NOT_UNCHANGED else row[-1]] for row in cells]
+    lines = ["### Benchmark comparison", "", f"**{headline(comparison)}**", ""]
+    lines += [*(f"- {line}" for line in _run_lines(comparison, literal)), ""]
+    lines += [
+        "| " + " | ".join(row) + " |" for row in [_header(comparison), ["---", *["---:"] * 4, "---"], *bold, *beside]
+    ]
+    if closing := list(_closing_lines(comparison)):
+        lines += ["", *(f"- {line.strip()}" for line in closing)]
+    return "\n".join(map(plain, [*lines, "", _legend(comparison)])) + "\n"
+
+
+def to_junit(comparison: Comparison) -> str:
+    """A test case for each run's verdict, each limit, and each metric without one."""
+    suite = ElementTree.Element("testsuite", name="benchmark compare")
+    for side in (comparison.base, comparison.new):
+        case = _case(suite, f"{side.name} is VALID")
+        if not side.valid:
+            ElementTree.SubElement(case, "error", message=_side_text(side))
+    for check in comparison.checks:
+        case = _case(suite, check.limit.expression)
+        if check.state != "kept":
+            kind = "failure" if check in comparison.failed else "skipped"
+            ElementTree.SubElement(case, kind, message=_check_text(check, comparison))
+    limited = [check.row for check in comparison.checks]
+    for row in comparison.rows:
+        if row not in limited:
+            ElementTree.SubElement(_case(suite, row.name), "system-out").text = ", ".join(_cells(row)[1:])
+    for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(len(list(suite.iter(tag)))))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
+
+
+def _header(comparison: Comparison) -> list[str]:
+    return ["", comparison.base.name, comparison.new.name, "change", "interval", "outcome"]
+
+
+def _legend(comparison: Comparison) -> str:
+    telling = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
+    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}."
+
+
+def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
+    yield _side_text(comparison.base, quoted)
+    yield _side_text(comparison.new, quoted)
+    if same := comparison.on_both_sides:
+        yield _on_both_sides(comparison, same)
+    if comparison.unlike:
+        yield f"! Unlike things are compared: {'; '.join(comparison.unlike)}."
+
+
+def _on_both_sides(comparison: Comparison, same: int) -> str:
+    sides = [len(side.waves) for side in (comparison.base, comparison.new)]
+    if sides == [same, same]:
+        return f"! {'A run is compared with itself' if same == 1 else 'The same runs are compared'}: {_NOTHING_NEW}."
+    return f"! {counted(same, 'run is', 'runs are')} on both sides: part of what changed is hidden."
+
+
+def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
+    """The place of its runs, or what they were sent to, and what became of them."""
+    names = [] if side.what else list(dict.fromkeys(wave.plan.name for wave in side.waves if wave.plan.name))
+    where = side.what or _folder(side.waves)
+    called = f"{where} ({', '.join(names)})".lstrip() if names else where
+    if len(side.waves) > 1:
+        called = f"{called}, {len(side.waves)} runs"
+    sent = sum(wave.ledger.sent for wave in side.waves)
+    near = marked("", [wave.summary.distribution(time) for wave in side.waves for time in (*TIMES, "lag")])
+    told = (*_verdicts(side), counted(sent, "request", "requests"), near)
+    return f"{side.name}: {quoted(called)}: {', '.join(filter(None, told))}"
+
+
+def _folder(waves: Sequence[Wave]) -> str:
+    """The directory of a run, or the one that those of several lie in."""
+    paths = [wave.run_dir.path for wave in waves if wave.run_dir is not None]
+    return os.path.commonpath(paths) if paths else ""
+
+
+def _verdicts(side: Side) -> Iterator[str]:
+    """The verdict of all runs with its reasons, and which of several are INVALID."""
+    cut = ", interrupted" if any(wave.interrupted for wave in side.waves) else ""
+    cut += ", aborted" if any(wave.aborted for wave in side.waves) else ""
+    invalid = [wave for wave in side.waves if not wave.verdict.valid]
+    which = f" ({len(invalid)} of them)" if invalid and len(side.waves) > 1 else ""
+    yield f"{'INVALID' if invalid else 'VALID'}{which}{cut}"
+    yield from dict.fromkeys(
+        finding.code for wave in invalid for finding in wave.verdict.findings if finding.severity == "invalid"
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    values = [_value(row, row.base), _value(row, row.new)]
+    return [row.name, *values, _percent(row.change), _interval(row), row.outcome]
+
+
+def _value(row: Row, estimate: Value | None) -> str:
+    if estimate is None:
+        return "-"
+    if row.metric == "success":
+        return percent_text(estimate.value)
+    if row.metric.startswith(PREFIX):
+        return number_text(estimate.value)
+    text = rate_text(estimate.value) if row.metric in ("rate", "tokens") else duration_text(estimate.value)
+    return ("≥" if estimate.is_lower_bound else "") + text
+
+
+def _percent(change: float | None) -> str:
+    if change is None:
+        return "-"
+    rounded = round(100 * change, 1) + 0.0  # no -0.0
+    return f"{rounded:+.1f}%" if abs(rounded) < 100 else f"{rounded:+,.0f}%"
+
+
+def _interval(row: Row) -> str:
+    """The interval as text; an end that the records do not bound is left open."""
+    if row.low is None or row.high is None:
+        return _NO_INTERVAL
+    if math.isinf(row.high):
+        return _NO_INTERVAL if row.low <= NOTHING_LEFT else f"{_percent(row.low)} or more"
+    return f"{_percent(row.low).removesuffix('%')} … {_percent(row.high)}"
+
+
+def _client_cells(row: Row) -> list[str]:
+    return [row.name, _value(row, row.base), _value(row, row.new), _percent(row.change)]
+
+
+def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[str]:
+    unit = unit_text(row.unit)
+    name = quoted(row.name) + (f" ({unit})" if unit else "")
+    base, new = (sign + metric_text(value) for sign, value in zip(row.signs, (row.base, row.new), strict=True))
+    return [name, base, new, _percent(row.change)]
+
+
+def _closing_lines(comparison: Comparison) -> Iterator[str]:
+    """A line for each limit, and the word that the exit code stands for."""
+    for check in comparison.checks:
+        yield f"{INDENT}{_MARKS[check.state]} {_check_text(check, comparison)}"
+    broken = sum(check.broken for check in comparison.checks)
+    undecided = sum(check.undecided for check in comparison.checks)
+    invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
+    told = [
+        *([f"{broken} of {len(comparison.checks)} limits broken"] if broken else ()),
+        *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
+    ]
+    if invalid:
+        yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
+    elif comparison.failed:
+        yield f"FAILED ({', '.join(told)})"
+    elif comparison.checks:
+        yield "PASSED" + (f" ({told[0]})" if told else "")
+
+
+def _check_text(check: Check, comparison: Comparison) -> str:
+    row, (base, new) = check.row, (comparison.base.name, comparison.new.name)
+    if row.change is None and row.measured:
+        return (
+            f"{check.limit.expression}: {row.name} {_value(row, row.base)} in {base}, {_value(row, row.new)} in {new}."
+        )
+    if row.change is None:
+        return f"{check.limit.expression}: {row.name} was not measured on both sides."
+    found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
+    if (told := _interval(row)) == _NO_INTERVAL:
+        return f"{found}, cannot tell: it takes more runs"
+    return f"{found} ({told}), {_STATES[check.state]}"
+
+
+def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:
+    return ElementTree.SubElement(suite, "testcase", classname="benchmark.compare", name=name)

@@ -1,0 +1,1 @@
+"""Runs -> figures, with every number and nothing of how they are drawn. Pure."""

@@ -1,0 +1,189 @@
+"""Capacity folders -> figures: the capacity with its interval, the curve it stands on, the course of the search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from visualization.figures.figures import Axis, Bar, Bars, Curves, Line, Points, Scale, Section
+from visualization.figures.runs import below, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from visualization.figures.capacity import Capacity
+
+_STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
+LIMITS = ("limit", "allowed")
+"""The names of lines that are one."""
+
+_WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
+
+
+def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Section]:
+    """The sections of these folders, which are the runs from number ``first`` on."""
+    if not capacities:
+        return
+    numbered = list(enumerate(capacities, first))
+    if len(capacities) > 1:
+        text = "The highest rate below which every limit is kept, with its 95% interval."
+        yield Section("found", "Capacity", text, tuple(_bars(numbered, first)))
+    yield Section(
+        "curve",
+        "The curve",
+        "A point for each rate that was offered, of the time that counts; the shaded band is the 95% interval of the "
+        "capacity, the dashed line the limit. A rate at which no request was over the limit has no point to the right.",
+        tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
+    )
+    yield Section(
+        "search",
+        "The search",
+        "The rates in the order in which they were offered; a gap is a stretch that counts for nothing, or a pause in "
+        "which the backlog drained.",
+        tuple(chain.from_iterable(map(_course, _by_unit(numbered)))),
+    )
+
+
+def _by_unit(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[list[tuple[int, Capacity]]]:
+    """The searches in requests a second and those in users, which share no axis."""
+    for unit in dict.fromkeys(capacity.unit for _, capacity in numbered):
+        yield [each for each in numbered if each[1].unit == unit]
+
+
+def _bars(numbered: Sequence[tuple[int, Capacity]], first: int) -> Iterator[Bars]:
+    for unit in dict.fromkeys(capacity.unit for _, capacity in numbered):
+        found = tuple(_bar(capacity) if capacity.unit == unit else Bar() for _, capacity in numbered)
+        yield Bars("Capacity", "Capacity", unit, "capacity", {"": found}, first)
+    modelled = tuple(_bar_of_model(capacity) for _, capacity in numbered)
+    if any(bar.value is not None for bar in modelled):
+        yield Bars("By the model", "Capacity by the model", "/s", "capacity", {"": modelled}, first)
+
+
+def _bar(capacity: Capacity) -> Bar:
+    rate, low, high = capacity.ends
+    if rate is not None:
+        return Bar(rate, low, high)
+    least = capacity.number("at_least", "rate")
+    reason = str(capacity.facts.get("reason") or below(capacity.facts, "at_least", "reason") or "")
+    return Bar(least, sign="≥" if least is not None else "", note=reason)
+
+
+def _bar_of_model(capacity: Capacity) -> Bar:
+    rate = capacity.number("twin", "rate")
+    if rate is None:
+        return Bar(note=str(below(capacity.facts, "twin", "reason") or "no model"))
+    return Bar(rate, capacity.number("twin", "interval", "low"), capacity.number("twin", "interval", "high"))
+
+
+def _against_rate(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
+    """Times, and the share of requests over the limit, against the rate; of one search with its interval as a band."""
+    rate, bands = _load_axis(numbered), _band(numbered)
+    times = [
+        Line(run, "", points, statistic=choice, marked=True)
+        for run, capacity in numbered
+        for choice, key in _STATISTICS.items()
+        if (points := _points(capacity, key))
+    ]
+    if times:
+        yield _drawn(rate, Axis(_time_title(numbered), "ms"), (*times, *_bounds(numbered)), bands)
+    over = [Line(run, "", points, marked=True) for run, capacity in numbered if (points := _over(capacity))]
+    if over:
+        yield _drawn(rate, Axis("Over the limit", "%"), (*over, *_allowed(numbered)), bands)
+
+
+def _load_axis(numbered: Sequence[tuple[int, Capacity]]) -> Axis:
+    return Axis("Users", "") if numbered[0][1].unit == "users" else Axis("Rate", "/s")
+
+
+def _drawn(x: Axis, y: Axis, lines: tuple[Line, ...], bands: tuple[tuple[str, float, float], ...]) -> Curves:
+    values = [y for line in lines for _, y in line.points if y]
+    scale: Scale = "log" if values and max(values) > _WIDE * min(values) else "linear"
+    if scale == "log":  # which has no place for none
+        lines = tuple(_above_nothing(line) for line in lines)
+    return Curves(f"{y.title} against {x.title.lower()}", x, replace(y, scale=scale), lines, bands)
+
+
+def _above_nothing(line: Line) -> Line:
+    return replace(line, points=tuple((x, y if y else None) for x, y in line.points))
+
+
+def _band(numbered: Sequence[tuple[int, Capacity]]) -> tuple[tuple[str, float, float], ...]:
+    """The interval of the only search there is."""
+    _, low, high = numbered[0][1].ends
+    return (("95% interval", low, high),) if len(numbered) == 1 and low is not None and high is not None else ()
+
+
+def _time_title(numbered: Sequence[tuple[int, Capacity]]) -> str:
+    return "Latency" if any(capacity.unit == "users" for _, capacity in numbered) else "Response time"
+
+
+def _points(capacity: Capacity, key: str) -> Points:
+    rows = ((number(row, "rate"), number(row, key)) for row in capacity.rows("curve"))
+    return tuple(sorted((at, value * 1e3) for at, value in rows if at and value is not None))
+
+
+def _over(capacity: Capacity) -> Points:
+    """The share over the limit that holds, in percent."""
+    expressions = [row.get("expression") for row in capacity.rows("limits")]
+    if capacity.facts.get("limit") not in expressions:
+        return ()
+    place = expressions.index(capacity.facts["limit"])
+    found = ((number(row, "rate"), _share(row, place)) for row in capacity.rows("curve"))
+    return tuple(sorted((at, share * 100) for at, share in found if at and share is not None))
+
+
+def _share(row: dict[str, Any], place: int) -> float | None:
+    shares = row.get("share_over")
+    return number({"": shares[place]}, "") if isinstance(shares, list) and place < len(shares) else None
+
+
+def _bounds(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
+    """The limits on a time as level lines, each where its own percentile is shown."""
+    ends = _span(numbered)
+    for choice, bound in dict.fromkeys(each for _, capacity in numbered for each in _percentile_limits(capacity)):
+        yield Line(None, "limit", tuple((at, bound * 1e3) for at in ends), statistic=choice)
+
+
+def _percentile_limits(capacity: Capacity) -> Iterator[tuple[str, float]]:
+    """The statistic and the bound in seconds of each limit on a time that can be chosen."""
+    for row in capacity.rows("limits"):
+        bound, allowed = number(row, "bound"), number(row, "allowed")
+        if row.get("metric") in ("response_time", "latency") and bound is not None and allowed is not None:
+            percent = round(100 - 100 * allowed, 6)
+            choice = "median" if percent == 50 else f"p{percent:g}"
+            if choice in _STATISTICS:
+                yield choice, bound
+
+
+def _allowed(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
+    """The share that may be over, as a level line."""
+    shares = [number(capacity.holding, "allowed") for _, capacity in numbered]
+    for share in dict.fromkeys(each for each in shares if each is not None):
+        yield Line(None, "allowed", tuple((at, share * 100) for at in _span(numbered)))
+
+
+def _span(numbered: Sequence[tuple[int, Capacity]]) -> tuple[float, float]:
+    """The lowest and the highest rate of all curves."""
+    rates = [at for _, capacity in numbered for row in capacity.rows("curve") if (at := number(row, "rate"))]
+    return min(rates, default=0.0), max(rates, default=1.0)
+
+
+def _course(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
+    """The rate over the time of the search."""
+    lines = tuple(Line(run, "", tuple(_offered(capacity)), stepped=True) for run, capacity in numbered)
+    if any(line.points for line in lines):
+        offered = _load_axis(numbered)
+        yield Curves(f"{offered.title} over the search", Axis("Since its start", "s"), offered, lines)
+
+
+def _offered(capacity: Capacity) -> Iterator[tuple[float, float | None]]:
+    end, last = 0.0, None
+    for row in capacity.rows("stretches"):
+        start, stop, rate = (number(row, key) for key in ("start_s", "end_s", "rate"))
+        if start is not None and stop is not None:
+            last = None if row.get("void") or not rate else rate
+            yield start, last
+            end = stop
+    if end:
+        yield end, last

@@ -1,0 +1,157 @@
+"""Runs -> the pictures that bars cannot show: capacity and distribution. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from visualization.figures.bars import server_bars
+from visualization.figures.figures import STATISTICS, Axis, Curves, Line, Points
+from visualization.figures.loads import changes, load_of, offered, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from visualization.figures.runs import Run
+
+IDEAL = "all that was asked for"
+_RATE = Axis("Completed rate", "/s")
+_OF_A_CURVE = 3  # loads
+_WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
+
+
+def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
+    """Times and failures against the completed rate: a point a run; nothing for a single load.
+
+    A wave whose rate changes is no point: its times are those of its peaks, its rate is the mean.
+    """
+    completed, targets = ([_of_one_rate(run, name) for run in runs] for name in ("completed", "target"))
+    if _loads(runs, completed) < 2:
+        return
+    for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft")):
+        lines = [
+            line
+            for choice, name in STATISTICS.items()
+            for line in _across(runs, completed, [scaled(run.number(key, name), 1e3) for run in runs], choice)
+        ]
+        yield from drawn(f"{title} against rate", _RATE, Axis(title, "ms"), lines)
+    yield from drawn(
+        "Completed against target rate",
+        Axis("Target rate", "/s"),
+        _RATE,
+        [*_ideal(targets), *_across(runs, targets, completed)],
+    )
+    failed = [scaled(run.number("success_rate"), -100, 100) for run in runs]
+    if any(failed):
+        yield from drawn("Not successful", _RATE, Axis("Not successful", "%"), _across(runs, completed, failed))
+
+
+def server_against_rate(runs: Sequence[Run]) -> Iterator[Curves]:
+    """Each of the server's metrics, in its first statistic, against the completed rate, where it is not always 0.
+
+    Of two loads the bars say as much.
+    """
+    completed = [_of_one_rate(run, "completed") for run in runs]
+    if _loads(runs, completed) < _OF_A_CURVE:
+        return
+    seen: set[str] = set()
+    for bars in server_bars(runs):
+        values = [bar.value for bar in bars.statistics[""]]
+        if bars.field not in seen and any(values):
+            seen.add(bars.field)
+            yield from drawn(
+                f"{bars.title} against rate", _RATE, Axis(bars.title, bars.unit), _across(runs, completed, values)
+            )
+
+
+def _loads(runs: Sequence[Run], completed: Sequence[float | None]) -> int:
+    """The number of different loads."""
+    return len({load_of(run) for run, found in zip(runs, completed, strict=True) if found is not None})
+
+
+def _of_one_rate(run: Run, name: str) -> float | None:
+    """A rate of a run; None where what was offered changed by plan."""
+    return None if changes(run) else run.number("rates", name)
+
+
+def _ideal(targets: Sequence[float | None]) -> Iterator[Line]:
+    """The line on which completed equals target."""
+    most = max((target for target in targets if target is not None), default=None)
+    if most is not None:
+        yield Line(None, IDEAL, ((0.0, 0.0), (most, most)), dashed=True)
+
+
+def _across(
+    runs: Sequence[Run], xs: Sequence[float | None], ys: Sequence[float | None], statistic: str = ""
+) -> Iterator[Line]:
+    """A line for each endpoint through the points of its runs, in the order of the load that was offered."""
+    targets: dict[Any, list[int]] = {}
+    for index, run in enumerate(runs):
+        if xs[index] is not None and ys[index] is not None:
+            targets.setdefault(target_of(run), []).append(index)
+    for members in targets.values():
+        order = sorted(members, key=lambda index: (offered(runs[index]), xs[index]))
+        joined = _joined(order, runs)
+        points = tuple((float(xs[index] or 0), ys[index]) for index in joined)
+        knee = _knee(_one_a_load([offered(runs[index]) for index in joined], points)) if statistic else None
+        yield Line(None, "", points, statistic=statistic, over=tuple(joined), knee=knee)
+        for index in order:
+            if index not in joined:
+                yield Line(None, "", ((float(xs[index] or 0), ys[index]),), statistic=statistic, over=(index,))
+
+
+def _joined(order: Sequence[int], runs: Sequence[Run]) -> list[int]:
+    """Those that a line goes through: what an INVALID run has at a load below a VALID one's is the client's."""
+    highest = max((offered(runs[index]) for index in order if not runs[index].doubtful), default=-1.0)
+    return [index for index in order if not runs[index].doubtful or offered(runs[index]) > highest]
+
+
+def _one_a_load(loads: Sequence[float], points: Points) -> Points:
+    """Of the runs of one load the one with the median time: sent again, it says no more of where the curve bends."""
+    by_load: dict[float, list[tuple[float, float | None]]] = {}
+    for load, point in zip(loads, points, strict=True):
+        by_load.setdefault(load, []).append(point)
+    return tuple(sorted(found, key=lambda point: point[1] or 0)[(len(found) - 1) // 2] for found in by_load.values())
+
+
+def _knee(points: Points) -> tuple[float, float] | None:
+    """The point where the curve turns up: farthest below the chord from the first to the slowest one, both axes 0 to 1.
+
+    (Satopää and others, "Finding a 'kneedle' in a haystack", 2011.) None for fewer than four points, a time that
+    never doubles, or a curve without a bend.
+    """
+    ends = [(x, y) for x, y in points if y is not None]
+    slowest = max(range(len(ends)), key=lambda index: ends[index][1], default=0)
+    curve = ends[: slowest + 1]
+    if len(curve) < 4 or curve[-1][1] < 2 * curve[0][1]:
+        return None
+    (x0, y0), (x1, y1) = curve[0], curve[-1]
+    width = max(x for x, _ in curve) - x0 or 1.0
+    below = [(x - x0) / width - (y - y0) / (y1 - y0) for x, y in curve]
+    bend = max(range(len(curve)), key=below.__getitem__)
+    return curve[bend] if below[bend] > 0.2 and x1 > x0 else None
+
+
+def distributions(runs: Sequence[Run]) -> Iterator[Curves]:
+    """The distribution of each time, to p99.99 where there are so many requests."""
+    for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft"), ("ITL", "itl")):
+        lines = [
+            Line(index, "", tuple((x, scaled(y, 1e3)) for x, y in run.tails[key]))
+            for index, run in enumerate(runs)
+            if key in run.tails
+        ]
+        yield from drawn(title, Axis("Percentile", "", "nines"), Axis(title, "ms"), lines)
+
+
+def drawn(title: str, x: Axis, y: Axis, lines: Iterator[Line] | Sequence[Line]) -> Iterator[Curves]:
+    """The picture, if there is a point to draw."""
+    kept = tuple(line for line in lines if any(value is not None for _, value in line.points))
+    if not any(line.run is not None or len(line.over) > 1 for line in kept):
+        return
+    values = [value for line in kept for _, value in line.points if value is not None]
+    wide = y.unit == "ms" and min(values) > 0 and max(values) > _WIDE * min(values)
+    yield Curves(title, x, Axis(y.title, y.unit, "log") if wide else y, kept)
+
+
+def scaled(value: float | None, factor: float, plus: float = 0) -> float | None:
+    """A number in another unit; of none there is none."""
+    return None if value is None else value * factor + plus

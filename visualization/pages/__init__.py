@@ -1,0 +1,1 @@
+"""Pages of many runs: the table to read first, figures, and the whole of a report."""

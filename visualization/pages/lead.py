@@ -1,0 +1,133 @@
+"""Runs -> the sentence to read first: which load kept the limits, or how far the runs lie apart. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import counted, duration_text, number_text, percent_text
+from visualization.figures.cards import facts, findings_of
+from visualization.figures.limits import TITLES
+from visualization.figures.loads import is_ladder, offered
+from visualization.figures.runs import keys_of, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from visualization.figures.limits import Limit
+    from visualization.figures.runs import Run
+
+_MOST_NAMES = 3
+_LONG = 160
+_ABORTED = "aborted"
+
+
+def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
+    """The answer, and of which runs it is not; empty for fewer than two waves.
+
+    ``change``: how one side differs from the other, where there are two sides.
+    """
+    waves = [run for run in runs if run.has_wave]
+    if len(waves) < 2:
+        return ""
+    usable = [run for run in waves if not run.doubtful]
+    common = [limit for limit in limits if len(limit.runs) >= len(waves)]
+    if not usable:
+        return " ".join(_warnings(waves, told=False))
+    answer = change or (_climbed(waves, common) if is_ladder(waves) else _apart(usable, common))
+    return " ".join(filter(None, (answer, *_warnings(waves, told=change.startswith("INVALID")))))
+
+
+def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
+    """The highest load that kept every limit, as all below it did, and what came of the next one."""
+    loads = [[run for run in waves if offered(run) == load] for load in sorted(set(map(offered, waves)))]
+    valid = [(runs, [run for run in runs if not run.doubtful]) for runs in loads]
+    place = next((at for at, (_, good) in enumerate(valid) if any(map(_missed, good))), len(valid))
+    kept = [good for _, good in valid[:place] if good]
+    if not kept:
+        (first,) = [run for run in valid[place][1] if _missed(run)][:1]
+        told = _miss(first)
+        if told.startswith(_ABORTED):
+            return f"Already {_load(first)} was {told}."
+        return f"Not even {_load(first)} keeps {_names(first, common)}: {told}."
+    best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
+    keeps = f"{_load(best)} keeps {_names(best, common)}{_value(best, common)}"
+    if above:
+        worse = next(run for run in above if _missed(run))
+        return f"{keeps}; {_load(worse)} does not: {_miss(worse)}."
+    higher = any(not good and offered(runs[0]) > offered(best) for runs, good in valid)
+    return f"{keeps}; no VALID run was sent more." if higher else f"{keeps}; nothing higher was sent."
+
+
+def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
+    """The fastest and the slowest run by the statistic that a limit is on, else by the tail of the latency."""
+    timed = next((limit for limit in common if limit.metric in TITLES and limit.metric != "success"), None)
+    metric, stat = ("latency", "p99") if timed is None else (timed.metric, timed.slo.stat)
+    found = [(value, run) for run in usable if (value := _measured(run, metric, stat)) is not None]
+    kept = sum(not _missed(run) for run in usable)
+    counts = f"{kept} of {counted(len(usable), 'VALID run', 'VALID runs')} keep every limit."
+    told = counts if kept < len(usable) or common else ""
+    if len({value for value, _ in found}) < 2:
+        return told
+    (least, fast), (most, slow) = min(found, key=_first), max(found, key=_first)
+    span = f"{duration_text(least)} ({_name(fast)}) to {duration_text(most)} ({_name(slow)})"
+    return f"{TITLES[metric]} {stat} goes from {span}. {told}".strip()
+
+
+def _first(pair: tuple[float, Run]) -> float:
+    return pair[0]
+
+
+def _warnings(waves: Sequence[Run], *, told: bool) -> Iterator[str]:
+    """The runs whose numbers must not be taken for the endpoint's; ``told``: INVALID ones are named already."""
+    invalid = [run for run in waves if run.verdict.startswith("INVALID")]
+    lost = [run for run in waves if run.doubtful and run not in invalid]
+    if invalid and not told:
+        which = "All runs are" if len(invalid) == len(waves) else _count(invalid, len(waves), "is", "are")
+        yield f"{which} INVALID: {'its' if len(invalid) == 1 else 'their'} numbers are not the endpoint's."
+    if lost:
+        yield f"{_count(lost, len(waves), 'cannot', 'cannot')} be read."
+
+
+def _count(some: Sequence[Run], of: int, one: str, many: str) -> str:
+    names = f" ({', '.join(map(_name, some))})" if len(some) <= _MOST_NAMES else ""
+    return f"{len(some)} of {of} runs{names} {one if len(some) == 1 else many}"
+
+
+def _missed(run: Run) -> bool:
+    return any(each.get("severity") == "missed" for each in findings_of(run))
+
+
+def _miss(run: Run) -> str:
+    """The first limit that a run missed, with what was measured."""
+    found = next(each for each in findings_of(run) if each.get("severity") == "missed")
+    ended = f"{_ABORTED} " if found.get("code") == _ABORTED else ""
+    return one_line(f"{ended}{found.get('measured')} (limit {found.get('limit')})", _LONG)
+
+
+def _names(run: Run, limits: Sequence[Limit]) -> str:
+    """The limits that all runs have; without one, the share that must succeed."""
+    least = number(run.plan, "success_threshold")
+    otherwise = "every limit" if least is None else f"success>={percent_text(least)}"
+    return one_line(" and ".join(dict.fromkeys(limit.slo.expression for limit in limits)), _LONG) or otherwise
+
+
+def _value(run: Run, limits: Sequence[Limit]) -> str:
+    """The measured value of the only limit there is."""
+    if len({limit.slo.expression for limit in limits}) != 1:
+        return ""
+    metric, stat = limits[0].metric, limits[0].slo.stat
+    value = None if metric == "success" else _measured(run, metric, stat)
+    return "" if value is None else f" ({duration_text(value) if metric in TITLES else number_text(value)})"
+
+
+def _measured(run: Run, metric: str, stat: str) -> float | None:
+    return number(run.facts, *keys_of(metric), stat.replace(".", "_"))
+
+
+def _load(run: Run) -> str:
+    return facts(run).get("load", run.label)
+
+
+def _name(run: Run) -> str:
+    return one_line(run.label, _LONG // 4)

@@ -1,0 +1,216 @@
+"""Runs -> everything that a report of them shows -> its files."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.system.files import FOR_ANYBODY, replace_file, replacing
+from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.wording import counted
+from visualization.figures.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
+from visualization.figures.by_name import error_bars, label_bars, left_out
+from visualization.figures.capacity import capacity_card
+from visualization.figures.capacity import lead as lead_of_search
+from visualization.figures.capacity_figures import capacity_sections
+from visualization.figures.cards import card
+from visualization.figures.curves import capacity, distributions, server_against_rate
+from visualization.figures.figures import STRIP_KEY, Bars, Curves, Figures, Section
+from visualization.figures.limits import first_statistic, limits_of_runs, with_levels
+from visualization.figures.same import is_same, same_text
+from visualization.figures.server_limits import server_levels, with_server_levels
+from visualization.figures.timelines import CLIENT_TITLES, over_time, server_over_time
+from visualization.pages.lead import lead
+from visualization.pages.overview import overview
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.figures.capacity import Capacity
+    from visualization.figures.limits import Limit
+    from visualization.figures.runs import Run
+
+ALL_OF_AIPERF = "aiperf_all"
+_LONG = 500
+_OVER_TIME = "A strip a run, all on the same axes: seconds since the start of each wave."
+_TEXTS = {
+    "times": (
+        "Latency",
+        "Latency is what the endpoint took; response time counts from when each request was due.",
+    ),
+    "metrics": ("Values of your own", "What invoke told of its requests, over those that were ok."),
+    "capacity": (
+        "Capacity",
+        "A point a run, in the order of their load. Past the knee more load brings more waiting, and no more answers. "
+        "✗ marks an INVALID run, which the line leaves out where a VALID one had more load.",
+    ),
+    "distribution": (
+        "Distribution",
+        "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
+    ),
+    "labels": (
+        "Labels",
+        "The latency of each label, all on one scale: a model, a route, whatever the requests were told apart by.",
+    ),
+    "errors": ("Errors", "The failed requests of each kind, all on one scale."),
+    "time": ("Over time", _OVER_TIME),
+    "load": ("Load and outcome", "What was sent and what came back."),
+    "server": ("Server", "What the server's own metrics say of each wave."),
+    "aiperf": ("aiperf", "What aiperf measured."),
+    ALL_OF_AIPERF: ("All of aiperf's metrics", "Under the names that aiperf gives them, rounded as it rounds them."),
+    "client": ("Client", "The machine that sent the load: its CPU, and how late it was."),
+}
+"""Title and text of each section, in their order on the page."""
+
+
+def write_report(
+    figures: Figures,
+    formats: Sequence[str],
+    folder: Path,
+    say: Callable[[str], None],
+    name: str = "benchmark_plots",
+    *,
+    page: str = "",
+) -> Iterator[Path]:
+    """Write the page and the pictures, whose names begin with ``name``; each file as soon as it is there.
+
+    ``page``: another one than that of the figures.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file_name, content in _files(figures, formats, say, name, page):
+            _write(folder / file_name, content)
+            yield folder / file_name
+    except OSError as error:
+        what = f"{folder}: cannot be written ({error.strerror or error})."
+        raise BenchmarkError(what, "Give another place with --plot-output-dir.") from None
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    if isinstance(content, str):
+        replace_file(path, content, mode=FOR_ANYBODY)
+        return
+    with replacing(path, mode=FOR_ANYBODY) as file:
+        file.write(content)
+
+
+def _files(
+    figures: Figures, formats: Sequence[str], say: Callable[[str], None], name: str, page: str
+) -> Iterator[tuple[str, str | bytes]]:
+    from visualization.pages.html import page as page_of
+    from visualization.static.pictures import pictures
+
+    if "html" in formats:
+        yield f"{name}.html", page or page_of(figures)
+    say("Drawing the pictures")
+    yield from pictures(figures, tuple(kind for kind in formats if kind != "html"), name)
+
+
+def page_of_one(runs: Sequence[Run], load: Callable[[Path], Wave]) -> str:
+    """The report of the only run there is, where all of it could be read; else nothing."""
+    from visualization.run_page import run_page
+
+    if len(runs) != 1 or runs[0].problems or not runs[0].has_wave:
+        return ""
+    wave = load(runs[0].path)
+    return run_page(replace(wave, plan=replace(wave.plan, name=runs[0].label)))
+
+
+def make_figures(
+    runs: Sequence[Run],
+    wanted: Mapping[str, Sequence[str]] | None = None,
+    capacities: Sequence[Capacity] = (),
+    change: str = "",
+) -> Figures:
+    """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it.
+
+    ``capacities`` come after the runs; without any of these the page begins with the tail, which a limit is on.
+    ``change``: what is different between two sides, where the runs are that.
+    """
+    limits = limits_of_runs(runs)
+    charts = _charts(runs, choose(all_bars(runs), wanted))
+    sections = [_section(key, charts[key], runs, limits, folded=wanted is None) for key in _TEXTS]
+    shown = [section for section in sections if section.charts or section.same]
+    # some fifty charts: a picture of them only where they were chosen
+    told = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
+    everything = (*capacity_sections(capacities, first=len(runs)), *told)
+    cards = (*map(card, runs), *map(capacity_card, capacities))
+    drawn = (
+        Figures(
+            cards,
+            everything,
+            first_statistic(limits, "median"),
+            lead=lead(runs, limits, change),
+            overview=overview(runs, limits),
+        )
+        if runs
+        else Figures(cards, everything, "p99", "Capacity", lead_of_search(capacities))
+    )
+    plain: Figures = made_plain(drawn)
+    return plain
+
+
+def _charts(runs: Sequence[Run], bars: Sequence[Bars]) -> dict[str, tuple[Bars | Curves, ...]]:
+    """The charts of each section, by its key."""
+    by_place = {key: tuple(each for each in bars if _place(each) == key) for key in _TEXTS}
+    timed = tuple(over_time(runs))
+    of_client = tuple(each for each in timed if each.title in CLIENT_TITLES)
+    return {
+        **by_place,
+        "capacity": tuple(capacity(runs)),
+        "distribution": tuple(distributions(runs)),
+        "labels": tuple(label_bars(runs)),
+        "errors": tuple(error_bars(runs)),
+        "time": tuple(each for each in timed if each not in of_client),
+        "server": (*by_place["server"], *server_over_time(runs), *server_against_rate(runs)),
+        "client": (*by_place["client"], *of_client),
+    }
+
+
+def _section(
+    key: str, charts: Sequence[Bars | Curves], runs: Sequence[Run], limits: Sequence[Limit], *, folded: bool
+) -> Section:
+    """One, with its limits as lines; ``folded``: bars that are equal in all runs become a line."""
+    equal = [each for each in charts if folded and is_same(each)]
+    title, text = _TEXTS[key]
+    more = {"labels": ("labels", "label"), "errors": ("errors", "key")}.get(key)
+    if more and (number_ := left_out(runs, *more)):
+        text += f" {counted(number_, 'more is', 'more are')} left out, of fewer requests."
+    if any(isinstance(each, Curves) and each.strip for each in charts):
+        text += f" {STRIP_KEY}"
+    drawn = tuple(with_levels(each, limits) for each in charts if each not in equal)
+    if key == "server":
+        of_server = server_levels(runs)
+        drawn = tuple(with_server_levels(each, of_server) for each in drawn)
+    return Section(
+        key, title, text, drawn, same=tuple(map(same_text, (each for each in equal if isinstance(each, Bars))))
+    )
+
+
+def made_plain(value: Any) -> Any:
+    """The same with every text in it on one line, without what would colour or turn it: most of them are foreign."""
+    if isinstance(value, str):
+        return one_line(value, _LONG)
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {each.name: made_plain(getattr(value, each.name)) for each in fields(value) if each.name != "points"}
+        return replace(value, **changed)
+    if isinstance(value, dict):
+        return {made_plain(key): made_plain(each) for key, each in value.items()}
+    return tuple(map(made_plain, value)) if isinstance(value, tuple) else value
+
+
+def _place(bars: Bars) -> str:
+    """The key of the section that a set of bars belongs to."""
+    if bars.title == "Schedule lag":
+        return "client"
+    if bars.source == "locust":
+        if bars.field.startswith(PREFIX):
+            return "metrics"
+        return "times" if bars.field in TIME_FIELDS else "load"
+    if bars.source == "aiperf" and bars.field not in AIPERF_FIELDS:
+        return ALL_OF_AIPERF
+    return bars.source

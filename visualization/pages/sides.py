@@ -1,0 +1,44 @@
+"""The two sides of runs that are held against each other: what changed from one to the other, in a sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from visualization.comparison.comparison import compare
+from visualization.comparison.headline import headline
+from visualization.figures.cards import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.figures.runs import Run
+
+_MOST = 24  # runs, whose waves are all held in memory
+
+
+def change(runs: Sequence[Run], load: Callable[[Path], Wave]) -> str:
+    """The outcome of ``benchmark compare`` for them; empty where they are not two sides of one load."""
+    found = sides(runs)
+    if found is None:
+        return ""
+    names = tuple(found)
+    base, new = ([load(run.path) for run in side] for side in found.values())
+    return headline(compare(base, new, names=(names[0], names[1])))
+
+
+def sides(runs: Sequence[Run]) -> dict[str, list[Run]] | None:
+    """Two runs, or the VALID runs of two folders that are called by these, by name; all under the same load."""
+    readable = all(run.has_wave and not run.problems for run in runs)
+    loads = {(facts(run).get("load"), facts(run).get("arrivals")) for run in runs}
+    if not readable or len(loads) > 1 or not 2 <= len(runs) <= _MOST:
+        return None
+    if len(runs) == 2:
+        return {run.label: [run] for run in runs}
+    folders: dict[Path, list[Run]] = {}
+    for run in runs:
+        folders.setdefault(run.path.resolve().parent, []).append(run)
+    called = all(run.label.startswith(folder.name) for folder, members in folders.items() for run in members)
+    names = {folder.name: [run for run in members if not run.doubtful] for folder, members in folders.items()}
+    return names if len(names) == len(folders) == 2 and called and all(names.values()) else None

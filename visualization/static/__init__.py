@@ -1,0 +1,1 @@
+"""Figures -> pictures for documents and machines without a browser, drawn by matplotlib."""
