@@ -12,7 +12,7 @@ import inference_benchmarker
 from client_capacity.overhead import Calibration, Run
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.engine.launch import resolve, run_wave
-from inference_benchmarker.engine.live import Nobody
+from inference_benchmarker.engine.live import NullView
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
@@ -45,7 +45,7 @@ def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
     """
     plan = resolve(plan)  # the seed is drawn here, so that both runs have the same arrivals
     seconds = calibration_bounds(plan).duration_s
-    (live or Nobody()).say(f"Calibrating: up to {seconds:.2g} s against nothing, then against a local echo.")
+    (live or NullView()).say(f"Calibrating: up to {seconds:.2g} s against nothing, then against a local echo.")
     with scratch_folder("benchmark_calibration_") as folder, counting_interrupts() as interrupts:
         null = _run(calibration_plan(plan, NULL, folder), interrupts)
         with start(EndpointConfig(servers=1, service="none")) as endpoint:  # one that takes no time is always free
@@ -96,7 +96,7 @@ def _warmup_s(plan: WavePlan) -> Decimal:
 
 def _run(plan: WavePlan, interrupts: Interrupts) -> Run | None:
     _heed(interrupts)
-    wave = run_wave(plan, Nobody())
+    wave = run_wave(plan, NullView())
     _check(wave)
     return Run.of(wave, wave.summary)
 

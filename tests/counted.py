@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.aggregation import Adder
-from inference_benchmarker.records.counting import CountWriter
+from inference_benchmarker.records.aggregation import BatchAggregator
+from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import RequestRecord, split_batch
 from tests.waves import Worker
 
@@ -58,7 +58,7 @@ def counted(
 ) -> Counts:
     """The counts of some records, as their workers tell them and a reader adds them up."""
     rows = list(records)
-    adder = Adder()
+    adder = BatchAggregator()
     for number in sorted({row.worker for row in rows}):
         for batch, worker in batches([row for row in rows if row.worker == number], stage_ends, open_loop, draw):
             adder.add(
@@ -72,10 +72,10 @@ def counted(
 
 def batches(
     rows: list[RequestRecord], stage_ends: Sequence[int], open_loop: bool, draw: random.Random | None
-) -> Iterable[tuple[bytes, CountWriter]]:
+) -> Iterable[tuple[bytes, CountingBatchWriter]]:
     """The batches of one worker, at random instants."""
     worker = Worker()
-    writer = worker.writer = CountWriter(warmup=any(row.index < 0 for row in rows))
+    writer = worker.writer = CountingBatchWriter(warmup=any(row.index < 0 for row in rows))
     writer.feed.set_stages(stage_ends)
     writer.feed.open_loop = open_loop
     for row in sorted(rows, key=lambda row: (row.outcome == "abandoned", row.done)):

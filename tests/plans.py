@@ -10,7 +10,7 @@ from server_capacity.planning.case import Case
 from server_capacity.planning.content import endpoint_plan
 from server_capacity.planning.demand import demand_of
 from server_capacity.planning.measured import Measured, measured
-from server_capacity.planning.request import Asked
+from server_capacity.planning.request import PlanRequest
 from tests.capacities import found
 
 FOLDER = Path("x_capacity")
@@ -25,7 +25,7 @@ def search(low: float = 168.2, endpoint: dict[str, Any] | None = None, **more: A
 
 
 def case(*searches: Measured, cost: float | None = None, **asked: Any) -> Case:
-    question = Asked((FOLDER,), **asked)
+    question = PlanRequest((FOLDER,), **asked)
     money = {"currency": "USD", "month": 0.0, "per_million": 0.0, "price_per_hour": cost, "instance_type": "x"}
     return Case(
         question,

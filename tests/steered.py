@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.live import Nobody
+from inference_benchmarker.engine.live import NullView
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Script:
         return found
 
 
-class Watching(Nobody):
+class Watching(NullView):
     """Keeps what the view of a wave is shown."""
 
     def update(self, spool_state: SpoolState, now_ns: int) -> None:  # noqa: ARG002 - as Live has it

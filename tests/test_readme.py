@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from inference_benchmarker.cli.compare.ab_flags import OF_A_SIDE, Asked, asked_for
+from inference_benchmarker.cli.compare.ab_flags import OF_A_SIDE, AbRequest, asked_for
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
@@ -361,7 +361,7 @@ def test_a_wave_that_a_page_only_shows_could_be_sent(tmp_path: Path, monkeypatch
     shown = [line for line in lines - executed if re.match(r"benchmark (ab |--factories-file )", line)]
     words = [shlex.split(line, comments=True)[1:] for line in shown if "--aiperf" not in line]
     read = [asked_for(rest[1:]) if rest[0] == "ab" else wave_of(rest) for rest in words]
-    assert sum(isinstance(each, Asked) for each in read) >= 3
+    assert sum(isinstance(each, AbRequest) for each in read) >= 3
 
 
 def _everything() -> list[Block]:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, outlets
+from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, redacted_streams
 from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from inference_benchmarker.system.host import adopt_orphans
 
         adopt_orphans()
-    with outlets() as (out, _), _ending_like_ctrl_c():
+    with redacted_streams() as (out, _), _ending_like_ctrl_c():
         code = _guarded(arguments, last=argv is None)
         if argv is None:
             gc.freeze()  # or Python would look through every object once more before it ends

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.system.files import kind_of
 from inference_benchmarker.system.packaged import HTTP_FILE
-from inference_benchmarker.words.wording import counted
+from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ _OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AddressOptions:
     """The flags that go with an address; None: not given."""
 
     body: str | None = None
@@ -80,7 +80,7 @@ class Described(NamedTuple):
         return self._replace(settings={**self.settings, "MODEL": name}, words=words, models=None)
 
 
-def describe(address: SplitResult, asked: Asked, problems: list[str]) -> Described:
+def describe(address: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:
     """The endpoint of an address and its flags; ``problems`` gets what is wrong with them."""
     server, path = f"{address.scheme}://{address.netloc.rpartition('@')[2]}", address.path.rstrip("/")
     route = next((route for route in _ROUTES if path.endswith(route)), "")
@@ -94,7 +94,7 @@ def describe(address: SplitResult, asked: Asked, problems: list[str]) -> Describ
     return _http(server, address, asked, problems)
 
 
-def _openai(api: str, base: SplitResult, asked: Asked, problems: list[str]) -> Described:
+def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:
     problems += _conflicts(api, asked)
     server, path, query = base.netloc, base.path, base.query
     settings = {"URL": server, "BASE_PATH": path, "API": api, "MODEL": asked.model or ""}
@@ -113,7 +113,7 @@ def _openai(api: str, base: SplitResult, asked: Asked, problems: list[str]) -> D
     return found if asked.body is None else found._replace(models=None)  # a body names its model itself, or need not
 
 
-def _responses(server: str, before: str, asked: Asked, problems: list[str]) -> Described:
+def _responses(server: str, before: str, asked: AddressOptions, problems: list[str]) -> Described:
     problems += _conflicts(_RESPONSES, asked)
     sizes = {"PROMPT": asked.prompt, "PROMPT_WORDS": asked.input_tokens, "MAX_TOKENS": asked.output_tokens}
     settings = {"URL": server + before, **{name: str(value) for name, value in sizes.items() if value is not None}}
@@ -122,14 +122,14 @@ def _responses(server: str, before: str, asked: Asked, problems: list[str]) -> D
     return found if asked.model is None else found.with_model(asked.model)
 
 
-def _sizes(api: str, asked: Asked) -> str:
+def _sizes(api: str, asked: AddressOptions) -> str:
     if asked.body is not None:
         return ""
     prompt = "one prompt" if asked.prompt is not None else f"{asked.input_tokens or 200:,} tokens in"
     return f", {prompt}" + ("" if api == "embeddings" else f", up to {asked.output_tokens or 128:,} out")
 
 
-def _conflicts(api: str, asked: Asked) -> Iterator[str]:
+def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
     """The problems of flags that exclude each other, and of lengths that are none."""
     ways = [*asked.given("body"), *asked.given("prompt"), *asked.given("input_tokens")]
     if len(ways) > 1:
@@ -144,7 +144,7 @@ def _conflicts(api: str, asked: Asked) -> Iterator[str]:
         yield f"--output-tokens must be at least 1, not {asked.output_tokens}."
 
 
-def _http(server: str, address: SplitResult, asked: Asked, problems: list[str]) -> Described:
+def _http(server: str, address: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:
     if stray := asked.given(*_OF_MODELS):
         near = f" Did you mean {server}/v1?" if address.path in ("", "/") else ""
         problems.append(
@@ -195,7 +195,7 @@ def _unreadable(file: Path) -> str:
 
 def _shown(body: dict[str, str]) -> str:
     if "BODY" in body:
-        return f"a body of {counted(len(body['BODY'].encode()), 'byte', 'bytes')}"
+        return f"a body of {pluralize(len(body['BODY'].encode()), 'byte', 'bytes')}"
     file = Path(body["BODY_FILE"])
     return f"each line of {file.name} in turn" if file.suffix in _LINES else file.name
 

@@ -25,7 +25,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.finalise import finalise
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.live import Undisturbed
+    from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.engine.wave_processes import WaveProcesses
@@ -51,7 +51,7 @@ class Conductor:
         spool_state: SpoolState,
         *,
         interrupts: Interrupts,
-        live: Undisturbed,
+        live: FaultTolerantView,
         pilot: Pilot | None = None,
     ) -> None:
         self.worker_ended = False

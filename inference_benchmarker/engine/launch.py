@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
-from inference_benchmarker.engine.live import Live, Nobody, Undisturbed
+from inference_benchmarker.engine.live import FaultTolerantView, Live, NullView
 from inference_benchmarker.engine.processes import counting_interrupts, note_asked_for
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.engine.wave_processes import WaveProcesses
@@ -26,7 +26,7 @@ from inference_benchmarker.system.host import loopback_problems, raise_descripto
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
-from inference_benchmarker.words.wording import counted
+from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def run_wave(
     """
     refuse(_pilot_problems(plan, pilot))
     plan = resolve(plan)
-    live = Undisturbed(live or Nobody())
+    live = FaultTolerantView(live or NullView())
     free = free_bytes(plan.output_dir)
     refuse(room_problems(plan, free))
     if warning := room_warning(plan, free):
@@ -69,7 +69,7 @@ def run_wave(
     made = _identity(run_dir)
     keep = False
     try:
-        live.starting(f"Starting {counted(plan.workers, 'worker', 'workers')}.", 0)
+        live.starting(f"Starting {pluralize(plan.workers, 'worker', 'workers')}.", 0)
         with counting_interrupts() as interrupts, ExitStack() as following:
             with beside(run_dir), WaveProcesses(plan.workers, run_dir) as processes:
                 facts = facts_of(plan, calibration)

@@ -33,7 +33,7 @@ class ShowsStart(Protocol):
         """The wave has not begun: what is waited for, and for how long by now."""
 
 
-class Undisturbed:
+class FaultTolerantView:
     """A view that may fail: what cannot be shown is left out, for that is no reason to lose a wave."""
 
     def __init__(self, view: Live) -> None:
@@ -73,7 +73,7 @@ class Several:
     """Hands on to several watchers; one that fails is left out."""
 
     def __init__(self, *views: Live) -> None:
-        self._views = [Undisturbed(view) for view in views]
+        self._views = [FaultTolerantView(view) for view in views]
 
     def starting(self, what: str, seconds: float) -> None:
         """Hand on."""
@@ -96,7 +96,7 @@ class Several:
             view.close()
 
 
-class Nobody:
+class NullView:
     """Watches a wave in silence."""
 
     def say(self, message: str) -> None:

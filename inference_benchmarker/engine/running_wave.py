@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.engine.hosts.host import Host
-    from inference_benchmarker.engine.live import Undisturbed
+    from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.engine.wave_processes import PrimaryProcess
     from inference_benchmarker.facts.aborted import Aborted
@@ -37,7 +37,7 @@ class RunningWave:
         host: Host,
         spool_state: SpoolState,
         interrupts: Interrupts,
-        live: Undisturbed,
+        live: FaultTolerantView,
     ) -> None:
         self.plan = plan
         self.run_dir = run_dir

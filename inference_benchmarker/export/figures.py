@@ -14,7 +14,7 @@ from inference_benchmarker.export.buckets import COARSE_S, Buckets, buckets_of
 from inference_benchmarker.export.metric import NO_UNIT, PER_SECOND, REQUESTS, SECONDS, TOKENS, Kind, Metric, Point
 from inference_benchmarker.records.feed import Cell
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.label_counters import NamedCounts
+from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.records.record import OUTCOMES, Ledger
 from inference_benchmarker.version import __version__
@@ -33,11 +33,11 @@ class Count:
 
     cell: Cell = field(default_factory=Cell)
     ledger: Ledger = field(default_factory=Ledger)
-    named: NamedCounts = field(default_factory=NamedCounts)
+    named: LabelCounters = field(default_factory=LabelCounters)
 
     def with_wave(self, other: Count) -> Count:
         """Both, added up."""
-        cell, named = Cell(), NamedCounts()
+        cell, named = Cell(), LabelCounters()
         for each in (self, other):
             cell.merge(each.cell)
             named.merge(each.named)

@@ -53,7 +53,7 @@ class Followed:
     def lines(self) -> Iterable[dict[str, Any]]:
         """It as the objects of ``instances.jsonl``, one a line; ``gathered`` is the way back."""
         yield begun(self.of, self.source)
-        yield from (counted(self.of, count) for count in self.counts)
+        yield from (count_row(self.of, count) for count in self.counts)
         yield from ({"of": self.of, "event": asdict(event)} for event in self.events)
         yield from ({"of": self.of, "remark": remark} for remark in self.remarks)
 
@@ -92,7 +92,7 @@ def begun(of: str, source: str) -> dict[str, Any]:
     return {"of": of, "source": source}
 
 
-def counted(of: str, count: Count) -> dict[str, Any]:
+def count_row(of: str, count: Count) -> dict[str, Any]:
     """The line of one count."""
     return {"of": of, "count": asdict(count)}
 

@@ -15,7 +15,7 @@ from inference_benchmarker.plan.stage import LEAST_SECONDS, Stage
 from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.reading import Part
 from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
-from inference_benchmarker.words.wording import aligned, counted, duration_text, rate_text
+from inference_benchmarker.words.wording import aligned, duration_text, pluralize, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,7 +121,7 @@ class Profile:
         if self.dispersion is not None:
             meaning = "1 is Poisson's, more are bursts"
             yield f"   Dispersion:  {self.dispersion:.3g} (variance by mean of the counts by second: {meaning})"
-        bar, peak = counted(seconds, "second", "seconds"), int(_summed(self.seconds, seconds).max())
+        bar, peak = pluralize(seconds, "second", "seconds"), int(_summed(self.seconds, seconds).max())
         yield f"   Over time:   {line} (a bar is {bar}, the highest {rate_text(peak / seconds)})"
 
 

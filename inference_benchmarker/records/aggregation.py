@@ -42,7 +42,7 @@ _TOTALS: dict[str, Any] = {
 }
 
 
-class Adder:
+class BatchAggregator:
     """Adds up the batches of workers; memory grows with the seconds, stages and kinds of the wave.
 
     Batches come about in the order of time. What of a second comes after many later ones is a count more of it.

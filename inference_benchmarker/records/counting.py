@@ -228,7 +228,7 @@ class _Slow:
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
-class CountWriter(BatchWriter):
+class CountingBatchWriter(BatchWriter):
     """Counts one worker's requests, and keeps the rows of the slowest of them; a batch has those that came anew.
 
     The slowest are those of the highest latency, whatever became of them; of equal ones, the first.

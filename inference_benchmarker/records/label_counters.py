@@ -44,7 +44,7 @@ class ValueCounts:
 
 
 @dataclass(slots=True)
-class NamedCounts:
+class LabelCounters:
     """The requests of each label with their latency by bucket, and each metric's values, without the warm-up's."""
 
     labels: defaultdict[str, LabelCounts] = field(default_factory=lambda: defaultdict(LabelCounts))
@@ -59,7 +59,7 @@ class NamedCounts:
         if len(values):
             self._add_values(rows, values, metrics)
 
-    def merge(self, other: NamedCounts) -> None:
+    def merge(self, other: LabelCounters) -> None:
         """Count what another one counted, too."""
         self.merge_labels(other.labels)
         for name, found in other.metrics.items():

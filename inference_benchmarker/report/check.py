@@ -10,7 +10,7 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.request_times import has_usage, impossible_usage, output_tokens, request_times
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import INDENT, counted, duration_text, number_text
+from inference_benchmarker.words.wording import INDENT, duration_text, number_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -192,7 +192,7 @@ class Check:
         seen = self.seen
         if seen.payload_type is None:
             return "nothing"
-        size = "of unknown size" if seen.payload_bytes is None else counted(seen.payload_bytes, "byte", "bytes")
+        size = "of unknown size" if seen.payload_bytes is None else pluralize(seen.payload_bytes, "byte", "bytes")
         as_json = "" if seen.payload_type in ("bytes", "bytearray", "memoryview", "str") else " as JSON"
         return f"{seen.payload_type}, {size}{as_json if seen.payload_bytes is not None else ''}"
 
@@ -200,7 +200,7 @@ class Check:
         seen, record = self.seen, self.record
         if seen.answer is None or (seen.answer == "streamed" and not record.chunks and not self.ok):
             return ""
-        size = "" if record.bytes is None else f", {counted(record.bytes, 'byte', 'bytes')}"
+        size = "" if record.bytes is None else f", {pluralize(record.bytes, 'byte', 'bytes')}"
         pieces = "" if record.chunks is None else f", {record.chunks:,} pieces"
         kind = "" if seen.answer_type is None else f" {seen.answer_type}"
         preview = one_line(seen.preview, 60)

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import INDENT, counted, metric_text, unit_text
+from inference_benchmarker.words.wording import INDENT, metric_text, pluralize, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> s
     title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
     values = ", ".join(_statistic(metric, name, value) for name, value in metric.statistics.items())
     reason = "as above" if told_before and metric.reason else metric.reason
-    samples = "" if metric.samples is None else counted(metric.samples, "sample", "samples")
+    samples = "" if metric.samples is None else pluralize(metric.samples, "sample", "samples")
     notes = "; ".join(filter(None, (unit_text(metric.unit), samples, reason)))
     return f"{INDENT}{title}: {values}" + (f" ({notes})" if notes else "")
 

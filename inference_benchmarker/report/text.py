@@ -24,7 +24,14 @@ from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrapped
 from inference_benchmarker.words.wording import INDENT as _INDENT
-from inference_benchmarker.words.wording import aligned, counted, duration_text, percent_text, precision_text, rate_text
+from inference_benchmarker.words.wording import (
+    aligned,
+    duration_text,
+    percent_text,
+    pluralize,
+    precision_text,
+    rate_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,7 +184,7 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     if warmup is None:
         return
     counts, latency = warmup.ledger, warmup.latency
-    told = [f"{counted(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    told = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
         told.append(f"latency {middle_and_tail(latency)}")
     yield f"{_INDENT}Warm-up:          {', '.join(told)} (in no other number)"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.summary.gathering import Numbering, summed
-from inference_benchmarker.summary.grouped_histogram import Tallies
+from inference_benchmarker.summary.grouped_histogram import GroupedHistogram
 from inference_benchmarker.summary.request_times import request_times
 from inference_benchmarker.words.units import NS
 
@@ -112,7 +112,7 @@ class _OfLabels:
     """One time of each label's requests."""
 
     def __init__(self) -> None:
-        self.measured = Tallies()
+        self.measured = GroupedHistogram()
         self.aged: list[tuple[Int64, Floats]] = []
 
     def distributions(self, number: int) -> list[Distribution | None]:

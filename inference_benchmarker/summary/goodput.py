@@ -14,7 +14,7 @@ import numpy as np
 
 from inference_benchmarker.summary.completed_rate import CompletedGathered
 from inference_benchmarker.summary.request_times import TIME_COLUMNS, request_times
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ class GoodGathered:
         self._limits = limits
         self.columns = ("sent", "done", *limit_columns(limits))
         self._good = 0
-        self._latencies = Tally()
+        self._latencies = StreamingHistogram()
         self._each = [_MetBy() for _ in limits]
         self._any_ok = False
 

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.streaming_histogram import PRECISION, Moments, buckets_of, counted, middles_of
+from inference_benchmarker.summary.streaming_histogram import (
+    PRECISION,
+    Moments,
+    bucketed_distribution,
+    buckets_of,
+    middles_of,
+)
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats, Int64
@@ -22,7 +28,7 @@ _MOST_WAITING = 1 << 18  # in 2 MiB, which malloc keeps: of larger blocks each p
 _MOST_COUNTED = 1 << 20  # buckets that are counted whether or not they have a value
 
 
-class Tallies:
+class GroupedHistogram:
     """A sample for each of some groups, which are numbered from 0.
 
     All values are kept while they are at most ``most_held`` together; of more, counts of their buckets, which are twice
@@ -70,7 +76,9 @@ class Tallies:
     def _counted(self, moments: _EachMoments, group: int, lower_bound_from: float | None) -> Distribution | None:
         exact = moments.of(group)
         return (
-            counted(exact, *self._counts.of(group), lower_bound_from, self._counts.precision) if exact.count else None
+            bucketed_distribution(exact, *self._counts.of(group), lower_bound_from, self._counts.precision)
+            if exact.count
+            else None
         )
 
 

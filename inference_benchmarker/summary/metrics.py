@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.metrics import PREFIX
-from inference_benchmarker.summary.grouped_histogram import Tallies
+from inference_benchmarker.summary.grouped_histogram import GroupedHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ class MetricsGathered:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
         self.columns = ("outcome", *(PREFIX + name for name in names))
-        self._values = Tallies()
+        self._values = GroupedHistogram()
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.buckets import less, of_buckets
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class _Waits:
     """The waits of users, some of them for ever."""
 
     def __init__(self) -> None:
-        self._answered = Tally()
+        self._answered = StreamingHistogram()
         self._count = 0
 
     def add(self, waited: Floats) -> None:

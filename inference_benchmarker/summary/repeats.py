@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Records
@@ -65,7 +65,7 @@ class RepeatsGathered:
     def __init__(self) -> None:
         self._requests = self._ok_users = 0
         self._by_attempts = np.zeros(0, np.int64)
-        self._ok_s = Tally()
+        self._ok_s = StreamingHistogram()
         self._ages_s: list[float] = []
 
     def add(self, part: Records) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class StreamsSeen:
 
 
 def _median_gap_s(records: InParts) -> float:
-    gaps = Tally()
+    gaps = StreamingHistogram()
     for part in records.parts("outcome", "first_token", "gaps"):
         gaps.add(part.gaps(_with_token(part)))
     return gaps.median or 0.0
@@ -117,7 +117,7 @@ class TimesGathered:
     def __init__(self, streams: Streams, *, open_loop: bool) -> None:
         self.columns = (*_COLUMNS, *(_OPEN_LOOP if open_loop else ()), *(_OF_STREAMS if streams.any else ()))
         self._streams, self._open_loop = streams, open_loop
-        self._measured = {name: Tally() for name in _NAMES}
+        self._measured = {name: StreamingHistogram() for name in _NAMES}
         self._ages: dict[str, list[Floats]] = {name: [] for name in _NAMES}
 
     def add(self, part: Records) -> None:

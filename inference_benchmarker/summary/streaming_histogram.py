@@ -30,7 +30,7 @@ _LEAST = 2.0**-30  # less than a nanosecond
 _BELOW = int(np.float64(_LEAST).view(np.int64) >> _SHIFT) - 1
 
 
-class Tally:
+class StreamingHistogram:
     """The values of a sample, as parts of it come.
 
     At most ``most_held`` of them are kept; of more than that the counts of their buckets. Count, mean, least and most
@@ -119,7 +119,9 @@ class Tally:
         taken = np.flatnonzero(self._counts)
         stdev = math.sqrt(self._squares / self._counted_in)
         moments = Moments(self._counted_in, self._mean, stdev, self._least, self._most)
-        return counted(moments, middles_of(taken + self._first), self._counts[taken], lower_bound_from, PRECISION)
+        return bucketed_distribution(
+            moments, middles_of(taken + self._first), self._counts[taken], lower_bound_from, PRECISION
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +135,7 @@ class Moments:
     most: float
 
 
-def counted(
+def bucketed_distribution(
     moments: Moments, middles: Floats, counts: Int64, lower_bound_from: float | None, precision: float
 ) -> Distribution:
     """The distribution of a sample from the middles of its buckets and their counts; least and most are exact.

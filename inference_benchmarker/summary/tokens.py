@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import has_usage, output_tokens, request_times
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Mask, Records
@@ -47,7 +47,11 @@ class TokensGathered:
     def __init__(self) -> None:
         self._sums = TokenSums()
         self._usage = self._pieces = False
-        self._each_in, self._each_out, self._each_out_per_s = Tally(), Tally(), Tally()
+        self._each_in, self._each_out, self._each_out_per_s = (
+            StreamingHistogram(),
+            StreamingHistogram(),
+            StreamingHistogram(),
+        )
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import counted, duration_text, length_text, percent_text, size_text
+from inference_benchmarker.words.wording import duration_text, length_text, percent_text, pluralize, size_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def aborted_text(aborted: Aborted) -> str:
     """The last seconds of the wave in a few words."""
     if aborted.worker is not None:
         return f"worker {aborted.worker} took {size_text(int(aborted.measured or 0))}, and hardly any memory was left"
-    requests = counted(aborted.requests, "request", "requests")
+    requests = pluralize(aborted.requests, "request", "requests")
     if aborted.measured is None:
         return f"{requests} without a connection, over {aborted.over_s} s"
     condition = AbortOn.parse(aborted.condition).condition

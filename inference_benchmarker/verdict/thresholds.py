@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met, unclear_within
-from inference_benchmarker.words.wording import counted, duration_text, number_text, percent_text, precision_text
+from inference_benchmarker.words.wording import duration_text, number_text, percent_text, pluralize, precision_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,7 @@ def _error_advice(summary: Summary) -> str:
     if summary.errors and ledger.failed >= ledger.abandoned:
         first = summary.errors[0]
         return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
-    abandoned = counted(ledger.abandoned, "request was", "requests were")
+    abandoned = pluralize(ledger.abandoned, "request was", "requests were")
     return f"{abandoned} abandoned, in flight when the drain ended: see --drain-timeout."
 
 

@@ -23,7 +23,7 @@ from inference_benchmarker.verdict.recovery import recovery_findings
 from inference_benchmarker.verdict.server_findings import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.thresholds import threshold_findings
 from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import counted, percent_text
+from inference_benchmarker.words.wording import percent_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +146,7 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "processes_left",
             "warning",
-            f"{counted(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
+            f"{pluralize(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
             + one_line(", ".join(facts.left_behind)),
             "0",
             "They were ended. What they sent is in no number here: let what invoke starts end with it.",
@@ -155,7 +155,7 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "foreign_connections",
             "warning",
-            counted(facts.foreign_connections, "connection", "connections") + " of other programs to the wave's port",
+            pluralize(facts.foreign_connections, "connection", "connections") + " of other programs to the wave's port",
             "0",
             "They were refused and changed nothing. Leave --port out, or look what else uses that port: a Locust "
             "worker of another test, a port scan.",
@@ -178,7 +178,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "dropped_arrivals",
             "invalid",
-            f"{counted(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(share)})",
+            f"{pluralize(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(share)})",
             "0",
             "All allowed requests were in flight: answers came slower than arrivals. "
             f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
@@ -188,7 +188,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "schedule_late",
             "invalid",
-            f"{_workers(late)} heard of {counted(ledger.late_changes, 'change', 'changes')} of the rate too late",
+            f"{_workers(late)} heard of {pluralize(ledger.late_changes, 'change', 'changes')} of the rate too late",
             "each is heard before it is in force",
             "What was sent around a change is not what the stages say: the worker was held up. Let invoke block less, "
             "use more --workers, or a machine with less beside it.",
@@ -208,7 +208,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "rate_missed",
             "invalid",
-            f"{counted(ledger.arrivals, 'request was', 'requests were')} sent",
+            f"{pluralize(ledger.arrivals, 'request was', 'requests were')} sent",
             f"{number:,}",
             "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )
@@ -226,7 +226,7 @@ def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "unfinished_requests",
             "warning",
-            f"{counted(ledger.abandoned, 'request', 'requests')} still in flight when the drain ended",
+            f"{pluralize(ledger.abandoned, 'request', 'requests')} still in flight when the drain ended",
             "0",
             f"They count with their age (marked ≥). Raise --drain-timeout (now {facts.plan.drain_timeout_s} s) "
             "or bound them with --request-timeout.",
@@ -237,7 +237,7 @@ def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "too_few_samples",
             "warning",
-            f"{counted(sample.count, 'sample', 'samples')} for p{percent:g}",
+            f"{pluralize(sample.count, 'sample', 'samples')} for p{percent:g}",
             f"{needed:,}",
             f"With so few, the percentile is the largest value: use {longer_load(facts.plan.load)}.",
         )

@@ -15,7 +15,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file, is_folder
 from inference_benchmarker.wave.identity import require_unchanged
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.words.wording import counted
+from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -52,7 +52,8 @@ def not_there(folder: Path, data: Mapping[str, Any]) -> str:
         return ""
     are = "is" if gone == 1 else "are"
     return (
-        f"{gone} of the {counted(len(children), 'result', 'results')} that it is built on {are} not there to be checked"
+        f"{gone} of the {pluralize(len(children), 'result', 'results')} that it is built on "
+        f"{are} not there to be checked"
     )
 
 

@@ -16,9 +16,9 @@ from inference_benchmarker.facts.client_samples import Sample, Samples
 from inference_benchmarker.plan.exact import exact
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.steering import RateChange
-from inference_benchmarker.records.aggregation import Adder
+from inference_benchmarker.records.aggregation import BatchAggregator
 from inference_benchmarker.records.feed import Feed
-from inference_benchmarker.records.label_counters import NamedCounts
+from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.metrics import check_metric_names
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
@@ -87,9 +87,9 @@ class SpoolState:
         self.ended = False
         self.samples = Samples()
         self.feed = Feed()
-        self._named = NamedCounts()
+        self._named = LabelCounters()
         self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
-        self._adder = Adder()
+        self._adder = BatchAggregator()
         self.foreign_connections = 0
 
     @property
@@ -120,11 +120,11 @@ class SpoolState:
         """The counts of all reports, without any where each request was reported."""
         return self._adder.counts()
 
-    def named(self) -> NamedCounts:
+    def named(self) -> LabelCounters:
         """The requests by label and the users' values, of a wave that is followed; counted requests have no values."""
         if not self._adder.labels:
             return self._named
-        found = NamedCounts()
+        found = LabelCounters()
         found.merge_labels(self._adder.labels)
         return found
 

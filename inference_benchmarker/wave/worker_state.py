@@ -11,7 +11,7 @@ from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import MOST_ATTEMPT
 from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,7 +33,7 @@ class WorkerState:
     lost_at: int | None = None
     silence_ns: int = 0
     use: dict[str, Any] = field(default_factory=dict)
-    delays_us: Tally = field(default_factory=lambda: Tally(MOST_DELAYS))
+    delays_us: StreamingHistogram = field(default_factory=lambda: StreamingHistogram(MOST_DELAYS))
     labels: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     finish_reasons: list[str] = field(default_factory=list)

@@ -17,7 +17,7 @@ _SIZES = {0: "bytes", 10: "KiB", 20: "MiB", 30: "GiB"}
 _PLAIN_UNITS = ("None", "Count", "Percent")
 
 
-def counted(number: int, one: str, many: str) -> str:
+def pluralize(number: int, one: str, many: str) -> str:
     """1 process, 2 processes."""
     return f"{number:,} {one if number == 1 else many}"
 

@@ -9,7 +9,7 @@ import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.facts.instances import CannotCountError, Count, Followed, begun, counted
+from inference_benchmarker.facts.instances import CannotCountError, Count, Followed, begun, count_row
 from inference_benchmarker.facts.server_metric import LiveMetric
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class _Watch:
         if not self.counts:
             add(begun(self.of, self._source.source))
         self.counts.append(count)
-        add(counted(self.of, count))
+        add(count_row(self.of, count))
         return True
 
     def _remarks(self) -> Iterator[str]:

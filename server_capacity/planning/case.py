@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from server_capacity.planning.demand import Demand
     from server_capacity.planning.measured import Measured
-    from server_capacity.planning.request import Asked
+    from server_capacity.planning.request import PlanRequest
 
     Costing = Callable[[int, float], dict[str, Any] | None]
 
@@ -27,7 +27,7 @@ class Case:
     ``costing`` gives the cost of so many instances at so many requests/s, or None where there is no price.
     """
 
-    asked: Asked
+    asked: PlanRequest
     searches: list[Measured]
     demand: Demand
     costing: Costing

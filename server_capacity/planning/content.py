@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import worst_exit_code
-from inference_benchmarker.words.wording import counted
+from inference_benchmarker.words.wording import pluralize
 from server_capacity.planning.remarks import remarks
 from server_capacity.planning.sizing import (
     ALARM_S,
@@ -133,7 +133,7 @@ def _require_maximum(case: Case, law: Law, chosen: dict[str, Any]) -> None:
     held = chosen["share"] * law.held(maximum)
     raise BenchmarkError(
         f"--maximum {maximum:,} is too few for {case.asked.name or case.main.name}: {case.demand.target_rps:,.5g}/s "
-        f"need {counted(needed, 'instance', 'instances')} at {chosen['share']:.4g} of their limit, and {maximum:,} "
+        f"need {pluralize(needed, 'instance', 'instances')} at {chosen['share']:.4g} of their limit, and {maximum:,} "
         f"hold {held:,.4g}/s there.",
         f"Give --maximum {needed:,}, a smaller load, or a larger --utilisation.",
     )

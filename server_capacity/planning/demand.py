@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from inference_benchmarker.plan.stage import Stage
-    from server_capacity.planning.request import Asked
+    from server_capacity.planning.request import PlanRequest
 
 MINUTE_S = 60
 _LEAST_S = 1.0
@@ -57,7 +57,7 @@ class Demand:
     recorded: Recorded | None = None
 
 
-def demand_of(asked: Asked, recording: Recorded | None) -> Demand:
+def demand_of(asked: PlanRequest, recording: Recorded | None) -> Demand:
     """The load that is asked for; a target that is not given is the peak of the stages or of the recording."""
     least: float | None
     if asked.stages:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from server_capacity.planning.costs.prices import Prices
     from server_capacity.planning.demand import Recorded
     from server_capacity.planning.measured import Measured
-    from server_capacity.planning.request import Asked
+    from server_capacity.planning.request import PlanRequest
     from server_capacity.results.types.price import Price
 
 
@@ -44,7 +44,7 @@ class Made:
     files: dict[str, str] = field(default_factory=dict)
 
 
-def make_plan(questions: Sequence[Asked], prices: Prices, *, compare: bool = False) -> Made:
+def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool = False) -> Made:
     """The plan for all that is asked; ``compare``: with every policy simulated.
 
     BenchmarkError where a folder or a recording cannot be read.
@@ -80,7 +80,7 @@ def make_plan(questions: Sequence[Asked], prices: Prices, *, compare: bool = Fal
     return made
 
 
-def _each_for_all(questions: Sequence[Asked], cases: Sequence[Case]) -> Iterator[str]:
+def _each_for_all(questions: Sequence[PlanRequest], cases: Sequence[Case]) -> Iterator[str]:
     """A sentence for each question that several endpoints answer: none of them shares its load."""
     for asked in questions:
         own = [case for case in cases if case.asked is asked]
@@ -102,9 +102,9 @@ def _read(replay: Replay) -> Recorded:
     return recorded(np.concatenate(found), facts.length_ns / NS, facts.peak_rps)
 
 
-def _groups(questions: Sequence[Asked]) -> list[tuple[Asked, list[Measured] | str]]:
+def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Measured] | str]]:
     """The searches of each endpoint: those of one question that are of one endpoint belong together."""
-    groups: list[tuple[Asked, list[Measured] | str]] = []
+    groups: list[tuple[PlanRequest, list[Measured] | str]] = []
     problems: list[str] = []
     for asked in questions:
         own: list[list[Measured]] = []
@@ -129,7 +129,7 @@ def _groups(questions: Sequence[Asked]) -> list[tuple[Asked, list[Measured] | st
     return groups
 
 
-def _count_of(asked: Asked, place: int) -> int | None:
+def _count_of(asked: PlanRequest, place: int) -> int | None:
     return None if not asked.instances else asked.instances[place if len(asked.instances) > 1 else 0]
 
 

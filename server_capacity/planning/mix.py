@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from server_capacity.planning.request import Asked
+    from server_capacity.planning.request import PlanRequest
 
 _NUMBERS = ("target_rps", "seconds_to_create")
 _COUNTS = ("spare", "minimum", "maximum")
@@ -28,7 +28,7 @@ _OTHERS = ("capacity", "utilisation", "instances", "stages", "replay", "growth")
 KEYS = (*_OTHERS[:1], *_NUMBERS, *_COUNTS, *_TEXTS, *_OTHERS[1:])
 
 
-def read_mix(path: Path, usual: Asked) -> list[Asked]:
+def read_mix(path: Path, usual: PlanRequest) -> list[PlanRequest]:
     """The questions of a file; ``usual`` answers what an entry does not say. Folders are told from the file's own.
 
     One BenchmarkError names everything that is wrong with it.
@@ -59,7 +59,7 @@ def read_mix(path: Path, usual: Asked) -> list[Asked]:
 _EXPECTED = 'Expected a list such as [{"capacity": "FOLDER", "target_rps": 100}]; in TOML, [[endpoints]] tables.'
 
 
-def _entry(row: dict[str, Any], beside: Path, usual: Asked) -> Asked:
+def _entry(row: dict[str, Any], beside: Path, usual: PlanRequest) -> PlanRequest:
     unknown = [key for key in row if key not in KEYS]
     if unknown:
         raise BenchmarkError(f"unknown key {unknown[0]!r}.", f"Known are {', '.join(KEYS)}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.words.wording import counted, length_text, metric_text, percent_text
+from inference_benchmarker.words.wording import length_text, metric_text, percent_text, pluralize
 from server_capacity.models.fleet.block import HPA_FILE
 from server_capacity.planning.request import LEAST_OUTSTANDING
 from server_capacity.planning.sizing import FAR
@@ -89,7 +89,7 @@ def needed_by(plan: Plan) -> int:
 
 def instances_text(count: int) -> str:
     """1 instance, 2 instances."""
-    return counted(count, "instance", "instances")
+    return pluralize(count, "instance", "instances")
 
 
 def _room(plan: Plan) -> Iterator[str]:

@@ -26,7 +26,7 @@ _PER_MIN = {"s": 60.0, "min": 1.0, "h": 1 / 60}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanRequest:
     """A question about one endpoint, searched once or, for one that does not scale linearly, at two counts.
 
     ``capacities`` are folders of searches, ``instances`` how many instances each of them measured, where the folders do

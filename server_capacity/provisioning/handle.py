@@ -18,7 +18,7 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, left_in, read
 from server_capacity.provisioning.keeping import ALL_PUT_BACK, SOME_LEFT, order_of
 from server_capacity.provisioning.maker import REMOVAL_S
-from server_capacity.provisioning.restoring import BUSY_S, PATIENCE_S, put_back, told
+from server_capacity.provisioning.restoring import BUSY_S, PATIENCE_S, restore, told
 from server_capacity.provisioning.undo import Processes
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Keeper:
         with CleanupFile.taken(self._folder, self._longest_s) as cleanup:
             if left_in(cleanup.entries):
                 self._say("The keeper was killed; this command puts back what it held.")
-                put_back(cleanup)
+                restore(cleanup)
 
     def _end(self) -> int:
         """Let go of the keeper and wait until it has put everything back; one that stands still is killed."""

@@ -20,7 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import CleanupFile
 from server_capacity.provisioning.making import Making
 from server_capacity.provisioning.performing import NotDoneError, perform
-from server_capacity.provisioning.restoring import put_back
+from server_capacity.provisioning.restoring import restore
 from server_capacity.provisioning.undo import undo_of
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def keep() -> int:
             making.end()
         for making in makings:
             making.join()
-        return ALL_PUT_BACK if cleanup is None or put_back(cleanup) else SOME_LEFT
+        return ALL_PUT_BACK if cleanup is None or restore(cleanup) else SOME_LEFT
 
 
 def _change(cleanup: CleanupFile, order: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.made import use_holder
 from inference_benchmarker.system.host import adopt_orphans
 from server_capacity.provisioning.cleanup_file import CleanupFile
-from server_capacity.provisioning.restoring import PATIENCE_S, put_back
+from server_capacity.provisioning.restoring import PATIENCE_S, restore
 from server_capacity.provisioning.undo import MARK
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _put_back(job: dict[str, Any]) -> None:
     """Run what the keeper would have run, once all of its factories have ended."""
     os.close(job["lock"])
     with suppress(BenchmarkError), CleanupFile.taken(Path(job["folder"]), REMOVAL_S) as cleanup:
-        put_back(cleanup, PATIENCE_S)
+        restore(cleanup, PATIENCE_S)
 
 
 if __name__ == "__main__":

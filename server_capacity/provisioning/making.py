@@ -21,7 +21,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.maker import REMOVAL_S
 from server_capacity.provisioning.performing import NotDoneError, account_of_credentials, check_call, placed
-from server_capacity.provisioning.restoring import put_back, told
+from server_capacity.provisioning.restoring import restore, told
 from server_capacity.provisioning.undo import MARK, Call, Processes, undo_given
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Making(threading.Thread):
             with suppress(OSError):  # of a process that has ended already is told when it is listened to
                 ours.sendall(json.dumps(job).encode() + b"\n")
             if self._listen(ours):
-                put_back(self._cleanup, of=self._numbers[1:], say=self._progress)
+                restore(self._cleanup, of=self._numbers[1:], say=self._progress)
                 _say(ours, over=True)
                 with suppress(subprocess.TimeoutExpired):
                     maker.wait(LAST_S)
@@ -184,7 +184,7 @@ class Making(threading.Thread):
 
     def _remove(self) -> None:
         """Undo what the factory told of, which finds nothing where the factory removed it itself."""
-        put_back(self._cleanup, of=self._numbers, say=self._progress)
+        restore(self._cleanup, of=self._numbers, say=self._progress)
         entries = [self._cleanup.entries[number] for number in self._numbers]
         for entry in entries:
             if entry.state == "held":

@@ -24,7 +24,7 @@ BUSY_S = 900.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
 
 
-def put_back(
+def restore(
     cleanup: CleanupFile,
     patience_s: float = PATIENCE_S,
     clock: Callable[[], float] = time.monotonic,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from server_capacity.search.answer import Answer, Estimate, Interval, Island, Memory
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
-from server_capacity.search.limit_bracket import Known, clearly_broken, known_of, lowest_of
+from server_capacity.search.limit_bracket import LimitBracket, clearly_broken, known_of, lowest_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
@@ -29,7 +29,7 @@ LEAST_EXPECTED, CLEARLY, WELL_ABOVE = 8.0, 0.7, 1.1
 ALIKE, UNLIKELY = 0.2, 0.002
 
 
-def estimate_of(known: Known) -> Estimate:
+def estimate_of(known: LimitBracket) -> Estimate:
     """The estimate that is reported; of a step the rate is the one that was kept."""
     if known.broken is None or not known.kept:
         return Estimate(known.name, kept_everywhere=known.broken is None)
@@ -74,7 +74,7 @@ def _answer(
 
 
 def _estimates(
-    known: Sequence[Known], limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]
+    known: Sequence[LimitBracket], limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]
 ) -> list[Estimate]:
     """Of each its estimate. A bracket of a search that ended early is no interval yet: one kept stretch may be luck."""
     found = list(map(estimate_of, known))
@@ -97,7 +97,7 @@ def _widened(bracket: Estimate, fitted: Estimate) -> Estimate:
 
 def _without_rate(
     limits: Sequence[Limit],
-    lowest: Known,
+    lowest: LimitBracket,
     settings: Settings,
     stretches: Sequence[Stretch],
     estimates: tuple[Estimate, ...],
@@ -123,7 +123,7 @@ def _without_rate(
     )
 
 
-def _broken_at(limits: Sequence[Limit], lowest: Known, stretches: Sequence[Stretch]) -> str:
+def _broken_at(limits: Sequence[Limit], lowest: LimitBracket, stretches: Sequence[Stretch]) -> str:
     """The rate that broke a limit which no rate kept, with its counts; or which was more than is kept up with."""
     for place, limit in enumerate(limits):
         if limit.expression == lowest.name:

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from server_capacity.search.curve import FINE, Sizes
-from server_capacity.search.limit_bracket import Known, fit_from, known_of
+from server_capacity.search.limit_bracket import LimitBracket, fit_from, known_of
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 
@@ -67,7 +67,7 @@ def _worst(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float =
 
 def known_from_below(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], sizes: Sizes = FINE
-) -> list[Known]:
+) -> list[LimitBracket]:
     """The knowledge of each limit and of keeping up; of what lies above a rate that growth could not pass, none."""
     known = known_of(limits, settings, stretches, sizes)
     limit, held = _held(limits, stretches)
@@ -96,12 +96,14 @@ def _held(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Limit 
     return _worst(limits, last, NEARLY if ended else 1.0), held
 
 
-def _as_broken(limit: Limit, points: Sequence[Point], held: float, pace: Pace, sizes: Sizes) -> Known:
+def _as_broken(limit: Limit, points: Sequence[Point], held: float, pace: Pace, sizes: Sizes) -> LimitBracket:
     """As if the limit were clearly broken at a rate."""
     kept = max((point.rate for point in points if point.rate < held and point.share <= limit.allowed), default=0.0)
     if not kept:
-        return Known(limit.expression, kept, held, None)
-    return Known(limit.expression, kept, held, fit_from(limit, points, pace, (kept, math.sqrt(kept * held)), sizes))
+        return LimitBracket(limit.expression, kept, held, None)
+    return LimitBracket(
+        limit.expression, kept, held, fit_from(limit, points, pace, (kept, math.sqrt(kept * held)), sizes)
+    )
 
 
 def beyond(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float) -> float | None:

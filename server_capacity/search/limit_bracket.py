@@ -38,7 +38,7 @@ OVER, EVEN, FAR_BELOW = 3.0, 1.6, 4.0  # standard errors, the most dispersion of
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class LimitBracket:
     """Of one limit: the highest rate that kept it below the lowest that clearly broke it, and a fit between them.
 
     ``step``: nothing is over up to ``kept``, and most of all from ``broken`` on.
@@ -75,7 +75,7 @@ def known_of(
     stretches: Sequence[Stretch],
     sizes: Sizes = FINE,
     narrow: float = NARROW,
-) -> list[Known]:
+) -> list[LimitBracket]:
     """The knowledge of each limit, in their order, and of keeping up. A bracket that is ``narrow`` is fitted."""
     even = settings.arrivals == "constant"
     pace = pace_of(stretches)
@@ -93,15 +93,15 @@ def known_of(
     return [*found, _keeping_up(pace, ceiling, calm)]
 
 
-def _bracket(limit: Limit, points: Sequence[Point], ceiling: float | None) -> Known:
+def _bracket(limit: Limit, points: Sequence[Point], ceiling: float | None) -> LimitBracket:
     breaking = [point.rate for point in points if clearly_broken(point, limit.allowed)]
     breaking = breaking or _broken_together(points, limit.allowed)
     broken = min([*breaking, *([ceiling] if ceiling and is_time(limit) else [])], default=None)
     calm = [point for point in points if not broken or point.rate < broken]
     if is_flat(calm, limit.allowed):
-        return Known(limit.expression, 0.0, min(point.rate for point in points), None)
+        return LimitBracket(limit.expression, 0.0, min(point.rate for point in points), None)
     below = [point.rate for point in calm if point.share <= limit.allowed]
-    return Known(limit.expression, max(below, default=0.0), broken, None)
+    return LimitBracket(limit.expression, max(below, default=0.0), broken, None)
 
 
 def _broken_together(points: Sequence[Point], allowed: float) -> list[float]:
@@ -129,7 +129,7 @@ def is_flat(points: Sequence[Point], allowed: float) -> bool:
     return sum((point.over - share * point.of) ** 2 / (share * point.of) for point in points) <= EVEN * len(points)
 
 
-def is_step(points: Sequence[Point], allowed: float, bracket: Known) -> bool:
+def is_step(points: Sequence[Point], allowed: float, bracket: LimitBracket) -> bool:
     """Tells whether a share goes from nothing to far over the limit at once, as it can where arrivals are even."""
     if bracket.broken is None:
         return False
@@ -140,14 +140,16 @@ def is_step(points: Sequence[Point], allowed: float, bracket: Known) -> bool:
     )
 
 
-def _step(bracket: Known, counted: Sequence[Stretch]) -> Known:
+def _step(bracket: LimitBracket, counted: Sequence[Stretch]) -> LimitBracket:
     """Of a step: more than was completed cannot be kept for long, even where the backlog is short still."""
     flows = [flow_of(stretch) for stretch in counted if stretch.rate <= bracket.kept]
     completed = max((flow.completed_rate for flow in flows if flow is not None), default=bracket.kept)
     return replace(bracket, kept=min(bracket.kept, completed), step=True)
 
 
-def _fitted(limit: Limit, points: Sequence[Point], bracket: Known, pace: Pace, sizes: Sizes, *, narrow: float) -> Known:
+def _fitted(
+    limit: Limit, points: Sequence[Point], bracket: LimitBracket, pace: Pace, sizes: Sizes, *, narrow: float
+) -> LimitBracket:
     """A limit is fitted as soon as its bracket is narrow, or a rate within it is neither kept nor clearly broken."""
     kept, broken = bracket.kept, bracket.broken
     if broken is None or not kept:
@@ -225,19 +227,19 @@ def _base(points: Sequence[Point], allowed: float, below: float) -> float:
     return min(over / (of + NONE_OVER / allowed), 0.7 * allowed)
 
 
-def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> Known:
+def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> LimitBracket:
     """From the rate completed when overloaded; what was completed without a backlog can be kept up, too."""
     kept = max((stretch.rate for stretch in calm if ceiling is None or stretch.rate < ceiling), default=0.0)
     if pace.most is None or ceiling is None:
-        return Known(KEEPS_UP, kept, None, None)
+        return LimitBracket(KEEPS_UP, kept, None, None)
     completed = [flow.completed_rate for stretch in calm if (flow := flow_of(stretch)) is not None]
     rate = max(pace.most, *completed)
     sd = pace.count_sd
     fitted = Fit(rate, Interval(rate * (1 - 2 * sd), rate * (1 + 2 * sd)), sd, KEEPS_UP_SLOPE, 1.0)
-    return Known(KEEPS_UP, min(kept, rate), ceiling, fitted)
+    return LimitBracket(KEEPS_UP, min(kept, rate), ceiling, fitted)
 
 
-def lowest_of(known: Sequence[Known]) -> Known:
+def lowest_of(known: Sequence[LimitBracket]) -> LimitBracket:
     """The limit that gives out first; keeping up is one where no other gives out."""
     *limits, keeping_up = known
     return min((each for each in limits if each.broken), key=lambda each: each.rate, default=keeping_up)

@@ -26,7 +26,7 @@ from server_capacity.search.support import BENEATH, beneath
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.search.limit_bracket import Known
+    from server_capacity.search.limit_bracket import LimitBracket
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from server_capacity.search.stretch import Stretch
@@ -144,7 +144,7 @@ class Search:
             return "end"
         return self._aim(lowest, moment, answer_s)
 
-    def _aim(self, lowest: Known, moment: Moment, answer_s: float) -> float:
+    def _aim(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> float:
         """Around the answer, or above; far down only once what waits is little for the lower rate."""
         running = moment.stretches[-1]
         look = self._look_again(lowest, moment, answer_s) or self._island(lowest, moment, answer_s)
@@ -153,7 +153,7 @@ class Search:
             return self._change("drain", 0.0, moment)
         return self._change(purpose, rate, moment)
 
-    def _look_again(self, lowest: Known, moment: Moment, answer_s: float) -> tuple[str, float] | None:
+    def _look_again(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> tuple[str, float] | None:
         """At times what ended growth, as the endpoint may have been slower at first; or well below the answer."""
         least_s, most_s = LEAST_ANSWERS * answer_s, self.settings.load_s(answer_s)
         if self._looks == len(LOOKS) or most_s < least_s:
@@ -170,7 +170,7 @@ class Search:
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         return None if rate is None or rate > most else (purpose, rate)
 
-    def _island(self, lowest: Known, moment: Moment, answer_s: float) -> tuple[str, float] | None:
+    def _island(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> tuple[str, float] | None:
         """At last, rates above that growth did not come to: the limits may be kept there again."""
         load_s = self._load_s + moment.stretches[-1].seconds
         if lowest.fit is None or load_s < ISLANDS_FROM * self.settings.load_s(answer_s):
@@ -190,7 +190,7 @@ class Search:
         times = GROW_TIMES**2 if best < FEW and best * answer_s < 1.0 else GROW_TIMES
         return self._change("grow", min(best * times, most), moment)
 
-    def _is_over(self, lowest: Known, answer_s: float) -> bool:
+    def _is_over(self, lowest: LimitBracket, answer_s: float) -> bool:
         """Tells whether no more needs to be known: a step that is narrow, the precision, or nothing that is kept."""
         if lowest.broken is not None and not lowest.kept:
             return lowest.broken * max(answer_s, 1e-3) < ONE_AT_A_TIME and lowest.broken <= self.first_rate
@@ -207,7 +207,7 @@ class Search:
         lowest = lowest_of(known_from_below(self.limits, self.settings, moment.stretches))
         return precision is None or lowest.fit is None or lowest.fit.interval.width <= precision * lowest.fit.rate
 
-    def _closer(self, lowest: Known) -> tuple[str, float]:
+    def _closer(self, lowest: LimitBracket) -> tuple[str, float]:
         """Bisecting until there is a fit; then from below and from above in turn, by a share of the slope's length."""
         fitted = lowest.fit
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)

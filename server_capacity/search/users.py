@@ -73,7 +73,7 @@ class UserSearch:
         self.purpose = purpose
         return users
 
-    def known(self, limit: Limit, place: int, stretches: Sequence[Stretch]) -> Known:
+    def known(self, limit: Limit, place: int, stretches: Sequence[Stretch]) -> UserBracket:
         """The knowledge of one limit."""
         return known_of(limit, settled_blocks(stretches, place, self.think_s))
 
@@ -85,7 +85,7 @@ class UserSearch:
             return running.seconds >= max(BISECT_S, BISECT_CYCLES * cycle)
         return running.seconds >= max(NEAR_S, NEAR_CYCLES * cycle, NEAR_SHARE * most_s)
 
-    def _next(self, found: Sequence[Known], running: Stretch) -> tuple[str, float]:
+    def _next(self, found: Sequence[UserBracket], running: Stretch) -> tuple[str, float]:
         broken = [each for each in found if each.broken is not None]
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         if not broken:
@@ -104,7 +104,7 @@ class UserSearch:
         users = lowest.users * math.exp(away if self._above else -away)
         return ("above" if self._above else "below"), float(min(max(1, round(users)), most))
 
-    def _is_precise(self, found: Sequence[Known]) -> bool:
+    def _is_precise(self, found: Sequence[UserBracket]) -> bool:
         if self.settings.precision is None or self.purpose not in ("above", "below"):
             return False
         fitted = [each for each in found if each.crossing is not None]
@@ -114,7 +114,7 @@ class UserSearch:
         return lowest.crossing.interval.width <= self.settings.precision * lowest.users
 
 
-class Known:
+class UserBracket:
     """Of one limit: the most users that kept it below the fewest that clearly broke it, and a fit between them."""
 
     __slots__ = ("broken", "crossing", "kept", "name")
@@ -130,7 +130,7 @@ class Known:
         return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 16) * self.broken)
 
 
-def known_of(limit: Limit, blocks: Sequence[Block]) -> Known:
+def known_of(limit: Limit, blocks: Sequence[Block]) -> UserBracket:
     """The knowledge that the blocks of all stretches give of a limit; it is fitted once its bracket is narrow."""
     points = joined(blocks)
     breaking = [
@@ -142,10 +142,10 @@ def known_of(limit: Limit, blocks: Sequence[Block]) -> Known:
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
     if broken is None or kept * NARROW < broken:
-        return Known(limit.expression, kept, broken, None)
+        return UserBracket(limit.expression, kept, broken, None)
     centre = math.sqrt(kept * broken)
     near = [each for each in blocks if abs(math.log(each.users / centre)) < 0.35]
-    return Known(limit.expression, kept, broken, crossing(near, limit.allowed, centre))
+    return UserBracket(limit.expression, kept, broken, crossing(near, limit.allowed, centre))
 
 
 def answer_in_users(
@@ -176,7 +176,7 @@ def answer_in_users(
     )
 
 
-def estimate_of(known: Known) -> Estimate:
+def estimate_of(known: UserBracket) -> Estimate:
     """The estimate that is reported."""
     if known.broken is None:
         return Estimate(known.name, kept_everywhere=True)

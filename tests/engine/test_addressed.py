@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.engine.addressed import OPENAI_FILE, RESPONSES_FILE, Asked, Described, describe
+from inference_benchmarker.engine.addressed import OPENAI_FILE, RESPONSES_FILE, AddressOptions, Described, describe
 from inference_benchmarker.engine.settings import settings_of
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import endpoint_address
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def described(url: str, **asked: Any) -> Described:
     problems: list[str] = []
-    found = describe(endpoint_address(url), Asked(**asked), problems)
+    found = describe(endpoint_address(url), AddressOptions(**asked), problems)
     assert problems == []
     known = settings_of(packaged("factories", found.file))
     assert found.settings.keys() <= known.keys()
@@ -28,7 +28,7 @@ def described(url: str, **asked: Any) -> Described:
 
 def refused(url: str, **asked: Any) -> list[str]:
     problems: list[str] = []
-    describe(endpoint_address(url), Asked(**asked), problems)
+    describe(endpoint_address(url), AddressOptions(**asked), problems)
     return problems
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from inference_benchmarker import Bounds, OpenLoop, Stage, WavePlan, run_wave
-from inference_benchmarker.engine.live import Nobody
+from inference_benchmarker.engine.live import NullView
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import output_tokens
 from tests.bench import NS, SENDER, Bench
@@ -59,7 +59,7 @@ def payload_factory():
 STAGES = [Stage.parse(text) for text in ("calm=100:0.7s", "100..300:0.8s", "20:0.6s")]
 
 
-class Watching(Nobody):
+class Watching(NullView):
     """Keeps what the view of a wave is shown."""
 
     def update(self, spool_state: SpoolState, now_ns: int) -> None:  # noqa: ARG002 - as Live has it

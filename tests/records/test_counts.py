@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.aggregation import Adder
+from inference_benchmarker.records.aggregation import BatchAggregator
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.counting import MOST_SLOWEST, SLOT_NS, WARMUP, CountWriter
+from inference_benchmarker.records.counting import MOST_SLOWEST, SLOT_NS, WARMUP, CountingBatchWriter
 from inference_benchmarker.records.counts import PRECISION, Counts, bucket_values, in_flight
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.packed import BASE_DTYPE
@@ -82,7 +82,7 @@ def test_the_slowest_are_the_slowest() -> None:
     """Of 5,000 in batches: those of the highest latency, with their streams, and no batch has more than so many."""
     draw = random.Random(3)
     worker = Worker()
-    worker.writer = CountWriter()
+    worker.writer = CountingBatchWriter()
     taken, tooks = [], []
     for index in range(5000):
         took = int(draw.lognormvariate(16, 1))
@@ -131,7 +131,7 @@ FORGED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("forged", FORGED, ids=str)
 def test_what_are_no_counts_is_refused(forged: dict[str, Any]) -> None:
-    adder = Adder()
+    adder = BatchAggregator()
     with pytest.raises(ValueError, match=r"count|histogram|labels|first"):
         adder.add({"totals": NOTHING, **forged}, labels=[""], errors=["", "E"], reasons=[""])
 
@@ -145,7 +145,7 @@ def test_warmup_is_a_stage_of_its_own() -> None:
 
 def test_the_rows_that_are_kept_have_their_metrics() -> None:
     worker = Worker()
-    worker.writer = CountWriter()
+    worker.writer = CountingBatchWriter()
     for number in range(MOST_SLOWEST + 9):
         took = MS if number % 7 else 2 * MS
         worker.write(RequestRecord(number, 0, number, number, number + took, metrics={"number": float(number)}))

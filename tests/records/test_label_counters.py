@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from inference_benchmarker.records.counting import CountWriter
+from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.label_counters import MOST_LABELS, NamedCounts, ValueCounts
+from inference_benchmarker.records.label_counters import MOST_LABELS, LabelCounters, ValueCounts
 from inference_benchmarker.records.metrics import MOST_METRICS
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
@@ -41,7 +41,7 @@ def test_counts_are_those_of_the_requests(counting: bool, tmp_path: Path) -> Non
     exact: defaultdict[str, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     values: defaultdict[str, list[float]] = defaultdict(list)
     for worker in range(2):
-        writer = CountWriter() if counting else BatchWriter()
+        writer = CountingBatchWriter() if counting else BatchWriter()
         for index in range(-20, 400):
             label, took = draw.choice(("", "large", "small")), int(draw.lognormvariate(16, 1))
             outcome = draw.choices((OK, FAILED, ABANDONED), (90, 9, 1))[0]
@@ -79,9 +79,9 @@ def meta(worker: int) -> dict[str, object]:
 
 
 def test_labels_and_metrics_are_bounded_and_those_that_came_first_stay() -> None:
-    named = NamedCounts()
+    named = LabelCounters()
     for number in range(MOST_LABELS + 20):
-        one = NamedCounts()
+        one = LabelCounters()
         one.labels[f"model-{number}"].ok = 2
         one.metrics[f"metric_{number}"].merge(ValueCounts(1, 1.0, 1.0, 1.0))
         named.merge(one)
@@ -103,4 +103,4 @@ def test_labels_and_metrics_are_bounded_and_those_that_came_first_stay() -> None
 )
 def test_what_no_worker_reports_is_refused(rows: list[tuple[int, ...]], values: list[tuple[int, int, float]]) -> None:
     with pytest.raises(ValueError, match=r"a (request|metric) "):
-        NamedCounts().add(np.array(rows, BASE_DTYPE), np.array(values, METRIC_DTYPE), ["", "a"], ["hits"])
+        LabelCounters().add(np.array(rows, BASE_DTYPE), np.array(values, METRIC_DTYPE), ["", "a"], ["hits"])

@@ -18,7 +18,7 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.grouped_histogram import Tallies, _counts_of
+from inference_benchmarker.summary.grouped_histogram import GroupedHistogram, _counts_of
 from inference_benchmarker.summary.streaming_histogram import PRECISION
 from inference_benchmarker.summary.summary import summarise
 from tests.parts import in_parts
@@ -135,7 +135,7 @@ GROUPS = st.lists(st.lists(st.tuples(st.integers(0, 4), st.floats(1e-9, 1e5) | s
 def test_samples_of_groups_are_each_its_own(
     parts: list[list[tuple[int, float]]], aged: list[tuple[int, float]], most_held: int
 ) -> None:
-    tallies = Tallies(most_held)
+    tallies = GroupedHistogram(most_held)
     for part in parts:
         tallies.add(*_columns(part))
     measured = [pair for part in parts for pair in part]
@@ -173,7 +173,7 @@ def _is_near(found: Distribution, whole: Distribution) -> None:
 def test_buckets_grow_wider_where_there_are_too_many_and_it_is_told() -> None:
     random = np.random.default_rng(1)
     groups, values = random.integers(0, 10, 30_000), random.lognormal(-4, 1, 30_000)
-    tallies = Tallies(most_held=0, room=10_000)
+    tallies = GroupedHistogram(most_held=0, room=10_000)
     for start in range(0, 30_000, 1000):
         tallies.add(groups[start : start + 1000], values[start : start + 1000])
     found = tallies.distributions(10, np.zeros(0, np.int64), np.zeros(0))

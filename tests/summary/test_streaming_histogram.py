@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.streaming_histogram import MOST_EXACT, PRECISION, Tally
+from inference_benchmarker.summary.streaming_histogram import MOST_EXACT, PRECISION, StreamingHistogram
 
 TIMES = st.floats(1e-9, 1e5) | st.just(0.0) | st.floats(-1e3, -1e-9)
 PARTS = st.lists(st.lists(TIMES, max_size=20), min_size=1, max_size=6)
 
 
-def _tally(parts: list[list[float]], most_held: int) -> Tally:
-    tally = Tally(most_held)
+def _tally(parts: list[list[float]], most_held: int) -> StreamingHistogram:
+    tally = StreamingHistogram(most_held)
     for part in parts:
         tally.add(part)
     return tally
@@ -52,7 +52,7 @@ def test_a_large_one_is_counted_in_buckets(parts: list[list[float]], ages: list[
 
 def test_a_sample_is_counted_from_a_stated_size_on() -> None:
     values = np.random.default_rng(1).lognormal(-4, 1, MOST_EXACT)
-    tally = Tally()
+    tally = StreamingHistogram()
     tally.add(values)
     exact = tally.distribution()
     tally.add([0.5])

@@ -11,7 +11,7 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.streaming_histogram import PRECISION, Tally
+from inference_benchmarker.summary.streaming_histogram import PRECISION, StreamingHistogram
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge
@@ -42,7 +42,7 @@ def test_a_precision_is_told_as_a_round_share_and_never_too_small(precision: flo
 def _wave(*slos: str, precision: float = PRECISION) -> tuple[WaveFacts, Summary]:
     """A thousand response times around 20 ms, counted."""
     facts = observe(open_plan(slos=tuple(map(Slo.parse, slos))), on_time(open_plan()))
-    tally = Tally(most_held=0)
+    tally = StreamingHistogram(most_held=0)
     tally.add([0.019, *[0.02] * 998, 0.021])
     counted = tally.distribution()
     assert counted is not None

@@ -12,7 +12,7 @@ import pytest
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, begun, counted
+from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, begun, count_row
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.instances import add_line, read_instances, write_instances
 from inference_benchmarker.wave.run_dir import RunDir
@@ -33,7 +33,7 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = spooled(tmp_path, ended=False)
-    for line in (begun(FOLLOWED.of, FOLLOWED.source), *(counted(FOLLOWED.of, count) for count in COUNTS)):
+    for line in (begun(FOLLOWED.of, FOLLOWED.source), *(count_row(FOLLOWED.of, count) for count in COUNTS)):
         assert add_line(run.instances, line)
     with run.instances.open("a") as file:
         file.write('{"of": "demo/AllTraffic", "count": {"at": 17')
@@ -57,7 +57,7 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
 def test_a_wave_is_stored_with_what_was_counted_while_it_ran(tmp_path: Path) -> None:
     """So that the summary has it, whatever becomes of the waiting for what the server tells afterwards."""
     run = RunDir(tmp_path)
-    for line in (begun(FOLLOWED.of, FOLLOWED.source), *(counted(FOLLOWED.of, count) for count in COUNTS)):
+    for line in (begun(FOLLOWED.of, FOLLOWED.source), *(count_row(FOLLOWED.of, count) for count in COUNTS)):
         assert add_line(run.instances, line)
     made = wave([[0.01] * 10] * 3)
     store.save_plan(run, made.plan, {})

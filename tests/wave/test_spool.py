@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.client_use import WorkerUse
-from inference_benchmarker.records.counting import CountWriter
+from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import ABANDONED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
 from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 from inference_benchmarker.wave.spool_state import SpoolState
@@ -343,7 +343,7 @@ class TestSpoolState:
         assert [worker.worker_use.cpu_s for worker in wave.spool_state.workers] == [0.5] * 2
 
     def test_counts_without_an_answer_tell_none(self, wave: Wave) -> None:
-        wave.writers[0] = CountWriter()
+        wave.writers[0] = CountingBatchWriter()
         wave.writers[0].add(0, 0, 1_000, 2 * NS, 0, NONE, 0, 0, ABANDONED)
         wave.batch(0)
         wave.spool_state.read()

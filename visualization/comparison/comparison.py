@@ -9,7 +9,7 @@ from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.url import ADDRESS_SETTINGS
-from inference_benchmarker.words.wording import counted
+from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
 from visualization.comparison.intervals import Estimates
 from visualization.comparison.repeats import over_runs
@@ -237,4 +237,4 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
         if isinstance(load, OpenLoop)
         else load.text
     )
-    return offered, counted(plan.workers, "worker", "workers"), f"{plan.warmup_s.normalize():f} s of warm-up"
+    return offered, pluralize(plan.workers, "worker", "workers"), f"{plan.warmup_s.normalize():f} s of warm-up"

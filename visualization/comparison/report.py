@@ -14,11 +14,11 @@ from inference_benchmarker.words.text import folded, plain, wrapped
 from inference_benchmarker.words.wording import (
     INDENT,
     aligned,
-    counted,
     duration_text,
     metric_text,
     number_text,
     percent_text,
+    pluralize,
     rate_text,
     unit_text,
 )
@@ -146,7 +146,7 @@ def _on_both_sides(comparison: Comparison, same: int) -> str:
     sides = [len(side.waves) for side in (comparison.base, comparison.new)]
     if sides == [same, same]:
         return f"! {'A run is compared with itself' if same == 1 else 'The same runs are compared'}: {_NOTHING_NEW}."
-    return f"! {counted(same, 'run is', 'runs are')} on both sides: part of what changed is hidden."
+    return f"! {pluralize(same, 'run is', 'runs are')} on both sides: part of what changed is hidden."
 
 
 def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
@@ -158,7 +158,7 @@ def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
         called = f"{called}, {len(side.waves)} runs"
     sent = sum(wave.ledger.sent for wave in side.waves)
     near = marked("", [wave.summary.distribution(time) for wave in side.waves for time in (*TIMES, "lag")])
-    told = (*_verdicts(side), counted(sent, "request", "requests"), near)
+    told = (*_verdicts(side), pluralize(sent, "request", "requests"), near)
     return f"{side.name}: {quoted(called)}: {', '.join(filter(None, told))}"
 
 

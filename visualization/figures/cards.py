@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.url import address_of
-from inference_benchmarker.words.wording import counted, precision_text
+from inference_benchmarker.words.wording import pluralize, precision_text
 from visualization.comparison.changes import TIMES
 from visualization.figures.figures import Card
 from visualization.figures.runs import Run, below, number
@@ -87,7 +87,7 @@ def _offered(load: Mapping[str, Any], stages: Any) -> str:
         return f"{load.get('rate')}/s"
     rates = [rate for stage in stages for name in ("from_rps", "to_rps") if (rate := number(stage, name)) is not None]
     span = f", {min(rates):g} to {max(rates):g}/s" if rates else ""
-    return f"{counted(len(stages), 'stage', 'stages')}{span}"
+    return f"{pluralize(len(stages), 'stage', 'stages')}{span}"
 
 
 def _precision(run: Run) -> str:

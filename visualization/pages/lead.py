@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import counted, duration_text, number_text, percent_text
+from inference_benchmarker.words.wording import duration_text, number_text, percent_text, pluralize
 from visualization.figures.cards import facts, findings_of
 from visualization.figures.limits import TITLES
 from visualization.figures.loads import is_ladder, offered
@@ -65,7 +65,7 @@ def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
     metric, stat = ("latency", "p99") if timed is None else (timed.metric, timed.slo.stat)
     found = [(value, run) for run in usable if (value := _measured(run, metric, stat)) is not None]
     kept = sum(not _missed(run) for run in usable)
-    counts = f"{kept} of {counted(len(usable), 'VALID run', 'VALID runs')} keep every limit."
+    counts = f"{kept} of {pluralize(len(usable), 'VALID run', 'VALID runs')} keep every limit."
     told = counts if kept < len(usable) or common else ""
     if len({value for value, _ in found}) < 2:
         return told

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.json_file import read_json
-from inference_benchmarker.words.wording import counted, duration_text, length_text, metric_text, money_text, supported
+from inference_benchmarker.words.wording import (
+    duration_text,
+    length_text,
+    metric_text,
+    money_text,
+    pluralize,
+    supported,
+)
 from visualization.figures.figures import (
     Axis,
     Bar,
@@ -95,7 +102,7 @@ def _tiles(data: Plan, plans: Sequence[Plan]) -> Iterator[Tile]:
         yield Tile("With one lost", "holds", f"the rest run at {share:.0%} of what they are sure to hold", "good")
     else:
         spare = sum(plan["chosen"]["with_spare"] for plan in plans)
-        yield Tile("With one lost", "does not hold", f"{counted(spare, 'instance', 'instances')} would", "bad")
+        yield Tile("With one lost", "does not hold", f"{pluralize(spare, 'instance', 'instances')} would", "bad")
 
 
 def _aim(chosen: Plan) -> str:
@@ -146,7 +153,7 @@ def _amounts(cost: Any) -> Iterator[str]:
 
 def _measured(plan: Plan) -> str:
     one = plan["per_instance"]
-    count, low = counted(one["measured_at"], "instance", "instances"), one["low"]
+    count, low = pluralize(one["measured_at"], "instance", "instances"), one["low"]
     count = ("Measured on " if one.get("counted", True) else "Taken as ") + count
     if one.get("at_least") or one["high"] is None:
         limits = " and ".join(["", *map(str, plan.get("limits") or [])]).replace(" and ", " of ", 1)

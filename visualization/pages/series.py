@@ -9,7 +9,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.system.files import FOR_ANYBODY, replace_file, replacing
 from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import counted
+from inference_benchmarker.words.wording import pluralize
 from visualization.figures.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.figures.by_name import error_bars, label_bars, left_out
 from visualization.figures.capacity import capacity_card
@@ -179,7 +179,7 @@ def _section(
     title, text = _TEXTS[key]
     more = {"labels": ("labels", "label"), "errors": ("errors", "key")}.get(key)
     if more and (number_ := left_out(runs, *more)):
-        text += f" {counted(number_, 'more is', 'more are')} left out, of fewer requests."
+        text += f" {pluralize(number_, 'more is', 'more are')} left out, of fewer requests."
     if any(isinstance(each, Curves) and each.strip for each in charts):
         text += f" {STRIP_KEY}"
     drawn = tuple(with_levels(each, limits) for each in charts if each not in equal)

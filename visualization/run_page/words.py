@@ -13,7 +13,7 @@ from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import counted, duration_text, length_text, percent_text, rate_text
+from inference_benchmarker.words.wording import duration_text, length_text, percent_text, pluralize, rate_text
 from visualization.run_page.markup import Markup, element, joined
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
     arrivals = f"{load.arrivals} arrivals" if isinstance(load, OpenLoop) and not load.replay else ""
     planned = [] if summary.planned_s is None else [f"for {_length(summary.planned_s)}"]
     if plan.bounds.num_requests is not None:
-        planned.append(counted(plan.bounds.num_requests, "request", "requests"))
+        planned.append(pluralize(plan.bounds.num_requests, "request", "requests"))
     endpoint = plan.endpoint
     file = plan.factories_file or plan.locust_file
     start = datetime.fromtimestamp(facts.window.start_unix_ns / NS, UTC)
     told = [
         " ".join(filter(None, (load.text, ", ".join(planned)))),
         arrivals if isinstance(load, OpenLoop) else "closed loop",
-        counted(plan.workers, "worker", "workers"),
+        pluralize(plan.workers, "worker", "workers"),
         f"warm-up {_length(float(plan.warmup_s))}" if plan.warmup_s else "",
         f"endpoint {endpoint}" if endpoint else "",
         f"{file.parent.name}/{file.name}" if file else "",
@@ -82,7 +82,7 @@ def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
     share = summary.success_rate
     if share is not None:
         others = ((ledger.failed, "failed"), (ledger.abandoned, "abandoned"), (ledger.dropped, "never sent"))
-        note = ", ".join(f"{count:,} {word}" for count, word in others if count) or counted(
+        note = ", ".join(f"{count:,} {word}" for count, word in others if count) or pluralize(
             ledger.ok, "request", "requests"
         )
         tone = "bad" if share < facts.plan.success_threshold else "good" if share == 1 else ""

@@ -13,7 +13,7 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
 from server_capacity.planning.mix import read_mix
-from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM, Asked, parse_growth
+from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM, PlanRequest, parse_growth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ def _counts(flag: str, text: str) -> tuple[int, ...]:
 
 
 PLAN_FLAGS: Table = table_for(
-    Asked,
+    PlanRequest,
     WavePlan,
     table={
         "load": [
@@ -103,16 +103,16 @@ PLAN_FLAGS: Table = table_for(
 )
 
 
-def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[list[Asked], Path]:
+def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[list[PlanRequest], Path]:
     """The question about each endpoint, and where the folder goes; one error with everything that is wrong."""
     problems: list[str] = []
     flags = [flag for flags in PLAN_FLAGS.values() for flag in flags if flag not in PRICE_FLAGS]
     texts = [part for given in options["stages"] or () for part in given.split(",")]
     given = read_flags(flags, {**options, "stages": texts or None}, problems)
     mix: Path | None = given.values["mix"]
-    values = given.of(Asked)
+    values = given.of(PlanRequest)
     values["replay"] = None if given.values["file"] is None else Replay(**given.of(Replay))
-    asked = Asked(tuple(Path(each) for each in capacities), **values)
+    asked = PlanRequest(tuple(Path(each) for each in capacities), **values)
     if asked.replay is None:
         stray = [name for name in _OF_A_REPLAY if options[name] is not None]
         problems += [f"--{name.replace('_', '-')} is for --replay." for name in stray]
@@ -129,11 +129,11 @@ def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[
     return questions, given.values["output_dir"]
 
 
-def _varies(asked: Asked) -> bool:
+def _varies(asked: PlanRequest) -> bool:
     return bool(asked.stages or asked.replay or asked.growth_per_min)
 
 
-def _questions(asked: Asked, mix: Path | None, problems: list[str]) -> list[Asked]:
+def _questions(asked: PlanRequest, mix: Path | None, problems: list[str]) -> list[PlanRequest]:
     if mix is None:
         return [asked]
     if asked.capacities:

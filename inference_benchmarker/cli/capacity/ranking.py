@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.pages import draw_ranking
 from inference_benchmarker.cli.core.terminal import has_terminal, print_report, say
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.words.wording import counted, length_text
+from inference_benchmarker.words.wording import length_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from inference_benchmarker.cli.capacity.vary_flags import Asked
+    from inference_benchmarker.cli.capacity.vary_flags import VariantsRequest
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.ranking.children import Result
     from server_capacity.experiments.ranking.jobs import Job
@@ -44,7 +44,7 @@ _OF_THIS_PROCESS = (
 )
 
 
-def rank(question: Question, jobs: Sequence[Job], asked: Asked, options: dict[str, Any], tell: Tell) -> int:
+def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, options: dict[str, Any], tell: Tell) -> int:
     """Search every variant, print the ranking, and give the exit code."""
     from inference_benchmarker.engine.processes import counting_interrupts
     from inference_benchmarker.wave.run_dir import make_stamped_folder
@@ -97,7 +97,7 @@ def _not_saved(folder: Path, data: dict[str, Any]) -> BenchmarkError | None:
     return None
 
 
-def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict[str, Any]:
+def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tell) -> dict[str, Any]:
     """Tell what making the endpoints will cost, and ask; BenchmarkError where it is not to be, or cannot.
 
     ``load_s``: the seconds of load of each variant.
@@ -118,7 +118,7 @@ def before(load_s: float, jobs: Sequence[Job], asked: Asked, tell: Tell) -> dict
     refuse([*suspending, *dict.fromkeys(text for job in made for text in count_problems(job.known))])
     if asked.demo:
         each = length_text(load_s * max(len(job.variants) for job in made))
-        endpoints = counted(len(made), "endpoint", "endpoints")
+        endpoints = pluralize(len(made), "endpoint", "endpoints")
         tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; nothing is paid.")
         return {"quotas": [], "spend": None}
     needed = [needed_by(job.known) for job in made]

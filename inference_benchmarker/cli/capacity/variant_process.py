@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.capacity.capacity_flags import make_question
 from inference_benchmarker.cli.capacity.searching import refuse_scaling, removed_if_empty, search, served
 from inference_benchmarker.cli.core.pages import draw_capacity
-from inference_benchmarker.cli.core.redacting_stream import outlets
+from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 from inference_benchmarker.cli.core.terminal import say, say_nothing
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, OK
@@ -44,7 +44,7 @@ def main() -> int:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     give_back_large_blocks()
     try:
-        with outlets():
+        with redacted_streams():
             _measure(json.loads(line), lambda told: print(json.dumps(told), file=results, flush=True))
     except (KeyboardInterrupt, BrokenPipeError):  # nobody hears the result any more
         return INTERRUPTED

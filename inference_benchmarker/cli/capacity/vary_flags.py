@@ -62,7 +62,7 @@ VARY_FLAGS = [
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VariantsRequest:
     """The endpoints to make, each as the variants that are measured on it; and what they are ranked for.
 
     ``ranked``: --vary was given. ``cores``: those of each search. ``suspends``: --suspend-scaling was.
@@ -86,7 +86,7 @@ class Asked:
         return bool(self.axes)
 
 
-def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
+def asked_of(options: dict[str, Any], problems: list[str]) -> VariantsRequest:
     """The meaning of the flags; what is wrong with them is added to the problems."""
     given = read_flags(VARY_FLAGS, options, problems).values
     axes = given["vary"] or ()
@@ -106,7 +106,9 @@ def asked_of(options: dict[str, Any], problems: list[str]) -> Asked:
     sure = bool(options["yes"] or options["demo"])
     cores = max(1, usable_cores() // max(parallel, 1))
     suspends, demo = bool(options["suspend_scaling"]), bool(options["demo"])
-    return Asked(tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure, suspends, demo)
+    return VariantsRequest(
+        tuple(axes), endpoints, aim, parallel, cores, prices, given["max_cost"], sure, suspends, demo
+    )
 
 
 def _stray_in_a_proof(options: dict[str, Any]) -> Iterator[str]:

@@ -26,7 +26,7 @@ from inference_benchmarker.system.packaged import demo_factories
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from inference_benchmarker.cli.capacity.vary_flags import Asked
+    from inference_benchmarker.cli.capacity.vary_flags import VariantsRequest
     from inference_benchmarker.cli.wave.exporting import Export
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.planned import Planned
@@ -72,7 +72,7 @@ def _refuse_demo_alone(options: dict[str, Any]) -> None:
 
 
 def verify(
-    question: Question, planned: Planned, asked: Asked, options: dict[str, Any], tell: Tell, *, export: Export
+    question: Question, planned: Planned, asked: VariantsRequest, options: dict[str, Any], tell: Tell, *, export: Export
 ) -> int:
     """Prove the plan, print the answer, and give the exit code."""
     from server_capacity.experiments.proof.folder import save

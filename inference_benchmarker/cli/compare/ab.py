@@ -28,7 +28,7 @@ from inference_benchmarker.words.redact import HEADERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.cli.compare.ab_flags import Asked
+    from inference_benchmarker.cli.compare.ab_flags import AbRequest
     from inference_benchmarker.cli.wave.exporting import Export
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.ab import Experiment
@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
             return _tell(experiment, asked, waves)
 
 
-def _check(asked: Asked, side: str) -> None:
+def _check(asked: AbRequest, side: str) -> None:
     """Send one request to a side; one that does not answer is waited for as long as a wave would wait in the end."""
     plan = asked.plans[side]
     passing(f"Sending {side} one request…", quiet=asked.options.quiet)
@@ -66,7 +66,7 @@ def _check(asked: Asked, side: str) -> None:
     check_one(replace(plan, request_timeout_s=plan.request_timeout_s or plan.drain_timeout_s))
 
 
-def _sent(experiment: Experiment, asked: Asked, export: Export) -> Waves:
+def _sent(experiment: Experiment, asked: AbRequest, export: Export) -> Waves:
     """The waves that count, of each side, until all are sent, a side is given up, or somebody interrupts."""
     from inference_benchmarker.engine.processes import counting_interrupts
     from visualization.comparison.ab import order
@@ -113,7 +113,7 @@ def _taken_in(experiment: Experiment, side: str, number: int, wave: Wave, tell: 
     return counts
 
 
-def _wave(experiment: Experiment, asked: Asked, side: str, number: int, export: Export) -> Wave:
+def _wave(experiment: Experiment, asked: AbRequest, side: str, number: int, export: Export) -> Wave:
     """Send a wave. Both sides of a round have the same seed, and so the same arrivals and payloads."""
     from inference_benchmarker.engine.launch import run_wave
 
@@ -127,7 +127,7 @@ def _wave(experiment: Experiment, asked: Asked, side: str, number: int, export: 
     return wave
 
 
-def _hand_on_headers(asked: Asked, side: str) -> None:
+def _hand_on_headers(asked: AbRequest, side: str) -> None:
     """Put the secret headers of a side where its processes find them."""
     headers = asked.headers[side]
     os.environ.pop(HEADERS, None)
@@ -135,7 +135,7 @@ def _hand_on_headers(asked: Asked, side: str) -> None:
         os.environ[HEADERS] = headers
 
 
-def _tell(experiment: Experiment, asked: Asked, waves: Waves) -> int:
+def _tell(experiment: Experiment, asked: AbRequest, waves: Waves) -> int:
     """Print and store the outcome, and give the exit code."""
     if not all(waves.values()):
         code = _saved(experiment, None, cut_code(experiment))

@@ -69,7 +69,7 @@ exit codes: 0 no limit is broken, 1 one is (with --strict: or cannot be told), 2
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AbRequest:
     """The two sides, their waves' plans and what the environment holds of their headers, and the outcome wanted.
 
     ``exports``: where the figures of all waves go.
@@ -103,7 +103,7 @@ def ab_parser() -> Parser:
     return parser
 
 
-def asked_for(arguments: Sequence[str]) -> Asked:
+def asked_for(arguments: Sequence[str]) -> AbRequest:
     """The sides and the load that the arguments describe, or one error with everything that is wrong with them."""
     from visualization.comparison.ab import SIDES  # which is slow to load: not for help
 
@@ -123,7 +123,7 @@ def asked_for(arguments: Sequence[str]) -> Asked:
     seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
     what = {side: redact(_told(each, given, side)) for side, each in zip(SIDES, sides, strict=True)}
     exports = exports_of(options, [])  # whose problems were those of both waves
-    return Asked(what, plans, headers, int(own.repeats), seed, tuple(own.max_regression), exports, own)
+    return AbRequest(what, plans, headers, int(own.repeats), seed, tuple(own.max_regression), exports, own)
 
 
 def _told(endpoint: str, given: Sequence[str], side: str) -> str:

@@ -8,7 +8,7 @@ from inference_benchmarker.cli.compare.compare import exit_code, print_compariso
 from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
-from inference_benchmarker.words.wording import counted, duration_text
+from inference_benchmarker.words.wording import duration_text, pluralize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def say_what_is_missing(experiment: Experiment) -> None:
 def say_closing(experiment: Experiment) -> None:
     """Say how many waves are left out, and where all of them are."""
     if left_out := sum(not each.counts for each in experiment.sent):
-        say(f"{counted(left_out, 'wave', 'waves')} left out: INVALID, aborted or interrupted.")
+        say(f"{pluralize(left_out, 'wave', 'waves')} left out: INVALID, aborted or interrupted.")
     say(f"Folder: {experiment.folder}")
 
 

@@ -25,7 +25,7 @@ READER_LEFT = (errno.EPIPE, errno.EIO)  # a pipe nobody reads, a terminal that w
 PATIENCE_S = 1.0  # how long a progress line waits for a reader that stands still
 
 
-class Outlet(io.TextIOBase):
+class RedactingStream(io.TextIOBase):
     """A standard stream that takes every text, whatever becomes of it.
 
     ``error`` is what ended it. With ``patience_s``, texts are left out while its reader stands still (a stopped
@@ -80,7 +80,7 @@ class Outlet(io.TextIOBase):
 
     def styled(self) -> TextIO:
         """The same stream for a view of ours that moves the cursor, and makes foreign text plain by itself."""
-        return cast("TextIO", Outlet(self._stream, self._hide, self._patience_s))
+        return cast("TextIO", RedactingStream(self._stream, self._hide, self._patience_s))
 
     def _open(self) -> bool:
         if self.error is not None:
@@ -99,15 +99,15 @@ class Outlet(io.TextIOBase):
 
 
 @contextmanager
-def outlets() -> Iterator[tuple[Outlet, Outlet]]:
+def redacted_streams() -> Iterator[tuple[RedactingStream, RedactingStream]]:
     """Standard output and standard error as outlets while a command runs."""
     _open_what_is_closed()
     before = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=LIKENESS)  # a terminal that has no ≥ still gets its report
-    out = Outlet(sys.stdout, lambda text: plain_lines(_hide_values(text)), hide=_hide_values)
-    err = Outlet(sys.stderr, lambda text: plain_lines(_hide(text)), PATIENCE_S)
+    out = RedactingStream(sys.stdout, lambda text: plain_lines(_hide_values(text)), hide=_hide_values)
+    err = RedactingStream(sys.stderr, lambda text: plain_lines(_hide(text)), PATIENCE_S)
     sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
     try:
         yield out, err

@@ -99,9 +99,9 @@ def report_width() -> int | None:
 
 def write_file(data: bytes) -> None:
     """A file's content as it is, whatever the locale."""
-    from inference_benchmarker.cli.core.redacting_stream import Outlet
+    from inference_benchmarker.cli.core.redacting_stream import RedactingStream
 
-    if isinstance(sys.stdout, Outlet):
+    if isinstance(sys.stdout, RedactingStream):
         sys.stdout.write_bytes(data)
 
 
@@ -112,10 +112,10 @@ def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | N
     """
     from inference_benchmarker.cli.live.progress import PanelView, PlainView
     from inference_benchmarker.cli.live.screen import Screen
-    from inference_benchmarker.engine.live import Nobody
+    from inference_benchmarker.engine.live import NullView
 
     if quiet:
-        return Nobody()
+        return NullView()
     if not _can_draw():
         return PlainView(plan, sys.stderr)
     view = PanelView(plan, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)), sources)
@@ -184,9 +184,9 @@ def _width(stream: TextIO) -> int:
 
 def _styled(stream: TextIO) -> TextIO:
     """A stream for what moves the cursor, or has colours."""
-    from inference_benchmarker.cli.core.redacting_stream import Outlet
+    from inference_benchmarker.cli.core.redacting_stream import RedactingStream
 
-    return stream.styled() if isinstance(stream, Outlet) else stream
+    return stream.styled() if isinstance(stream, RedactingStream) else stream
 
 
 class _Passing:

@@ -135,7 +135,7 @@ def _is_alone(options: Mapping[str, Any]) -> bool:
 def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
-    from inference_benchmarker.engine.addressed import Asked, describe
+    from inference_benchmarker.engine.addressed import AddressOptions, describe
 
     others = ("factories_file", "locust_file", "demo", "endpoint_name")
     problems += [f"Give either an address or {_flag(name)}, not both." for name in others if options.get(name)]
@@ -143,7 +143,7 @@ def _of_address(
         problems.append(
             "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
         )
-    asked = Asked(**read_flags(_ASKED, options, problems).values)
+    asked = AddressOptions(**read_flags(_ASKED, options, problems).values)
     own = headers_of(options["header"] or (), environment, problems)
     headers = {**of_environment(environment, problems), **own}
     described = None

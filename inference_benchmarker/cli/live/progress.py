@@ -21,7 +21,7 @@ from inference_benchmarker.cli.live.panel import head, panel
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import counted, rate_text
+from inference_benchmarker.words.wording import pluralize, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -106,14 +106,16 @@ def headline(plan: WavePlan) -> str:
         what = (
             users
             if plan.load.has_users
-            else f"Keeping {counted(plan.load.concurrency, 'request', 'requests')} in flight"
+            else f"Keeping {pluralize(plan.load.concurrency, 'request', 'requests')} in flight"
         )
     bounds = []
     if plan.bounds.duration_s is not None:
         bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")
     if plan.bounds.num_requests is not None:
         bounds.append(f"until {plan.bounds.num_requests:,} are sent")
-    return f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {counted(plan.workers, 'worker', 'workers')}."
+    return (
+        f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {pluralize(plan.workers, 'worker', 'workers')}."
+    )
 
 
 def line(plan: WavePlan, snapshot: Snapshot) -> str:

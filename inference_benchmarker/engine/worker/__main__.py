@@ -53,7 +53,7 @@ from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.population import PopulationStripe
-from inference_benchmarker.records.counting import CountWriter
+from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.system.host import die_with_parent
 from inference_benchmarker.wave.recorded import scheduled
@@ -279,7 +279,7 @@ class Worker:
 
 def _writer(plan: WavePlan) -> BatchWriter:
     secrets = secret_values(os.environ)
-    return CountWriter(secrets, warmup=plan.warmup_ns > 0) if plan.counts_requests else BatchWriter(secrets)
+    return CountingBatchWriter(secrets, warmup=plan.warmup_ns > 0) if plan.counts_requests else BatchWriter(secrets)
 
 
 def main() -> None:

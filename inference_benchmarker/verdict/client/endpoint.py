@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.client.counted import CountedQuarters, ends_s, last_ok_ns
 from inference_benchmarker.verdict.client.flow import Flow
@@ -213,7 +213,7 @@ class _Quarters:
     @classmethod
     def of(cls, records: InParts, until_ns: int) -> Self | None:
         """None where one of them has too few requests."""
-        tallies, abandoned = [Tally(), Tally(), Tally()], 0
+        tallies, abandoned = [StreamingHistogram(), StreamingHistogram(), StreamingHistogram()], 0
         for part in records.parts("due", "sent", "done", "outcome"):
             quarter, latency = _quarter(part, until_ns), _latency(part)
             for number, tally in enumerate(tallies, 1):
@@ -237,7 +237,7 @@ class _Quarters:
 
     def _median_error(self, place: int) -> float:
         """Standard error of a median: sqrt(pi/2) sigma / sqrt(n), sigma as 1.4826 times the median deviation."""
-        deviations = Tally()
+        deviations = StreamingHistogram()
         for part in self.records.parts("due", "sent", "done"):
             mine = _quarter(part, self.until_ns) == place + 1
             deviations.add(np.abs(_latency(part)[mine] - self.medians[place]))

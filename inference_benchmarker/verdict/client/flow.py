@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.client.counted import passed, shares_passed
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _slow(facts: WaveFacts, cohorts: Sequence[tuple[int, int]], start_ns: int, e
         return [0.0] * len(cohorts)
     if facts.counts is not None:
         return [_upper(shares_passed(facts.counts, start_ns, end_ns))]
-    tallies = [Tally() for _ in cohorts]
+    tallies = [StreamingHistogram() for _ in cohorts]
     for part in _parts(facts):
         sent = part.int("sent")
         gone = (np.clip(part.int("done") - sent, start_ns, end_ns) - start_ns) / (end_ns - start_ns)

@@ -15,7 +15,7 @@ import numpy as np
 from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.summary.distribution import PERCENTILES
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.words.units import NS
 
@@ -132,7 +132,7 @@ def without_lag(facts: WaveFacts, summary: Summary, least_s: float) -> Distribut
     """Response times as they would be had no arrival been later than this; latencies where requests were counted."""
     if facts.counts is not None:
         return summary.latency
-    times, ages = Tally(), []
+    times, ages = StreamingHistogram(), []
     for part in facts.records.parts(*_COLUMNS):
         lag = lag_ns(part)
         seconds = (part.int("done") - part.arrived - np.where(lag > least_s * NS, lag, 0)) / NS

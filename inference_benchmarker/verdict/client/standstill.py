@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.client.counted import latencies, waits
 from inference_benchmarker.words.units import NS
 
@@ -71,7 +71,7 @@ def _usual_s(facts: WaveFacts) -> float | None:
     if facts.counts is not None:
         counted = latencies(facts.counts.window)
         return None if counted is None else counted.median
-    found = Tally()
+    found = StreamingHistogram()
     for part in facts.records.parts("sent", "done"):
         found.add(part.int("done") - part.int("sent"))
     usual = found.distribution()

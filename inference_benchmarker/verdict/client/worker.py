@@ -19,7 +19,7 @@ from inference_benchmarker.verdict.client.late_cause import (
 from inference_benchmarker.verdict.client.lateness import SPOILING_S, Lateness, Moved, lag_ns, limits_spoilt, moved
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import counted, duration_text, percent_text
+from inference_benchmarker.words.wording import duration_text, percent_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def _told(lateness: Lateness) -> str:
     longest = duration_text(lateness.longest_s)
     if lateness.late == 1:
         return f"{head}, by {longest}"
-    return f"{head}, in {counted(lateness.hold_ups, 'hold-up', 'hold-ups')} of {longest} at most"
+    return f"{head}, in {pluralize(lateness.hold_ups, 'hold-up', 'hold-ups')} of {longest} at most"
 
 
 def _lateness(evidence: Evidence) -> Lateness | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, later_least
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -83,16 +83,16 @@ def _first(facts: WaveFacts) -> tuple[int, Pairs]:
     return number, first
 
 
-def _others(facts: WaveFacts, number: int, last: complex) -> Tally:
+def _others(facts: WaveFacts, number: int, last: complex) -> StreamingHistogram:
     """The latencies of the others; ``last``: the last of the first ones."""
-    others = Tally()
+    others = StreamingHistogram()
     for pairs in _by_part(facts):
         others.add(pairs.imag[(pairs.real > last.real) | ((pairs.real == last.real) & (pairs.imag > last.imag))])
     others.add(np.full(number - FIRST - others.count, last.imag))  # its equals
     return others
 
 
-def _distribution(tally: Tally) -> Distribution:
+def _distribution(tally: StreamingHistogram) -> Distribution:
     found = tally.distribution()
     assert found is not None  # there are enough requests
     return found

@@ -41,7 +41,7 @@ _TIME = re.compile(r"Latency|ResponseTime|Duration|TimeToFirstToken|ProcessingTi
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownMetric:
     """One metric as documented. ``dimensions``: the sets it is published with; ``sparse``: only when it happens."""
 
     namespace: str
@@ -53,12 +53,12 @@ class Known:
     sparse: bool = False
 
 
-def _many(names: str, known: Known) -> list[tuple[str, Known]]:
+def _many(names: str, known: KnownMetric) -> list[tuple[str, KnownMetric]]:
     return [(name, known) for name in names.split()]
 
 
-_MICROSECONDS = Known(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT, COMPONENT))
-_PERCENT = Known(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,))
+_MICROSECONDS = KnownMetric(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT, COMPONENT))
+_PERCENT = KnownMetric(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,))
 _MULTI_MODEL = "only multi-model endpoints publish it"
 _COMPONENTS_ONLY = "only endpoints with inference components publish it"
 _ASYNC = "only asynchronous endpoints publish it"
@@ -66,102 +66,111 @@ _STREAMS = "only endpoints that answer in streams publish it"
 _GPU = "only instances with a GPU publish it"
 
 _ROWS = [
-    *_many("Invocations", Known(SAGEMAKER, "Count", "count", (*_SUM, "SampleCount"), (VARIANT, COMPONENT))),
-    *_many("InvocationsPerInstance", Known(SAGEMAKER, "Count", "count", _SUM, (VARIANT,))),
-    *_many("InvocationsPerCopy", Known(SAGEMAKER, "Count", "count", _SUM, (COMPONENT,), _COMPONENTS_ONLY)),
+    *_many("Invocations", KnownMetric(SAGEMAKER, "Count", "count", (*_SUM, "SampleCount"), (VARIANT, COMPONENT))),
+    *_many("InvocationsPerInstance", KnownMetric(SAGEMAKER, "Count", "count", _SUM, (VARIANT,))),
+    *_many("InvocationsPerCopy", KnownMetric(SAGEMAKER, "Count", "count", _SUM, (COMPONENT,), _COMPONENTS_ONLY)),
     *_many(
         "Invocation4XXErrors Invocation5XXErrors InvocationModelErrors",
-        Known(SAGEMAKER, "Count", "count", _SUM_OR_SHARE, (VARIANT, COMPONENT)),
+        KnownMetric(SAGEMAKER, "Count", "count", _SUM_OR_SHARE, (VARIANT, COMPONENT)),
     ),
     *_many("ModelLatency", _MICROSECONDS),
-    *_many("OverheadLatency", Known(SAGEMAKER, "Microseconds", "time", _NO_PERCENTILES, (VARIANT, COMPONENT))),
+    *_many("OverheadLatency", KnownMetric(SAGEMAKER, "Microseconds", "time", _NO_PERCENTILES, (VARIANT, COMPONENT))),
     *_many(
         "ModelSetupTime",
-        Known(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT,), "only serverless endpoints publish it", sparse=True),
+        KnownMetric(
+            SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT,), "only serverless endpoints publish it", sparse=True
+        ),
     ),
-    *_many("ConcurrentRequestsPerModel", Known(SAGEMAKER, "Count", "gauge", _EXTREMES, (VARIANT,))),
-    *_many("ConcurrentRequestsPerCopy", Known(SAGEMAKER, "Count", "gauge", _EXTREMES, (COMPONENT,), _COMPONENTS_ONLY)),
+    *_many("ConcurrentRequestsPerModel", KnownMetric(SAGEMAKER, "Count", "gauge", _EXTREMES, (VARIANT,))),
+    *_many(
+        "ConcurrentRequestsPerCopy", KnownMetric(SAGEMAKER, "Count", "gauge", _EXTREMES, (COMPONENT,), _COMPONENTS_ONLY)
+    ),
     *_many(
         "NoCapacityInvocationFailures",
-        Known(SAGEMAKER, "Count", "count", _SUM, (COMPONENT,), _COMPONENTS_ONLY, sparse=True),
+        KnownMetric(SAGEMAKER, "Count", "count", _SUM, (COMPONENT,), _COMPONENTS_ONLY, sparse=True),
     ),
     *_many(
         "FirstChunkLatency FirstChunkModelLatency FirstChunkOverheadLatency",
-        Known(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT, COMPONENT), _STREAMS),
+        KnownMetric(SAGEMAKER, "Microseconds", "time", _ALL, (VARIANT, COMPONENT), _STREAMS),
     ),
-    *_many("MidStreamErrors", Known(SAGEMAKER, "Count", "count", _SUM_OR_SHARE, (VARIANT, COMPONENT), _STREAMS)),
+    *_many("MidStreamErrors", KnownMetric(SAGEMAKER, "Count", "count", _SUM_OR_SHARE, (VARIANT, COMPONENT), _STREAMS)),
     *_many(
         "ModelLoadingWaitTime ModelDownloadingTime ModelLoadingTime ModelUnloadingTime",
-        Known(SAGEMAKER, "Microseconds", "count", _NO_PERCENTILES, (VARIANT,), _MULTI_MODEL, sparse=True),
+        KnownMetric(SAGEMAKER, "Microseconds", "count", _NO_PERCENTILES, (VARIANT,), _MULTI_MODEL, sparse=True),
     ),
     *_many(
-        "ModelCacheHit", Known(SAGEMAKER, "None", "count", ("Average", "Sum", "SampleCount"), (VARIANT,), _MULTI_MODEL)
+        "ModelCacheHit",
+        KnownMetric(SAGEMAKER, "None", "count", ("Average", "Sum", "SampleCount"), (VARIANT,), _MULTI_MODEL),
     ),
     *_many(
         "ApproximateBacklogSize ApproximateBacklogSizePerInstance HasBacklogWithoutCapacity",
-        Known(SAGEMAKER, "Count", "gauge", ("Average", "Minimum", "Maximum"), (_ENDPOINT,), _ASYNC),
+        KnownMetric(SAGEMAKER, "Count", "gauge", ("Average", "Minimum", "Maximum"), (_ENDPOINT,), _ASYNC),
     ),
     *_many(
         "ApproximateAgeOfOldestRequest",
-        Known(SAGEMAKER, "Seconds", "gauge", ("Average", "Minimum", "Maximum"), (_ENDPOINT,), _ASYNC),
+        KnownMetric(SAGEMAKER, "Seconds", "gauge", ("Average", "Minimum", "Maximum"), (_ENDPOINT,), _ASYNC),
     ),
     *_many(
         "InvocationsProcessed InvocationFailures ExpiredRequests RequestDownloadFailures ResponseUploadFailures",
-        Known(SAGEMAKER, "Count", "count", _SUM, (VARIANT,), _ASYNC, sparse=True),
+        KnownMetric(SAGEMAKER, "Count", "count", _SUM, (VARIANT,), _ASYNC, sparse=True),
     ),
     *_many(
         "TimeInBacklog TotalProcessingTime",
-        Known(SAGEMAKER, "Milliseconds", "time", _NO_PERCENTILES, (VARIANT,), _ASYNC),
+        KnownMetric(SAGEMAKER, "Milliseconds", "time", _NO_PERCENTILES, (VARIANT,), _ASYNC),
     ),
     *_many(
         "RequestDownloadLatency ResponseUploadLatency",
-        Known(SAGEMAKER, "Microseconds", "time", _NO_PERCENTILES, (VARIANT,), _ASYNC),
+        KnownMetric(SAGEMAKER, "Microseconds", "time", _NO_PERCENTILES, (VARIANT,), _ASYNC),
     ),
     *_many("CPUUtilization MemoryUtilization DiskUtilization", _PERCENT),
     *_many(
         "GPUUtilization GPUMemoryUtilization",
-        Known(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,), _GPU),
+        KnownMetric(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,), _GPU),
     ),
-    *_many("LoadedModelCount", Known(INSTANCES, "Count", "gauge", _NO_PERCENTILES, (VARIANT,), _MULTI_MODEL)),
+    *_many("LoadedModelCount", KnownMetric(INSTANCES, "Count", "gauge", _NO_PERCENTILES, (VARIANT,), _MULTI_MODEL)),
     *_many(
         "CPUUtilizationNormalized GPUUtilizationNormalized GPUMemoryUtilizationNormalized"
         " CPUReservation GPUReservation MemoryReservation",
-        Known(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,), _COMPONENTS_ONLY),
+        KnownMetric(INSTANCES, "Percent", "gauge", _ALL, (VARIANT,), _COMPONENTS_ONLY),
     ),
     *_many(
         "CPUUtilizationNormalized GPUUtilizationNormalized GPUMemoryUtilizationNormalized MemoryUtilizationNormalized",
-        Known(COMPONENTS, "Percent", "gauge", _ALL, (COMPONENT,)),
+        KnownMetric(COMPONENTS, "Percent", "gauge", _ALL, (COMPONENT,)),
     ),
-    *_many("Invocations Errors Throttles", Known(LAMBDA, "Count", "count", _SUM, (_FUNCTION,))),
-    *_many("Duration", Known(LAMBDA, "Milliseconds", "time", _ALL, (_FUNCTION,))),
-    *_many("ConcurrentExecutions", Known(LAMBDA, "Count", "gauge", ("Maximum", "Average"), (_FUNCTION,))),
-    *_many("RequestCount", Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS))),
-    *_many("RequestCountPerTarget", Known(BALANCER, "Count", "count", _SUM, (_TARGETS, ("TargetGroup",)))),
-    *_many("TargetResponseTime", Known(BALANCER, "Seconds", "time", _ALL, (_LOAD_BALANCER, _TARGETS))),
+    *_many("Invocations Errors Throttles", KnownMetric(LAMBDA, "Count", "count", _SUM, (_FUNCTION,))),
+    *_many("Duration", KnownMetric(LAMBDA, "Milliseconds", "time", _ALL, (_FUNCTION,))),
+    *_many("ConcurrentExecutions", KnownMetric(LAMBDA, "Count", "gauge", ("Maximum", "Average"), (_FUNCTION,))),
+    *_many("RequestCount", KnownMetric(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS))),
+    *_many("RequestCountPerTarget", KnownMetric(BALANCER, "Count", "count", _SUM, (_TARGETS, ("TargetGroup",)))),
+    *_many("TargetResponseTime", KnownMetric(BALANCER, "Seconds", "time", _ALL, (_LOAD_BALANCER, _TARGETS))),
     *_many(
         "HTTPCode_Target_2XX_Count HTTPCode_Target_3XX_Count HTTPCode_Target_4XX_Count HTTPCode_Target_5XX_Count"
         " TargetConnectionErrorCount",
-        Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS), sparse=True),
+        KnownMetric(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER, _TARGETS), sparse=True),
     ),
     *_many(
         "HTTPCode_ELB_3XX_Count HTTPCode_ELB_4XX_Count HTTPCode_ELB_5XX_Count HTTPCode_ELB_500_Count"
         " HTTPCode_ELB_502_Count HTTPCode_ELB_503_Count HTTPCode_ELB_504_Count"
         " RejectedConnectionCount NewConnectionCount",
-        Known(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER,), sparse=True),
+        KnownMetric(BALANCER, "Count", "count", _SUM, (_LOAD_BALANCER,), sparse=True),
     ),
-    *_many("HealthyHostCount UnHealthyHostCount", Known(BALANCER, "Count", "gauge", _NO_PERCENTILES, (_TARGETS,))),
-    *_many("CPUUtilization MemoryUtilization", Known(ECS, "Percent", "gauge", _ALL, (_SERVICE, ("ClusterName",)))),
-    *_many("RunningTaskCount", Known(TASKS, "Count", "gauge", _NO_PERCENTILES, (_SERVICE,))),
-    *_many("Invocations", Known(BEDROCK, "Count", "count", ("Sum", "SampleCount"), (_MODEL,))),
-    *_many("InvocationLatency", Known(BEDROCK, "Milliseconds", "time", _ALL, (_MODEL,))),
-    *_many("TimeToFirstToken", Known(BEDROCK, "Milliseconds", "time", _ALL, (_MODEL,), _STREAMS)),
-    *_many("InputTokenCount OutputTokenCount", Known(BEDROCK, "Count", "count", _ALL, (_MODEL,))),
+    *_many(
+        "HealthyHostCount UnHealthyHostCount", KnownMetric(BALANCER, "Count", "gauge", _NO_PERCENTILES, (_TARGETS,))
+    ),
+    *_many(
+        "CPUUtilization MemoryUtilization", KnownMetric(ECS, "Percent", "gauge", _ALL, (_SERVICE, ("ClusterName",)))
+    ),
+    *_many("RunningTaskCount", KnownMetric(TASKS, "Count", "gauge", _NO_PERCENTILES, (_SERVICE,))),
+    *_many("Invocations", KnownMetric(BEDROCK, "Count", "count", ("Sum", "SampleCount"), (_MODEL,))),
+    *_many("InvocationLatency", KnownMetric(BEDROCK, "Milliseconds", "time", _ALL, (_MODEL,))),
+    *_many("TimeToFirstToken", KnownMetric(BEDROCK, "Milliseconds", "time", _ALL, (_MODEL,), _STREAMS)),
+    *_many("InputTokenCount OutputTokenCount", KnownMetric(BEDROCK, "Count", "count", _ALL, (_MODEL,))),
     *_many(
         "InvocationClientErrors InvocationServerErrors InvocationThrottles",
-        Known(BEDROCK, "Count", "count", ("Sum", "SampleCount"), (_MODEL,), sparse=True),
+        KnownMetric(BEDROCK, "Count", "count", ("Sum", "SampleCount"), (_MODEL,), sparse=True),
     ),
 ]
-KNOWN: dict[tuple[str, str], Known] = {(known.namespace, name): known for name, known in _ROWS}
+KNOWN: dict[tuple[str, str], KnownMetric] = {(known.namespace, name): known for name, known in _ROWS}
 NAMESPACES = tuple(dict.fromkeys(namespace for namespace, _ in KNOWN))
 _LOG_GROUPS = {
     "InferenceComponentName": f"{COMPONENTS}/",
@@ -272,7 +281,7 @@ def _names(namespace: str) -> list[str]:
     return [known_name for home, known_name in KNOWN if home == namespace]
 
 
-def _dimensions_hint(name: str, known: Known, dimensions: Collection[str]) -> str:
+def _dimensions_hint(name: str, known: KnownMetric, dimensions: Collection[str]) -> str:
     given = set(dimensions)
     if not given and known.namespace in _ACCOUNT_WIDE:
         return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
 from server_capacity.experiments.measurements.confirmed import Confirmed, Judgement
-from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.search.user_limits import judge_user
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.counting import Counted
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.answer import Answer
     from server_capacity.search.limits import Limit
@@ -34,7 +34,7 @@ USUAL_DISPERSION = 20.0
 """The variance of counts over a limit, times that of independent requests, where the search does not tell."""
 
 
-def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored) -> Confirmed | None:
+def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEvidence) -> Confirmed | None:
     """A wave at the rate that is to be confirmed; None where there is none, or it could not begin.
 
     That was for an interrupt, or for want of disk, say: it is among the failures then.
@@ -46,7 +46,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
     wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
     if wave is None:
         return None
-    stage = counted(wave, question.limits, question.user_limits)[0]
+    stage = count_stages(wave, question.limits, question.user_limits)[0]
     stage = replace(stage, stretch=replace(stage.stretch, purpose="confirm"))
     limits = enumerate(question.limits)
     judged = tuple(judge(limit, *totals(stage, place), _spread(answer, limit)) for place, limit in limits)
@@ -57,7 +57,7 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: Explored
 
 
 def wave_at(
-    question: Question, waves: Waves, explored: Explored, rate: float, seconds: float, *, failed: str
+    question: Question, waves: Waves, explored: SearchEvidence, rate: float, seconds: float, *, failed: str
 ) -> Wave | None:
     """An ordinary wave; None where it could not begin, for an interrupt or a failure, which are noted."""
     try:

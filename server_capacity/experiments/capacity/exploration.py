@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.client_limit import queueing
-from server_capacity.experiments.measurements.counting import counted
-from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.in_users import search_of
 from server_capacity.results.types.standing import EARLY
 from server_capacity.search.stretch import CLIENT
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _BREAKS_OFF = ("primary_lost", "worker_lost", "disk_full")
 
 
-def explore(question: Question, waves: Waves) -> Explored:
+def explore(question: Question, waves: Waves) -> SearchEvidence:
     """Search for the capacity; where a client with more workers may do more, the search goes on in another wave."""
     search = search_of(question)
-    found = Explored(question.plan.workers)
+    found = SearchEvidence(question.plan.workers)
     rate = question.offerable(search.first_rate)
     while True:
         more = found.workers < question.most_workers
@@ -44,7 +44,7 @@ def explore(question: Question, waves: Waves) -> Explored:
                 raise
             found.failures.append(f"{EARLY}{error}")
             return found
-        stages = [pilot.named(each) for each in counted(wave, question.limits, question.user_limits)]
+        stages = [pilot.named(each) for each in count_stages(wave, question.limits, question.user_limits)]
         lost = question.lost()
         if lost or (wave.lost_workers and not wave.primary_lost):
             stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]

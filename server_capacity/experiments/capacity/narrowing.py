@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from server_capacity.experiments.capacity.confirmation import SHARE_OF_LOAD, SHORTEST_S, USUAL_S, wave_at
 from server_capacity.experiments.measurements.client_limit import spoilt
-from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.user_limits import users_estimates
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.processes import Interrupts
     from server_capacity.experiments.capacity.waves import Waves
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.answer import Answer
 
@@ -28,7 +28,7 @@ NEAR = 1.1
 
 
 def narrowed(
-    question: Question, waves: Waves, explored: Explored, answer: Callable[[], Answer], interrupts: Interrupts
+    question: Question, waves: Waves, explored: SearchEvidence, answer: Callable[[], Answer], interrupts: Interrupts
 ) -> Answer:
     """The answer after some waves where a limit gives out that holds; each joins the evidence, as stretches do."""
     found = answer()
@@ -40,7 +40,7 @@ def narrowed(
     return found
 
 
-def rate_between(question: Question, explored: Explored, found: Answer) -> float | None:
+def rate_between(question: Question, explored: SearchEvidence, found: Answer) -> float | None:
     """The middle between the rate that was found and that end of its interval which is further away.
 
     None where another limit holds, or both ends are near.
@@ -57,14 +57,14 @@ def rate_between(question: Question, explored: Explored, found: Answer) -> float
     return float(question.offerable((low * high) ** 0.5)) if high > NEAR * low else None
 
 
-def _sent(question: Question, waves: Waves, explored: Explored, rate: float) -> bool:
+def _sent(question: Question, waves: Waves, explored: SearchEvidence, rate: float) -> bool:
     """Send a wave at a rate; False where it could not begin."""
     load_s = question.settings.time_s or explored.load_s
     seconds = max(SHORTEST_S, min(USUAL_S, SHARE_OF_LOAD * load_s / MOST_WAVES), waves.server.least_s)
     wave = wave_at(question, waves, explored, rate, seconds, failed="Not narrowed")
     if wave is None:
         return False
-    (stage,) = counted(wave, question.limits, question.user_limits)
+    (stage,) = count_stages(wave, question.limits, question.user_limits)
     stretch = replace(stage.stretch, purpose="narrow", void=spoilt(question, wave))
     explored.add(wave, [replace(stage, stretch=stretch)])
     explored.interrupted = wave.interrupted

@@ -14,15 +14,15 @@ from server_capacity.experiments.measurements.in_users import users_json
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
 from server_capacity.experiments.measurements.limit_rows import interval_json, limit_row
 from server_capacity.experiments.measurements.user_limits import user_limit_rows
-from server_capacity.experiments.server_side.server_attachment import at_answer, generated_in, take_in
-from server_capacity.experiments.server_side.time_breakdown import where_time_went
+from server_capacity.experiments.server_side.server_attachment import at_answer, attach_server_metrics, generated_in
+from server_capacity.experiments.server_side.time_breakdown import time_breakdown
 from server_capacity.results.text.headline import headline
 from server_capacity.results.types.standing import standing
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
     from server_capacity.experiments.measurements.confirmed import Confirmed
-    from server_capacity.experiments.measurements.evidence import Explored, Row
+    from server_capacity.experiments.measurements.evidence import SearchEvidence, StretchRow
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.answer import Answer, Estimate
     from server_capacity.search.limits import Limit
@@ -34,10 +34,10 @@ EXIT_CODES = {"found": OK, "not_kept": MISSED, "cannot_tell": MISSED, "client_li
 
 
 def content(
-    question: Question, explored: Explored, answer: Answer, confirmed: list[Confirmed], **more: Any
+    question: Question, explored: SearchEvidence, answer: Answer, confirmed: list[Confirmed], **more: Any
 ) -> dict[str, Any]:
     """The object of capacity.json; ``more`` are keys that others fill in. Rates in requests/s, times in seconds."""
-    told = take_in(question.plan.server_limits, explored, confirmed)
+    told = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     output = generated_in(explored)
     points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else answer.at_least
     at_low = at_answer(confirmed)
@@ -74,7 +74,7 @@ def content(
         "slower": _slower(explored),
         "windows": None,
         "resources": None if question.in_users else told.resources(question.plan.server_limits, low),
-        "where_time_went": where_time_went(points, low, at_low, shown_metric(question.limits)),
+        "where_time_went": time_breakdown(points, low, at_low, shown_metric(question.limits)),
         "tokens": tokens_at_answer(at_low, question.limits) if at_low else None,
         "payloads": None,
         "errors": _errors(explored, confirmed),
@@ -90,7 +90,7 @@ def content(
     return {**data, "headline": headline(data)}
 
 
-def _outcome(question: Question, explored: Explored, answer: Answer) -> dict[str, Any]:
+def _outcome(question: Question, explored: SearchEvidence, answer: Answer) -> dict[str, Any]:
     """The outcome, its exit code and what goes with it; an interrupt goes before all else."""
     outcome: str = answer.outcome
     reason, at_least, code = answer.reason, None, EXIT_CODES.get(answer.outcome, MISSED)
@@ -114,7 +114,7 @@ def _outcome(question: Question, explored: Explored, answer: Answer) -> dict[str
     }
 
 
-def _client_limit(explored: Explored, answer: Answer) -> str:
+def _client_limit(explored: SearchEvidence, answer: Answer) -> str:
     """Why the client could do no more, where that is why no limit gave out; empty where it is not."""
     return explored.client_limit or (answer.reason if answer.reason.startswith(CLIENT) else "")
 
@@ -132,7 +132,7 @@ def _at_low(place: int, confirmed: list[Confirmed], question: Question) -> dict[
     return {"at_low": row["value"], "at_low_text": row["text"]}
 
 
-def _stretch(row: Row) -> dict[str, Any]:
+def _stretch(row: StretchRow) -> dict[str, Any]:
     stretch, times = row.stretch, row.counted.times
     by_limit = zip(*(each.counts for each in stretch.slices), strict=True)
     totals = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in by_limit]
@@ -165,7 +165,7 @@ def _memory(answer: Answer) -> dict[str, Any] | None:
     return {"below": side(answer.memory.below), "above": side(answer.memory.above), "differ": True}
 
 
-def _slower(explored: Explored) -> dict[str, Any] | None:
+def _slower(explored: SearchEvidence) -> dict[str, Any] | None:
     """Two stretches that tell that the endpoint got slower with time, and the answer of what came before."""
     if explored.slower is None:
         return None
@@ -174,13 +174,13 @@ def _slower(explored: Explored) -> dict[str, Any] | None:
     return {**asdict(explored.slower), "early": {"rate": rate, "interval": interval}}
 
 
-def _created(explored: Explored) -> str | None:
+def _created(explored: SearchEvidence) -> str | None:
     """The UTC time at which the first wave began, in ISO 8601; None without one."""
     waves = (*explored.warming, *explored.waves)
     return str(waves[0].window.to_json()["start"]) if waves else None
 
 
-def _errors(explored: Explored, confirmed: list[Confirmed]) -> list[dict[str, Any]]:
+def _errors(explored: SearchEvidence, confirmed: list[Confirmed]) -> list[dict[str, Any]]:
     """The keys of all errors, those that came most often first, and how many requests failed with each."""
     waves = {id(wave): wave for wave in (*explored.waves, *(each.wave for each in confirmed))}.values()
     counts: Counter[str] = Counter()
@@ -189,7 +189,7 @@ def _errors(explored: Explored, confirmed: list[Confirmed]) -> list[dict[str, An
     return [{"key": key, "count": count} for key, count in counts.most_common()]
 
 
-def _waves(explored: Explored, confirmed: list[Confirmed]) -> dict[str, list[str]]:
+def _waves(explored: SearchEvidence, confirmed: list[Confirmed]) -> dict[str, list[str]]:
     def names(of: list[Any]) -> list[str]:
         return [each.run_dir.path.name for each in of if each.run_dir is not None]
 

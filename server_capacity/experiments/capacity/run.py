@@ -20,8 +20,8 @@ from server_capacity.experiments.measurements.in_users import answer_of
 from server_capacity.experiments.measurements.user_limits import users_estimates
 from server_capacity.experiments.measurements.windows import soak_of, windows_foretold, windows_of
 from server_capacity.experiments.server_side.server_attachment import (
+    attach_server_metrics,
     disturbed_confirmations,
-    take_in,
     with_limits_of_server,
 )
 from server_capacity.experiments.server_side.server_side import waited
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.processes import Interrupts
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.confirmed import Confirmed
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.answer import Answer
 
@@ -73,7 +73,7 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
 
 
 def _evidence(
-    question: Question, waves: Waves, explored: Explored, found: Answer, confirmed: Sequence[Confirmed]
+    question: Question, waves: Waves, explored: SearchEvidence, found: Answer, confirmed: Sequence[Confirmed]
 ) -> dict[str, Any]:
     """The keys of capacity.json that are computed from the waves beside the answer."""
     modelled = confirmed and not explored.interrupted
@@ -86,7 +86,7 @@ def _evidence(
     }
 
 
-def _twin(question: Question, explored: Explored, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+def _twin(question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
     if explored.slower is not None:
         return refused("the endpoint got slower with time")
     return twin_of(question, explored.adaptive, confirmed)
@@ -100,7 +100,7 @@ def payloads(waves: Waves) -> dict[str, Any] | None:
 
 
 def _confirmed(
-    question: Question, waves: Waves, explored: Explored, found: Answer, interrupts: Interrupts
+    question: Question, waves: Waves, explored: SearchEvidence, found: Answer, interrupts: Interrupts
 ) -> list[Confirmed]:
     """The waves at the lower end; one that fails joins the evidence, and there is another one, further down.
 
@@ -126,7 +126,7 @@ def _confirmed(
 
 
 def _with_server(
-    question: Question, waves: Waves, explored: Explored, confirmed: list[Confirmed], interrupts: Interrupts
+    question: Question, waves: Waves, explored: SearchEvidence, confirmed: list[Confirmed], interrupts: Interrupts
 ) -> tuple[Answer, list[Confirmed]]:
     """The answer and the confirmations once the server's metrics are there.
 
@@ -153,13 +153,13 @@ def _with_server(
 
 
 def _answer(
-    question: Question, explored: Explored, confirmed: Sequence[Confirmed] = (), *, final: bool = False
+    question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed] = (), *, final: bool = False
 ) -> Answer:
     """The answer, from what was counted by when requests were due, and what the server told.
 
     Until it is the ``final`` one, limits on metrics that have not come yet are left open.
     """
-    told = take_in(question.plan.server_limits, explored, confirmed)
+    told = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     found = without_queueing(answer_of(question, explored.stretches), explored.queueing)
     of_users = users_estimates(question, explored)
     return with_limits_of_server(found, [*of_users, *(told.estimates if final else told.known)])

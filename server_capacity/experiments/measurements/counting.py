@@ -11,7 +11,7 @@ import numpy as np
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.samples import Streams, samples
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.judging import columns_of, judged, timed_rows
 from server_capacity.search.stretch import Count, Slice, Stretch
@@ -52,7 +52,7 @@ def shown_metric(limits: Sequence[Limit]) -> str:
     return next((limit.metric for limit in limits if limit.bound_s is not None), "response_time")
 
 
-def counted(wave: WaveFacts, limits: Sequence[Limit], users: Sequence[UserLimit] = ()) -> list[Counted]:
+def count_stages(wave: WaveFacts, limits: Sequence[Limit], users: Sequence[UserLimit] = ()) -> list[Counted]:
     """The wave's stages: each request counts where it was due, whenever it was answered.
 
     Times are seconds after wave start. What nobody waited for counts as over a time where it was older by then.
@@ -111,7 +111,7 @@ class _Counts:
         self.spent_ns = np.zeros(number)
         self._users, self.told = users, [np.zeros((3, number)) for _ in users]
         self.pairs = [np.zeros((2, number), np.int64) for _ in limits]
-        self.times = [Tally() for _ in edges]
+        self.times = [StreamingHistogram() for _ in edges]
         self._stage = np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges])
 
     @classmethod

@@ -6,30 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.summary.streaming_histogram import Tally
+from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.experiments.measurements.evidence import Row
+    from server_capacity.experiments.measurements.evidence import StretchRow
     from server_capacity.search.limits import Limit
 
 SAME = 1.01
 """Rates that differ by less are one point of the curve."""
 
 
-def curve(rows: Sequence[Row], limits: Sequence[Limit]) -> list[dict[str, Any]]:
+def curve(rows: Sequence[StretchRow], limits: Sequence[Limit]) -> list[dict[str, Any]]:
     """A point for each rate, the lowest first; what counts for nothing is left out."""
     loads = sorted((row for row in rows if row.stretch.rate > 0 and not row.stretch.void), key=_rate)
     return [_point(group, limits) for group in _groups(loads)]
 
 
-def _rate(row: Row) -> float:
+def _rate(row: StretchRow) -> float:
     return row.stretch.rate
 
 
-def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    group: list[Row] = []
+def _groups(rows: Sequence[StretchRow]) -> Iterator[list[StretchRow]]:
+    group: list[StretchRow] = []
     for row in rows:
         if group and _rate(row) > SAME * _rate(group[0]):
             yield group
@@ -39,7 +39,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield group
 
 
-def _point(group: Sequence[Row], limits: Sequence[Limit]) -> dict[str, Any]:
+def _point(group: Sequence[StretchRow], limits: Sequence[Limit]) -> dict[str, Any]:
     seconds = sum(row.stretch.seconds for row in group)
     slices = [each for row in group for each in row.stretch.slices]
     sent, answered = (sum(getattr(each, name) for each in slices) for name in ("sent", "answered"))
@@ -60,9 +60,9 @@ def _share(slices: Sequence[Any], place: int) -> float | None:
     return over / of if of else None
 
 
-def _times(group: Sequence[Row]) -> dict[str, float | None]:
+def _times(group: Sequence[StretchRow]) -> dict[str, float | None]:
     """Mean and percentiles of all their requests; of many the middles of fine buckets."""
-    tally = Tally()
+    tally = StreamingHistogram()
     for times in (row.counted.times for row in group):
         if times is not None:
             tally.add(times.values if times.ranks is None else np.repeat(times.values, np.diff(times.ranks, prepend=0)))

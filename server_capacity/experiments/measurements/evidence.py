@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StretchRow:
     """A stretch of the search, on its one clock and with its own number, and the run directory's name of its wave."""
 
     counted: Counted
@@ -36,7 +36,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Explored:
+class SearchEvidence:
     """Everything that was measured by now, the waves in their order.
 
     ``warming``: the waves before, which sent each payload once. ``client_limit``: why no higher rate could be offered,
@@ -48,7 +48,7 @@ class Explored:
     workers: int
     warming: list[Wave] = field(default_factory=list)
     waves: list[Wave] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[StretchRow] = field(default_factory=list)
     client_limit: str | None = None
     queueing: Queueing | None = None
     slower: Slower | None = None
@@ -88,7 +88,9 @@ class Explored:
         number, start_s = self.next_place
         name = "" if wave.run_dir is None else wave.run_dir.path.name
         self.waves.append(wave)
-        self.rows += [Row(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages]
+        self.rows += [
+            StretchRow(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages
+        ]
 
     def leave_out_warm_up(self) -> None:
         """Stretches in which the endpoint was slower than later count for nothing from now on."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.gathering import Numbering, summed
-from inference_benchmarker.summary.grouped_histogram import Tallies
+from inference_benchmarker.summary.grouped_histogram import GroupedHistogram
 from inference_benchmarker.summary.samples import Streams, samples
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import shown_metric
@@ -61,7 +61,7 @@ class Kinds:
         self._limits = limits
         self._sent = np.zeros(0, np.int64)
         self._pairs = [(np.zeros(0, np.int64), np.zeros(0, np.int64)) for _ in limits]
-        self._times = Tallies()
+        self._times = GroupedHistogram()
         self._ages: list[tuple[Int64, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
 
     def add(self, wave: WaveFacts, part: Records, streams: Streams, kinds: Int64, told: Mask | None = None) -> None:

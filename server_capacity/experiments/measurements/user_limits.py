@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from server_capacity.experiments.measurements.confirmed import Confirmed
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
 
 
-def users_estimates(question: Question, explored: Explored) -> list[UserEstimate]:
+def users_estimates(question: Question, explored: SearchEvidence) -> list[UserEstimate]:
     """Each limit's estimate, from the stretches that count for something."""
     rows = [row for row in explored.rows if not row.stretch.void and row.stretch.rate > 0]
     return [
@@ -24,7 +24,9 @@ def users_estimates(question: Question, explored: Explored) -> list[UserEstimate
     ]
 
 
-def user_limit_rows(question: Question, explored: Explored, confirmed: Sequence[Confirmed]) -> list[dict[str, Any]]:
+def user_limit_rows(
+    question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]
+) -> list[dict[str, Any]]:
     """The rows of capacity.json's ``limits``; the value at the lower end is the last confirmation wave's."""
     return [_row(each, question, confirmed) for each in users_estimates(question, explored)]
 

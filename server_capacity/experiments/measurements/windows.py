@@ -9,7 +9,7 @@ import numpy as np
 
 from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.search.windows import window_share
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def soak_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[str
     soaks = [each for each in confirmed if each.soak]
     if not soaks:
         return None
-    wave, stretch = soaks[-1].wave, counted(soaks[-1].wave, limits)[0].stretch
+    wave, stretch = soaks[-1].wave, count_stages(soaks[-1].wave, limits)[0].stretch
     times = [_times(part) for _, _, part in spans_of(wave, int(WINDOW_S * NS))]
     rows = [
         {"start_s": WINDOW_S * place, "p50": p50, "p99": p99, "kept": kept}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from server_capacity.experiments.capacity.confirmation import USUAL_DISPERSION, judge, judged_users, totals
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
 from server_capacity.experiments.measurements.confirmed import Confirmed
-from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.proof.evidence import Bursts
 from server_capacity.experiments.proof.length import USUAL_SLOPE, bursts_of
 from server_capacity.experiments.server_side.disturbance import disturbances
@@ -54,7 +54,7 @@ class Proven:
 
 def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     """The judgement, whatever the server told by now."""
-    stage = counted(wave, question.limits, question.user_limits)[0]
+    stage = count_stages(wave, question.limits, question.user_limits)[0]
     backlog = _backlog(stage.stretch)
     judgements = tuple(_judged(limit, *totals(stage, place), planned) for place, limit in enumerate(question.limits))
     judgements += judged_users(question, stage)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import counted, length_text, percent_text
+from inference_benchmarker.words.wording import length_text, percent_text, pluralize
 from server_capacity.experiments.proof.evidence import WRONGLY
 from server_capacity.planning.remarks import instances_text
 from server_capacity.planning.totals import load_text
@@ -149,7 +149,7 @@ def _reason(data: Row) -> str:
     if data["reason"]:
         return str(data["reason"])
     if data["backlog"]:
-        return f"requests came faster than answers, and {counted(data['backlog'], 'was', 'were')} left in the end"
+        return f"requests came faster than answers, and {pluralize(data['backlog'], 'was', 'were')} left in the end"
     row = next((row for row in data["limits"] if row["verdict"] == data["outcome"]), None)
     if row is None:
         return str(data["ended_early"])

@@ -12,7 +12,7 @@ import numpy as np
 
 from inference_benchmarker.verdict.server.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.server_side.server_points import Span, courses
+from server_capacity.experiments.server_side.server_points import Span, metric_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.instances import Count
     from inference_benchmarker.facts.server_metric import LiveMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from server_capacity.experiments.server_side.server_points import Course
+    from server_capacity.experiments.server_side.server_points import MetricSeries
 
 MOST_FOREIGN = 0.01
 """A share of our requests: fewer of others change no answer."""
@@ -115,7 +115,7 @@ def _of_others(waves: Sequence[WaveFacts]) -> Iterator[Disturbance]:
         return  # nobody knows how many requests were ours
     rows = [row for wave in waves for row in wave.server_metrics or () if (row.namespace, row.name) in _COUNTERS]
     sent = sum(wave.ledger.sent + wave.warmup_sent for wave in waves)
-    for course in courses(rows):
+    for course in metric_series(rows):
         found = list(_foreign(waves, course))
         counted = sum(count for _, count in course.series)
         if not found and counted > sent * (1 + MOST_FOREIGN):
@@ -124,7 +124,7 @@ def _of_others(waves: Sequence[WaveFacts]) -> Iterator[Disturbance]:
         yield from found
 
 
-def _foreign(waves: Sequence[WaveFacts], course: Course) -> Iterator[Disturbance]:
+def _foreign(waves: Sequence[WaveFacts], course: MetricSeries) -> Iterator[Disturbance]:
     period = course.period_s
     reach_s = min(_EDGE_S, period / 2)
     starts = np.array([at for at, _ in course.series])

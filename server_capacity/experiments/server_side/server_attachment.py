@@ -16,7 +16,7 @@ from server_capacity.experiments.measurements.generation import generated
 from server_capacity.experiments.measurements.limit_rows import limit_row
 from server_capacity.experiments.server_side.disturbance import disturbances, voids
 from server_capacity.experiments.server_side.server_limits import Measured, resources, server_estimates
-from server_capacity.experiments.server_side.server_points import Span, courses, stretch_values
+from server_capacity.experiments.server_side.server_points import Span, metric_series, stretch_values
 from server_capacity.experiments.server_side.utilisation import SAME_RATE
 from server_capacity.search.answer import Answer, Interval
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.confirmed import Confirmed
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.generation import Generated
     from server_capacity.experiments.server_side.server_limits import ServerEstimate
     from server_capacity.search.user_limits import UserEstimate
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerAssessment:
     """The server's side of a search. ``values``: what each metric was in each stretch, by its number."""
 
     estimates: tuple[ServerEstimate, ...] = ()
@@ -58,12 +58,14 @@ class Told:
         return [_limit_row(each, confirmed) for each in self.estimates]
 
 
-def take_in(limits: Sequence[ServerLimit], explored: Explored, confirmed: Sequence[Confirmed]) -> Told:
+def attach_server_metrics(
+    limits: Sequence[ServerLimit], explored: SearchEvidence, confirmed: Sequence[Confirmed]
+) -> ServerAssessment:
     """Hold what the server told of the waves against the limits; stretches that it spoilt are void from now on."""
     waves = all_waves(explored, confirmed)
     metrics = tuple(row for wave in waves for row in wave.server_metrics or ())
     if not metrics and not any(wave.instances for wave in waves):
-        return Told(tuple(server_estimates(limits, None)))
+        return ServerAssessment(tuple(server_estimates(limits, None)))
     steady = [_whole(each.wave) for each in confirmed]
     spans = spans_of(explored)
     disturbed = disturbances(waves)
@@ -76,10 +78,12 @@ def take_in(limits: Sequence[ServerLimit], explored: Explored, confirmed: Sequen
     ]
     without = tuple(each.span for each in disturbed)
     measured = Measured(metrics, Completions.of(waves), (*spans.values(), *steady), tuple(steady), without)
-    return Told(tuple(server_estimates(limits, measured)), measured, stretch_values(courses(metrics), spans))
+    return ServerAssessment(
+        tuple(server_estimates(limits, measured)), measured, stretch_values(metric_series(metrics), spans)
+    )
 
 
-def generated_in(explored: Explored) -> dict[int, Generated]:
+def generated_in(explored: SearchEvidence) -> dict[int, Generated]:
     """Each stretch's tokens a second and labels, by its number."""
     spans = spans_of(explored)
     found: dict[int, Generated] = {}
@@ -89,7 +93,7 @@ def generated_in(explored: Explored) -> dict[int, Generated]:
     return found
 
 
-def disturbed_confirmations(confirmed: Sequence[Confirmed], explored: Explored) -> list[Confirmed]:
+def disturbed_confirmations(confirmed: Sequence[Confirmed], explored: SearchEvidence) -> list[Confirmed]:
     """The confirmation waves; of those that the server spoilt, why they confirm nothing."""
     disturbed = disturbances(all_waves(explored, confirmed))
     spoilt = voids({number: _whole(each.wave) for number, each in enumerate(confirmed)}, disturbed)
@@ -144,7 +148,7 @@ def _lowest(answer: Answer, first: ServerEstimate | UserEstimate) -> Answer:
     )
 
 
-def all_waves(explored: Explored, confirmed: Sequence[Confirmed]) -> list[Wave]:
+def all_waves(explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> list[Wave]:
     """The search's waves, each once, in their order."""
     return list({name_of(wave): wave for wave in (*explored.waves, *(each.wave for each in confirmed))}.values())
 
@@ -154,7 +158,7 @@ def name_of(wave: Wave) -> str:
     return "" if wave.run_dir is None else wave.run_dir.path.name
 
 
-def spans_of(explored: Explored) -> dict[int, Span]:
+def spans_of(explored: SearchEvidence) -> dict[int, Span]:
     """When each stretch was, on the wall clock, by its number."""
     starts = {name_of(wave): wave.window.start_unix_ns / NS for wave in explored.waves}
     first: dict[str, float] = {}

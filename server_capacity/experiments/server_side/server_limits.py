@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
 from inference_benchmarker.verdict.server.limits_kept import bound_of, statistic_of, why_no_bound
-from server_capacity.experiments.server_side.server_points import Span, courses, points
+from server_capacity.experiments.server_side.server_points import Span, metric_series, points
 from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
 from server_capacity.search.answer import Estimate, Interval
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.plan.server_limit import ServerLimit
     from server_capacity.experiments.measurements.completions import Completions
-    from server_capacity.experiments.server_side.server_points import Course
+    from server_capacity.experiments.server_side.server_points import MetricSeries
 
 _IDLE = 0.02
 """A bucket with less than this share of the highest rate is an idle one."""
@@ -72,7 +72,7 @@ def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> 
     named = {limit.name: limit for limit in limits if limit.is_upper}
     found = [
         line
-        for course in courses(measured.rows)
+        for course in metric_series(measured.rows)
         if resource_of(course.row) is not None
         for line in _resource(course, measured, named.get(course.row.name), low)
     ]
@@ -82,7 +82,9 @@ def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> 
     return {"next": first and {key: first[key] for key in keys}, "all": found} if found else None
 
 
-def _resource(course: Course, measured: Measured, limit: ServerLimit | None, low: float) -> Iterator[dict[str, Any]]:
+def _resource(
+    course: MetricSeries, measured: Measured, limit: ServerLimit | None, low: float
+) -> Iterator[dict[str, Any]]:
     whole = whole_of(course.row)
     line = line_through(points(course, measured.completions, measured.spans, measured.without))
     if whole is None or line is None or course.statistic is None:
@@ -109,7 +111,7 @@ _BENT = "it does not grow in a straight line with the rate, so that nothing is t
 
 
 def _estimate(limit: ServerLimit, measured: Measured) -> ServerEstimate:
-    rows = [course for course in courses(measured.rows) if course.row.name == limit.name]
+    rows = [course for course in metric_series(measured.rows) if course.row.name == limit.name]
     if not rows:
         return _unknown(limit, f"the server told nothing of {limit.name}")
     found = [_of_course(limit, course, measured) for course in rows]
@@ -122,7 +124,7 @@ def _first(found: ServerEstimate) -> tuple[bool, float]:
     return rate is not None or found.estimate.kept_everywhere, float("inf") if rate is None else rate
 
 
-def _of_course(limit: ServerLimit, course: Course, measured: Measured) -> ServerEstimate:
+def _of_course(limit: ServerLimit, course: MetricSeries, measured: Measured) -> ServerEstimate:
     bound = bound_of(limit, course.row)
     if bound is None:
         return _unknown(limit, why_no_bound(limit, course.row))
@@ -142,7 +144,7 @@ def _of_course(limit: ServerLimit, course: Course, measured: Measured) -> Server
     return ServerEstimate(limit, Estimate(limit.expression, max(rate, 0.0), interval), bound, line)
 
 
-def _points(limit: ServerLimit, course: Course, measured: Measured) -> tuple[Point, ...]:
+def _points(limit: ServerLimit, course: MetricSeries, measured: Measured) -> tuple[Point, ...]:
     """The course of the limit's own statistic; of one that no bucket has, a point for each confirmation wave."""
     found = points(course, measured.completions, measured.spans, measured.without)
     statistic = statistic_of(limit, course.row)
@@ -153,7 +155,7 @@ def _points(limit: ServerLimit, course: Course, measured: Measured) -> tuple[Poi
     return (*idle, *_of_waves(course, statistic, measured))
 
 
-def _of_waves(course: Course, statistic: str, measured: Measured) -> Iterator[Point]:
+def _of_waves(course: MetricSeries, statistic: str, measured: Measured) -> Iterator[Point]:
     for row in course.rows:
         value = row.statistics.get(statistic)
         if value is None or row.start is None or row.end is None or row.end <= row.start:

@@ -37,7 +37,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class MetricSeries:
     """One metric over a whole search: the rows of its waves put together. ``series``: (unix seconds, value)."""
 
     row: ServerMetric
@@ -63,19 +63,21 @@ class Course:
         return sum(inside) / len(inside) if inside else None
 
 
-def courses(rows: Iterable[ServerMetric]) -> list[Course]:
+def metric_series(rows: Iterable[ServerMetric]) -> list[MetricSeries]:
     """Each metric of several waves; the values of a bucket that two waves share stand there once."""
     found: dict[object, list[ServerMetric]] = {}
     for row in rows:
         found.setdefault(row.key, []).append(row)
     return [
-        Course(several[-1], tuple(several), tuple(sorted({at: v for row in several for at, v in row.series}.items())))
+        MetricSeries(
+            several[-1], tuple(several), tuple(sorted({at: v for row in several for at, v in row.series}.items()))
+        )
         for several in found.values()
     ]
 
 
 def points(
-    course: Course, completions: Completions, spans: Sequence[Span], without: Sequence[Span] = ()
+    course: MetricSeries, completions: Completions, spans: Sequence[Span], without: Sequence[Span] = ()
 ) -> tuple[Point, ...]:
     """The course as points: a bucket each or, of samples, a span each. ``without``: times that count for nothing."""
     parts = _of_samples(course, spans) if course.row.stream == PROMPT_STREAM else _of_buckets(course)
@@ -89,12 +91,12 @@ def points(
     return tuple(found)
 
 
-def _of_buckets(course: Course) -> Iterator[tuple[Span, float]]:
+def _of_buckets(course: MetricSeries) -> Iterator[tuple[Span, float]]:
     for at, value in course.series:
         yield Span(at, at + course.period_s), value
 
 
-def _of_samples(course: Course, spans: Sequence[Span]) -> Iterator[tuple[Span, float]]:
+def _of_samples(course: MetricSeries, spans: Sequence[Span]) -> Iterator[tuple[Span, float]]:
     for span in spans:
         settled = Span(span.start + SETTLING_S, span.end)
         inside = [value for at, value in course.series if settled.start <= at < settled.end]
@@ -102,13 +104,13 @@ def _of_samples(course: Course, spans: Sequence[Span]) -> Iterator[tuple[Span, f
             yield settled, sum(inside) / len(inside)
 
 
-def stretch_values(found: Sequence[Course], spans: Mapping[int, Span]) -> dict[int, dict[str, float]]:
+def stretch_values(found: Sequence[MetricSeries], spans: Mapping[int, Span]) -> dict[int, dict[str, float]]:
     """Of each stretch, by its number, what each metric was on average where anything is known; no times of requests.
 
     The use of a resource is a share of its whole. Several series of one metric are its replicas': those that are shares
     are averaged, all others add up. What follows from two counters, as hits from queries, follows here, too.
     """
-    by_name: dict[str, list[Course]] = {}
+    by_name: dict[str, list[MetricSeries]] = {}
     for course in found:
         by_name.setdefault(course.row.name, []).append(course)
     ratios = {ratio for course in found for ratio in RATIOS.get(course.row.namespace or "", ())}
@@ -124,7 +126,7 @@ def stretch_values(found: Sequence[Course], spans: Mapping[int, Span]) -> dict[i
     return values
 
 
-def _together(several: Sequence[Course], span: Span) -> float | None:
+def _together(several: Sequence[MetricSeries], span: Span) -> float | None:
     known = [value for course in several if (value := course.mean(span)) is not None]
     if not known:
         return None

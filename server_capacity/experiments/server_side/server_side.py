@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.confirmed import Confirmed
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
 
 LATE = ("cloudwatch",)
 """Streams whose values come minutes later."""
@@ -128,7 +128,7 @@ class ServerSide:
 
 
 def waited(
-    server: ServerSide, explored: Explored, confirmed: Sequence[Confirmed], interrupts: Interrupts
+    server: ServerSide, explored: SearchEvidence, confirmed: Sequence[Confirmed], interrupts: Interrupts
 ) -> list[Confirmed]:
     """Wait for what comes late of all waves: they have it from now on. An interrupt ends it with what there is.
 

@@ -20,10 +20,10 @@ QUIET = 0.5
 WIDTH = 76
 
 
-def where_time_went(
+def time_breakdown(
     curve: Sequence[Mapping[str, Any]], low: float | None, waves: Sequence[Wave], metric: str
 ) -> dict[str, Any] | None:
-    """The ``where_time_went`` of capacity.json, from the curve and the last wave at the lower end.
+    """The ``time_breakdown`` of capacity.json, from the curve and the last wave at the lower end.
 
     Seconds of ``metric``, the time that the curve shows; ``lines``: it in words. None where nothing was confirmed.
     """

@@ -14,11 +14,11 @@ from inference_benchmarker.words.text import plain
 from inference_benchmarker.words.wording import (
     INDENT,
     aligned,
-    counted,
     duration_text,
     length_text,
     metric_text,
     percent_text,
+    pluralize,
 )
 from server_capacity.results.text.agreement import to_plan_with, undecided
 from server_capacity.results.text.generation import cache_of_stretches, generation
@@ -142,7 +142,7 @@ def _errors(found: Found) -> Iterator[str]:
     """The errors that requests failed with, those first that came most often."""
     rows = found.get("errors") or []
     if rows:
-        requests = counted(sum(row["count"] for row in rows), "request", "requests")
+        requests = pluralize(sum(row["count"] for row in rows), "request", "requests")
         others = [f"and {len(rows) - _MAX_ERRORS} other errors"] if len(rows) > _MAX_ERRORS else []
         yield from _listed(
             f"{requests} failed", [f"{row['count']:,} x {row['key']}" for row in rows[:_MAX_ERRORS]] + others
@@ -181,7 +181,7 @@ def _notes(found: Found) -> Iterator[str]:
     payloads = found.get("payloads")
     if payloads and payloads.get("repeated") and found.get("cache") != "warm":
         each = f"up to {math.ceil(payloads['sent_each']):,} times"
-        which = counted(payloads["count"], "payload was", "payloads were")
+        which = pluralize(payloads["count"], "payload was", "payloads were")
         yield f"The {which} sent {each} each: a cache would flatter."
     if suspended := found.get("suspended"):
         back = "put back" if suspended.get("put_back") else "is NOT put back yet: `benchmark endpoints clean` does it"
@@ -227,7 +227,7 @@ def _model(found: Found) -> Iterator[str]:
     service = twin["service"]
     kind = f" ({service['kind']}, CV {service['cv']:.2g})" if service.get("kind") else ""
     beside = f", {duration_text(twin['overhead_s'])} beside them" if twin.get("overhead_s") else ""
-    servers = counted(twin["servers"], "server", "servers")
+    servers = pluralize(twin["servers"], "server", "servers")
     yield f"{INDENT}The model: {servers} of {duration_text(service['mean'])}{kind}{beside}."
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.get("what_if") or {}, unit))
 
@@ -247,7 +247,7 @@ def _what_if(what_if: Found, unit: str) -> Iterator[str]:
         if what_if.get(key) is not None:
             yield f"{name}: {rate_text(what_if[key], None, unit)}."
     for row in what_if.get("instances") or []:
-        instances, routing = counted(row["count"], "instance", "instances"), str(row["routing"]).replace("_", " ")
+        instances, routing = pluralize(row["count"], "instance", "instances"), str(row["routing"]).replace("_", " ")
         yield f"{instances}, {routing} routing: {rate_text(row['rate'], None, unit)}."
 
 

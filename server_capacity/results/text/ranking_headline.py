@@ -7,7 +7,7 @@ from textwrap import shorten
 from typing import Any
 
 from inference_benchmarker.words.text import one_line, plain
-from inference_benchmarker.words.wording import counted, metric_text, money_text
+from inference_benchmarker.words.wording import metric_text, money_text, pluralize
 from server_capacity.results.text.headline import rate_text
 from server_capacity.results.types.axes import PAYLOAD, label_of
 from server_capacity.results.types.price import Price
@@ -62,7 +62,7 @@ def origin(price: Mapping[str, Any]) -> str:
 
 
 def _interrupted(rows: list[Row]) -> str:
-    done, of = sum(row["outcome"] != "interrupted" for row in rows), counted(len(rows), "variant", "variants")
+    done, of = sum(row["outcome"] != "interrupted" for row in rows), pluralize(len(rows), "variant", "variants")
     return f"Interrupted after {done} of {of}" if done else f"Interrupted during the first of {of}"
 
 
@@ -90,7 +90,7 @@ def _is_best(row: Row, data: Ranking) -> str:
 def amount(row: Row, data: Ranking) -> str:
     """The score of a variant in words: 6 instances, $1.22/h."""
     by, price = data["ranked_by"], row["price"]
-    instances = counted(row["instances_for_target"] or 0, "instance", "instances")
+    instances = pluralize(row["instances_for_target"] or 0, "instance", "instances")
     if by == "cost_hour":
         return f"{instances}, {money_text(row['cost_hour'], price['currency'])}/h"
     if by == "cost_per_million":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inference_benchmarker.words.wording import counted, money_text
+from inference_benchmarker.words.wording import money_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,5 +57,5 @@ def spend_text(told: dict[str, Any], parallel: int = 1) -> str:
         money = f"about {money_text(told['cost'], told['currency'] or 'USD')}"
     else:
         money = f"no price of {', '.join(told['unpriced']) or 'one currency'}"
-    endpoints = counted(told["endpoints"], "endpoint", "endpoints")
+    endpoints = pluralize(told["endpoints"], "endpoint", "endpoints")
     return f"{endpoints}, about {minutes:,.0f} min each{at_a_time}: {hours}, {money}"

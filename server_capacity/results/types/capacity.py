@@ -227,7 +227,7 @@ class WhatIf:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Extrapolations:
     """The model's answers to what was not measured."""
 
     even_arrivals: Extrapolated | None = None
@@ -260,7 +260,7 @@ class Twin:
     rate: Extrapolated | None = None
     interval: Interval | None = None
     confirmed_at: Rate | None = None
-    what_if: Asked | None = None
+    what_if: Extrapolations | None = None
 
 
 @dataclass(frozen=True, slots=True)

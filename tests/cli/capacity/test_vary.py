@@ -154,7 +154,7 @@ def test_a_wave_varies_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = vary_flags.Asked((), [], Aim(), 1, 1, Prices({}), None, sure=True, suspends=False, demo=True)
+    asked = vary_flags.VariantsRequest((), [], Aim(), 1, 1, Prices({}), None, sure=True, suspends=False, demo=True)
     said: list[str] = []
     found = ranking.before(
         60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.cli.core.redacting_stream import Outlet, outlets
+from inference_benchmarker.cli.core.redacting_stream import RedactingStream, redacted_streams
 from inference_benchmarker.words.text import plain_lines
 from tests.bench import ROOT
 
@@ -46,7 +46,7 @@ def command(shell: str, *arguments: str, environment: dict[str, str] | None = No
 @pytest.mark.parametrize("code", [errno.EPIPE, errno.EIO, errno.ENOSPC])
 def test_a_stream_that_breaks_is_left_after_its_first_error(code: int) -> None:
     stream = Broken(code)
-    outlet = Outlet(stream, str)
+    outlet = RedactingStream(stream, str)
     for _ in range(3):
         assert outlet.write("text") == 4
         outlet.flush()
@@ -57,7 +57,7 @@ def test_a_stream_that_breaks_is_left_after_its_first_error(code: int) -> None:
 
 def test_foreign_text_is_plain_and_a_view_of_ours_may_move_the_cursor() -> None:
     stream = io.StringIO()
-    outlet = Outlet(stream, plain_lines)
+    outlet = RedactingStream(stream, plain_lines)
     outlet.write("\x1b[2J\nVALID\t\u202e\n")
     outlet.styled().write("\x1b[K")
     assert stream.getvalue() == " [2J\nVALID\t \n\x1b[K"
@@ -68,7 +68,7 @@ def test_secrets_are_hidden_in_what_is_printed(
 ) -> None:
     monkeypatch.setenv("MY_API_KEY", SECRET)
     monkeypatch.setenv("PIN_PASSWORD", "12345678")
-    with outlets():
+    with redacted_streams():
         print(f'{{"a": "{SECRET}", "n": 0.12345678}}')  # noqa: T201
         print(f"failed: {SECRET}", file=sys.stderr)  # noqa: T201
     printed = capsys.readouterr()
@@ -83,7 +83,7 @@ def test_a_reader_that_stands_still_is_not_waited_for() -> None:
         while os.write(writer, b"x" * 4096):
             pass
     os.set_blocking(writer, True)
-    outlet = Outlet(os.fdopen(writer, "w"), str, patience_s=0.01)
+    outlet = RedactingStream(os.fdopen(writer, "w"), str, patience_s=0.01)
     outlet.write("left out\n")
     outlet.flush()
     os.read(reader, 1 << 20)
@@ -126,10 +126,10 @@ def test_a_result_is_written_whole_or_its_loss_is_told(tmp_path: Path, unbuffere
     code = f"""
 import os, resource, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
-from inference_benchmarker.cli.core.redacting_stream import outlets
+from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-with outlets() as (out, _):
+with redacted_streams() as (out, _):
     print("x" * 100_000)
     sys.exit(0 if out.error is None else out.error.errno)
 """
@@ -145,9 +145,9 @@ def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all(unbuffered: str) -
     code = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT)!r})
-from inference_benchmarker.cli.core.redacting_stream import outlets
+from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 os.set_blocking(1, False)
-with outlets():
+with redacted_streams():
     print("x" * 1_000_000)
 """
     variables = {**os.environ, "PYTHONUNBUFFERED": unbuffered}

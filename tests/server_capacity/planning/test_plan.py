@@ -21,7 +21,7 @@ from server_capacity.planning.demand import demand_of, recorded
 from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.mix import read_mix
 from server_capacity.planning.remarks import simulated_remarks
-from server_capacity.planning.request import LEAST_OUTSTANDING, Asked, parse_growth
+from server_capacity.planning.request import LEAST_OUTSTANDING, PlanRequest, parse_growth
 from server_capacity.planning.simulating import simulation
 from server_capacity.planning.sizing import Between, CannotTellError, Linear, floored, law_of, safety_factor
 from server_capacity.planning.targets import targets_of
@@ -138,7 +138,7 @@ def test_a_recording_is_told_by_its_whole_minutes() -> None:
     arrivals = np.concatenate([np.linspace(0, 59.9, 600), np.linspace(60, 119.9, 6000), np.full(900, 125.0)])
     read = recorded(arrivals, 130.0, 900)
     assert (read.peak_rps, read.least_rps, read.peak_second) == (100, 10, 900)
-    question = Asked((FOLDER,), replay=None, target_rps=None)
+    question = PlanRequest((FOLDER,), replay=None, target_rps=None)
     demand = demand_of(question, read)
     assert (demand.target_rps, demand.peak_rps, demand.least_rps) == (100, 100, 10)
     made = endpoint_plan(Case(question, [search(20.0)], demand, lambda *_: None))
@@ -322,10 +322,10 @@ def test_a_recording_of_less_than_a_second_is_no_higher_rate_than_its_requests(l
     read = recorded(np.zeros(2), length_s, 2)
     assert (read.peak_rps, read.least_rps) == (2, None)
     assert "less than a second" in read.told
-    assert demand_of(Asked((FOLDER,), target_rps=5.0), read).told == ""
+    assert demand_of(PlanRequest((FOLDER,), target_rps=5.0), read).told == ""
     half = recorded(np.linspace(0, 29, 300), 30.0, 10)
-    demand = demand_of(Asked((FOLDER,)), half)
-    made = endpoint_plan(Case(Asked((FOLDER,)), [search(20.0)], demand, lambda *_: None))
+    demand = demand_of(PlanRequest((FOLDER,)), half)
+    made = endpoint_plan(Case(PlanRequest((FOLDER,)), [search(20.0)], demand, lambda *_: None))
     assert isinstance(made, dict)
     assert "The recording of 30 s has on average 10/s" in told(made)
 
@@ -481,7 +481,7 @@ def test_costs_add_up_in_one_currency_alone() -> None:
 
 
 def test_a_mix_is_read_from_json_and_toml(tmp_path: Path) -> None:
-    usual = Asked((), utilisation=0.6)
+    usual = PlanRequest((), utilisation=0.6)
     (tmp_path / "mix.json").write_text('[{"capacity": "a", "target_rps": 100, "spare": 2, "growth": "5%/min"}]')
     (tmp_path / "mix.toml").write_text(
         '[[endpoints]]\ncapacity = ["a", "b"]\ninstances = [1, 4]\nstages = "5:1m,9:1m"\n'
@@ -516,7 +516,7 @@ def test_a_mix_is_read_from_json_and_toml(tmp_path: Path) -> None:
 def test_a_mix_that_is_none_is_one_error(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "mix.json").write_text(text)
     with pytest.raises(BenchmarkError) as raised:
-        read_mix(tmp_path / "mix.json", Asked(()))
+        read_mix(tmp_path / "mix.json", PlanRequest(()))
     assert said in str(raised.value)
 
 

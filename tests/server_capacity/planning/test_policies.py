@@ -26,7 +26,7 @@ from server_capacity.planning.demand import demand_of
 from server_capacity.planning.kubernetes import kubernetes_files, label
 from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.policies import NAME, POLICY_ARN, VARIANT, policy_files
-from server_capacity.planning.request import Asked
+from server_capacity.planning.request import PlanRequest
 from server_capacity.planning.targets import targets_of
 from tests.boto3_runtime import client
 from tests.capacities import found
@@ -76,7 +76,7 @@ def made(
     )
     search = measured(data, "x")
     assert isinstance(search, Measured)
-    question = Asked((), **{"target_rps": 10 * low, **asked})
+    question = PlanRequest((), **{"target_rps": 10 * low, **asked})
     plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
     assert isinstance(plan, dict)
     return plan, *policy_files(plan, search, name)
@@ -121,7 +121,7 @@ def planned(share: float, **more: Any) -> tuple[dict[str, Any], Measured]:
     latency = {"where_time_went": {"mean_s": latency_s(LOW)}, "twin": queue}
     search = measured(found(rate=LOW, interval=interval, endpoint=DEMO, limits=[limit], **{**latency, **more}), "x")
     assert isinstance(search, Measured)
-    question = Asked((), target_rps=20 * share * LOW, utilisation=share, minimum=2, maximum=60)
+    question = PlanRequest((), target_rps=20 * share * LOW, utilisation=share, minimum=2, maximum=60)
     plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
     assert isinstance(plan, dict)
     return plan, search
@@ -208,7 +208,7 @@ def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str
     data = {**found(endpoint=DEMO, where_time_went={"mean_s": 0.05}, curve=curve, resources={"all": [CPU]}), **more}
     search = measured(data, "x")
     assert isinstance(search, Measured)
-    question = Asked((), target_rps=500)
+    question = PlanRequest((), target_rps=500)
     plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
     assert isinstance(plan, dict)
     assert any(said in each for each in policy_files(plan, search)[1])

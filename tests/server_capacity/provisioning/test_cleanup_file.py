@@ -19,7 +19,7 @@ from server_capacity.provisioning import restoring
 from server_capacity.provisioning.cleaning import clean
 from server_capacity.provisioning.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read
 from server_capacity.provisioning.performing import GoneError, NotDoneError
-from server_capacity.provisioning.restoring import put_back, told
+from server_capacity.provisioning.restoring import restore, told
 from server_capacity.provisioning.undo import Call, CommandLine, Processes, undo_given, undo_of
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class TestPuttingBack:
         with CleanupFile.taken(tmp_path) as cleanup:
             for command in commands("first", "slow", "down", "broken", "denied", "gone", "last"):
                 cleanup.hold(command.by_hand, command, None)
-            assert not put_back(cleanup, 10, lambda: now[0], sleep)
+            assert not restore(cleanup, 10, lambda: now[0], sleep)
             assert list(dict.fromkeys(tried)) == ["last", "gone", "denied", "broken", "down", "slow", "first"]
         assert now[0] < 10
         entries = read(tmp_path)
@@ -329,8 +329,8 @@ class TestPuttingBack:
         with CleanupFile.taken(tmp_path) as cleanup:
             for command in commands("first", "slow"):
                 cleanup.hold(command.by_hand, command, None)
-            assert put_back(cleanup, 10, lambda: 0.0, lambda _: None)
-            assert put_back(cleanup)
+            assert restore(cleanup, 10, lambda: 0.0, lambda _: None)
+            assert restore(cleanup)
         assert tried == ["slow", "slow", "slow", "first"]
 
     def test_what_is_busy_is_waited_for_longer(self, tmp_path: Path, tried: list[str]) -> None:
@@ -342,8 +342,8 @@ class TestPuttingBack:
         with CleanupFile.taken(tmp_path) as cleanup:
             for command in commands("first", "busy", "other"):
                 cleanup.hold(command.by_hand, command, None)
-            assert not put_back(cleanup, 1, lambda: now[0], sleep, busy_s=5, of=(0, 1))
-            assert put_back(cleanup, 1, lambda: now[0], sleep, busy_s=100, of=(0, 1))
+            assert not restore(cleanup, 1, lambda: now[0], sleep, busy_s=5, of=(0, 1))
+            assert restore(cleanup, 1, lambda: now[0], sleep, busy_s=100, of=(0, 1))
             assert left_in(cleanup.entries) == [2]
         assert tried.count("first") == 1
 
@@ -352,12 +352,12 @@ class TestPuttingBack:
             for command in commands("first", "last"):
                 cleanup.hold(command.by_hand, command, None)
             (tmp_path / LOCK).unlink()
-            assert put_back(cleanup)
+            assert restore(cleanup)
         assert tried == ["last", "first"]
 
     def test_a_disk_that_is_full_keeps_nothing_from_being_tried_again(self, tmp_path: Path, tried: list[str]) -> None:
         with CleanupFile.taken(tmp_path) as cleanup:
             cleanup.hold("endpoint", CommandLine(("busy",)), None)
             (tmp_path / LOCK).unlink()
-            assert put_back(cleanup, 10, lambda: 0.0, lambda _: None)
+            assert restore(cleanup, 10, lambda: 0.0, lambda _: None)
         assert tried == ["busy"] * 6

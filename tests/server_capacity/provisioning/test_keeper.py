@@ -20,7 +20,7 @@ from inference_benchmarker.system.packaged import demo_factories
 from server_capacity.provisioning import performing
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, read
 from server_capacity.provisioning.performing import GoneError, NotDoneError, client_of, perform, perform_undo, placed
-from server_capacity.provisioning.restoring import put_back
+from server_capacity.provisioning.restoring import restore
 from server_capacity.provisioning.scaling import active_scaling, resources, suspended_scaling
 from server_capacity.provisioning.undo import Call, CommandLine
 from tests import scaled
@@ -291,7 +291,7 @@ def test_motos_scaling_is_suspended_and_put_back_too(tmp_path: Path, monkeypatch
         assert "endpoint/demo/variant/Other (schedule nightly; 2 to 2)" in said[1]
         with CleanupFile.taken(tmp_path) as cleanup:
             cleanup.entries[:] = [replace(each, state="held", account="another") for each in cleanup.entries]
-            assert not put_back(cleanup)
+            assert not restore(cleanup)
 
 
 def test_a_command_line_is_run_without_a_shell(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.confirmation import confirm
-from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.search.answer import Answer
 from server_capacity.search.limits import limits_of
@@ -42,7 +42,7 @@ def test_lateness_that_counts_as_the_endpoints_spoils_no_wave_that_keeps_every_l
     )
     question = Question(open_plan(slos=(slo,)), limits_of((slo,), 0.95), Settings(), 2)
 
-    confirmed = confirm(question, waves, Answer("at_least", at_least=RATE), Explored(workers=1))
+    confirmed = confirm(question, waves, Answer("at_least", at_least=RATE), SearchEvidence(workers=1))
 
     assert confirmed is not None
     assert (confirmed.judgement, confirmed.spoilt[:12]) == (judged, spoilt)

@@ -19,8 +19,8 @@ from server_capacity.experiments.capacity.exploration import explore
 from server_capacity.experiments.capacity.result import content
 from server_capacity.experiments.capacity.warming import warm
 from server_capacity.experiments.capacity.waves import Waves
-from server_capacity.experiments.measurements.counting import counted
-from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.in_users import answer_of
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.text.capacity import to_text
@@ -88,8 +88,8 @@ def test_no_more_is_completed_than_was_answered_in_the_time() -> None:
     records = [each._replace(done=each.due + 500 * MS) for each in on_time(plan)]
     facts = observe(plan, records)
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    seen = Explored(1)
-    seen.add(wave, counted(wave, LIMITS))
+    seen = SearchEvidence(1)
+    seen.add(wave, count_stages(wave, LIMITS))
 
     (point,) = content(question(), seen, FOUND, [])["curve"]
 
@@ -109,9 +109,9 @@ def test_errors_of_all_waves_are_counted_once() -> None:
     plan = staged("10:2s,0:1s,20:2s")
     facts = observe(plan, [each._replace(outcome="failed", error="ConnectionRefusedError") for each in on_time(plan)])
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    seen = Explored(1)
+    seen = SearchEvidence(1)
     for _ in range(2):
-        seen.add(wave, counted(wave, LIMITS))
+        seen.add(wave, count_stages(wave, LIMITS))
 
     data = content(question(), seen, Answer("not_kept", limit="success>=0.95", reason="so"), [])
 

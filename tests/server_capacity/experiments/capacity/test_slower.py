@@ -16,12 +16,12 @@ from server_capacity.search.stretch import Count, Slice, Stretch
 from tests.explorations import FOUND, explored, question
 
 if TYPE_CHECKING:
-    from server_capacity.experiments.measurements.evidence import Explored
+    from server_capacity.experiments.measurements.evidence import SearchEvidence
 
 LASTING = replace(FOUND, rate=71.0, interval=Interval(68.0, 75.0))
 
 
-def slowed(*, in_users: bool = False) -> Explored:
+def slowed(*, in_users: bool = False) -> SearchEvidence:
     """120/s went well at 10 s, and was over at 90 s; then 60/s went well."""
     seen = explored()
     stretches = [_at(0, 10, 120, 0, 3), _at(1, 90, 120, 900, 400), _at(2, 100, 60, 0, 2)]

@@ -9,7 +9,7 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.experiments.measurements.client_limit import Queueing, queueing, without_queueing
-from server_capacity.experiments.measurements.counting import counted
+from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.limits import limits_of
 from tests.queues import waiting
@@ -24,7 +24,7 @@ def queueing_from(*clear_until_s: float) -> Queueing | None:
     plan = staged("10:2s,0:1s,40:2s,20:2s")
     facts = replace(observe(plan, on_time(plan)), workers=tuple(map(waiting, clear_until_s)))
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    return queueing(wave, counted(wave, LIMITS))
+    return queueing(wave, count_stages(wave, LIMITS))
 
 
 @pytest.mark.parametrize(("clear_until_s", "rate"), [(0.0, 10), (1.0, 10), (2.5, 10), (4.0, 40), (6.0, 20)])

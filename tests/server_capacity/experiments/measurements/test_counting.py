@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.measurements.counting import counted, shown_metric
+from server_capacity.experiments.measurements.counting import count_stages, shown_metric
 from server_capacity.search.limits import Limit, limits_of
 from tests.parts import in_memory, in_parts
 from tests.waves import MS, observe, on_time, open_plan, staged
@@ -55,7 +55,7 @@ def test_each_request_counts_in_the_slice_in_which_it_was_due(seed: int) -> None
     wave = wave_of(seed)
     records = list(wave.records)
 
-    for stage in counted(wave, LIMITS):
+    for stage in count_stages(wave, LIMITS):
         for piece in stage.stretch.slices:
             mine = [each for each in records if piece.start_s * NS <= each.due < piece.end_s * NS]
             assert piece.sent == len(mine)
@@ -66,7 +66,7 @@ def test_each_request_counts_in_the_slice_in_which_it_was_due(seed: int) -> None
 
 
 def test_stages_become_stretches_that_meet() -> None:
-    stages = [stage.stretch for stage in counted(wave_of(), LIMITS)]
+    stages = [stage.stretch for stage in count_stages(wave_of(), LIMITS)]
 
     assert [(stage.number, stage.rate, stage.before) for stage in stages] == [(0, 20, 0), (1, 0, 20), (2, 40, 0)]
     assert [stage.start_s for stage in stages] == [0, 2, 3]
@@ -80,7 +80,7 @@ def test_requests_in_flight_at_a_stretchs_end_and_failures_are_counted() -> None
     wave = wave_of()
     records = list(wave.records)
 
-    for stage in counted(wave, LIMITS):
+    for stage in count_stages(wave, LIMITS):
         end = stage.stretch.end_s * NS
         flying = [each for each in records if each.sent < end and (each.done >= end or each.outcome == "abandoned")]
         assert stage.stretch.in_flight == len(flying)
@@ -96,7 +96,7 @@ def test_times_are_of_the_first_metric_that_is_limited() -> None:
     latencies = sorted((each.done - each.sent) / NS for each in records)
     limits = limits_of([Slo.parse("success>=0.99"), Slo.parse("latency.p95<80ms")], 0.95)
 
-    times = counted(wave, limits)[0].times
+    times = count_stages(wave, limits)[0].times
 
     assert shown_metric(limits) == "latency"
     assert times is not None
@@ -107,13 +107,15 @@ def test_a_wave_in_parts_counts_the_same() -> None:
     wave = wave_of()
     parts = replace(wave, records=in_parts(in_memory(wave.records)))
 
-    assert [stage.stretch for stage in counted(parts, LIMITS)] == [stage.stretch for stage in counted(wave, LIMITS)]
+    assert [stage.stretch for stage in count_stages(parts, LIMITS)] == [
+        stage.stretch for stage in count_stages(wave, LIMITS)
+    ]
 
 
 def test_an_ordinary_wave_is_one_stretch() -> None:
     plan = open_plan("10", "3")
 
-    (stage,) = counted(observe(plan, on_time(plan)), LIMITS)
+    (stage,) = count_stages(observe(plan, on_time(plan)), LIMITS)
 
     assert (stage.stretch.rate, stage.stretch.end_s, sum(each.sent for each in stage.stretch.slices)) == (10, 3, 30)
 
@@ -128,7 +130,7 @@ def test_gaps_between_tokens_count_one_by_one() -> None:
         records.append(record._replace(done=tokens[-1] + 1, **stream))
     limits = limits_of([Slo.parse("itl.p99<50ms"), Slo.parse("ttft.p90<1s")], 0.95)
 
-    (stage,) = counted(observe(plan, records), limits)
+    (stage,) = count_stages(observe(plan, records), limits)
 
     assert [tuple(piece.counts[0]) for piece in stage.stretch.slices] == [(3, 1), (2, 2)]
     assert [tuple(piece.counts[1]) for piece in stage.stretch.slices] == [(1, 0), (1, 0)]

@@ -18,8 +18,8 @@ from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.modelling import twin_of
-from server_capacity.experiments.measurements.counting import counted
-from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.in_users import answer_of, law, search_of
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.results.text.capacity import to_text
@@ -88,7 +88,7 @@ def test_requests_count_in_the_population_in_which_they_were_due() -> None:
         RequestRecord(index, 0, dues[index ^ 1], dues[index ^ 1], dues[index ^ 1] + 100 * MS) for index in range(60)
     ]
     facts = observe(plan, records)
-    stages = counted(facts, (LIMIT,))
+    stages = count_stages(facts, (LIMIT,))
     assert [stage.stretch.rate for stage in stages] == [10, 20]
     assert [[part.sent for part in stage.stretch.slices] for stage in stages] == [[10, 10], [20, 20]]
     assert [part.counts[0] for stage in stages for part in stage.stretch.slices] == [
@@ -97,7 +97,7 @@ def test_requests_count_in_the_population_in_which_they_were_due() -> None:
         (20, 20),
         (20, 20),
     ]
-    seen, wave = Explored(1), Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    seen, wave = SearchEvidence(1), Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
     seen.add(wave, stages)
     assert seen.adaptive == [wave]
 

@@ -16,8 +16,8 @@ from server_capacity.experiments.capacity.confirmation import judge, judged_user
 from server_capacity.experiments.capacity.narrowing import MOST_WAVES, narrowed
 from server_capacity.experiments.capacity.result import content
 from server_capacity.experiments.measurements.confirmed import Confirmed
-from server_capacity.experiments.measurements.counting import counted
-from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.experiments.measurements.user_limits import users_estimates
 from server_capacity.experiments.server_side.server_attachment import with_limits_of_server
@@ -47,15 +47,15 @@ def told(record: RequestRecord, rate: int) -> RequestRecord:
     return record._replace(metrics={"hit": 0.0 if missed else 1.0, "depth": 9.0 if missed else 1.0})
 
 
-def explored(asked: Question, *, parts: int | None = None) -> Explored:
+def explored(asked: Question, *, parts: int | None = None) -> SearchEvidence:
     """Two stages, of 20/s and 100/s, and what is void after them."""
     plan = replace(staged("20:10s,100:5s,200:2s"), slos=())
     records = [told(each, 20 if each.due < 10 * 10**9 else 100) for each in on_time(plan)]
     facts = observe(plan, records)
     facts = facts if parts is None else replace(facts, records=in_parts(in_memory(facts.records), parts))
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    *stages, last = counted(wave, asked.limits, asked.user_limits)
-    found = Explored(1)
+    *stages, last = count_stages(wave, asked.limits, asked.user_limits)
+    found = SearchEvidence(1)
     found.add(wave, [*stages, replace(last, stretch=replace(last.stretch, void="the client was the limit"))])
     return found
 
@@ -97,7 +97,7 @@ def confirmed(asked: Question, every: int) -> Confirmed:
     rows = [each._replace(metrics={"hit": float(each.index % every > 0)}) for each in on_time(plan)]
     facts = observe(plan, rows)
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    stage = counted(wave, asked.limits, asked.user_limits)[0]
+    stage = count_stages(wave, asked.limits, asked.user_limits)[0]
     own = tuple(judge(limit, *totals(stage, place)) for place, limit in enumerate(asked.limits))
     return Confirmed(wave, stage, own + judged_users(asked, stage))
 

@@ -14,7 +14,7 @@ from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.completions import Completions
 from server_capacity.experiments.server_side.server_attachment import with_limits_of_server
 from server_capacity.experiments.server_side.server_limits import Measured, ServerEstimate, resources, server_estimates
-from server_capacity.experiments.server_side.server_points import Span, courses, points, stretch_values
+from server_capacity.experiments.server_side.server_points import Span, metric_series, points, stretch_values
 from server_capacity.search.answer import Answer, Estimate, Interval
 from tests.waves import observe, on_time, staged
 
@@ -88,7 +88,7 @@ def test_completions_are_counted_between_any_instants() -> None:
 
 def test_a_bucket_is_a_point_at_the_rate_that_was_completed_in_it() -> None:
     facts = search()
-    (course,) = courses([row(facts, "CPUUtilization", lambda rate: 2 * rate)])
+    (course,) = metric_series([row(facts, "CPUUtilization", lambda rate: 2 * rate)])
     found = points(course, Completions.of([facts]), ())
     assert [point.rate for point in found] == pytest.approx([0, *RATES], abs=1)
     assert [point.value for point in found] == [0, 40, 120, 200, 280]
@@ -192,7 +192,7 @@ def test_stretches_have_shares_sums_and_ratios() -> None:
         sampled(facts, "prefix_cache_hits", lambda rate: rate / 4, ""),
         sampled(facts, "prefix_cache_queries", lambda rate: rate, ""),
     ]
-    values = stretch_values(courses(rows), dict(enumerate(spans(facts))))
+    values = stretch_values(metric_series(rows), dict(enumerate(spans(facts))))
     assert values[2]["CPUUtilization"] == 0.5
     assert values[2]["running_requests"] == pytest.approx(20)
     assert values[3]["prefix_cache_hit_rate"] == pytest.approx(0.25)

@@ -12,7 +12,7 @@ import pytest
 from inference_benchmarker.engine.processes import counting_interrupts
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.wave.wave import Wave
-from server_capacity.experiments.measurements.evidence import Explored
+from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.server_side.server_side import ServerSide, waited
 from tests.waves import observe, on_time, open_plan
 
@@ -40,7 +40,7 @@ def test_one_ctrl_c_ends_the_waiting_for_all_waves(
     plan = open_plan()
     facts = observe(plan, on_time(plan))
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    explored = Explored(1, waves=[wave, wave])
+    explored = SearchEvidence(1, waves=[wave, wave])
     source = Interrupted()
     server = ServerSide([], {}, limits)
     server._late = cast("Any", [source])
