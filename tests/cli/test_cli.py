@@ -699,7 +699,7 @@ class TestEndpoint:
             (["--error-status", "x"], ["--error-status must be a whole number, not 'x'."]),
             (["--error-status", "200"], ["--error-status is 200: it must be an HTTP status from 400 to 599."]),
             (["--service-time", "0"], ["--service-time is 0: "]),
-            (["--service-time", "1e999"], ["--service-time is inf: it must be from 0 to 1e+06."]),
+            (["--service-time", "1e999"], ["--service-time must be "]),
             (
                 ["--error-share", "0.8", "--hang-share", "0.7"],
                 ["--error-share and the shares that close, hang and break"],

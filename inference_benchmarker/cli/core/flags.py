@@ -164,8 +164,12 @@ def parse_decimal(flag: str, text: str) -> Decimal:
         value = Decimal(text.strip())
     except InvalidOperation:
         value = Decimal("NaN")
-    if not value.is_finite() or not text.isascii() or "_" in text or (value and abs(value.adjusted()) > _MOST_DIGITS):
+    if not value.is_finite() or not text.isascii() or "_" in text:
         raise BenchmarkError(f"{flag} must be a number, not {_shortened(text)}.")
+    if value and abs(value.adjusted()) > _MOST_DIGITS:
+        raise BenchmarkError(
+            f"{flag} must be from 1e-{_MOST_DIGITS} to 1e{_MOST_DIGITS} in size, not {_shortened(text)}."
+        )
     return value
 
 
