@@ -75,11 +75,11 @@ def kind_of(path: Path) -> Literal["file", "folder", "something else"] | None:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """The folders in a folder, in order; none where it is none, and a link is none. PermissionError as of ``is_file``.
+    """The folders in a folder, in order, links to them too; none where it is none. PermissionError as of ``is_file``.
 
     Python's ``glob`` leaves what is closed out without a word, and a comparison would then be of what is left.
     """
-    return sorted(each for each in folder.iterdir() if is_folder(each)) if kind_of(folder) == "folder" else []
+    return sorted(each for each in folder.iterdir() if kind_of(each) == "folder") if kind_of(folder) == "folder" else []
 
 
 def closed(error: PermissionError) -> str:

@@ -12,10 +12,16 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.planning.folder import save as save_plan
 from server_capacity.results.capacity_folder import save
+from server_capacity.results.ranking_folder import save as save_ranking
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim
 from tests.capacities import found
+from tests.rankings import row
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from server_capacity.results.ranking_row import Row
 
 ENDPOINT = {"name": "demo", "instance_type": "ml.m5.xlarge", "instances": 1, "kind": "variant", "variant": "AllTraffic"}
 
@@ -87,42 +93,42 @@ def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pyte
     assert "No cost: give --price" in capsys.readouterr().out
 
 
+def rank(folder: Path, *rows: Row) -> None:
+    """A ranking of these rows, beside the folder of the first one's search."""
+    capacity(folder / str(rows[0]["capacity"]))
+    save_ranking(folder, ranking(list(rows), Aim()))
+
+
 def test_a_ranking_is_planned_by_its_first_row(tmp_path: Path) -> None:
-    capacity(tmp_path / "r" / "b")
-    rows = [{"capacity": None}, {"capacity": "b"}, {"capacity": "c"}]
-    (tmp_path / "r" / "ranking.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION, "rows": rows}))
+    rank(tmp_path / "r", row("b", 100.0, 110.0), row("c", 50.0, 55.0))
     assert plan("r", "--target-rps", "1000") == 0
-    assert only_plan(tmp_path)[1]["endpoints"][0]["capacity"] == "r/b"
+    assert only_plan(tmp_path)[1]["endpoints"][0]["capacity"] == "r/x_b_capacity"
 
 
 def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    capacity(tmp_path / "r" / "b")
-    price = {
-        "instance_type": "ml.m5.xlarge",
-        "per_hour": 0.2,
-        "currency": "USD",
-        "source": "given",
-        "date": "2026-01-02",
-    }
-    first = {"capacity": "b", "variant": {"workers": "2"}, "tied_with": [2], "price": price}
-    rows = [first, {"capacity": "c", "variant": {"workers": "1"}}]
-    ranking = tmp_path / "r" / "ranking.json"
-    ranking.write_text(json.dumps({"schema_version": SCHEMA_VERSION, "rows": rows}))
+    first = {**row("ml.m5.xlarge", 100.0, 110.0, price=0.2), "variant": {"workers": "2"}}
+    second = {**row("ml.m5.xlarge", 99.0, 109.0, price=0.2), "variant": {"workers": "1"}, "capacity": "x_1_capacity"}
+    rank(tmp_path / "r", first, second)
 
     assert plan("r", "--target-rps", "1000") == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.startswith("15 instances of ml.m5.xlarge, workers=2 hold 1,000/s")
     assert "In the ranking workers=1 ties with workers=2." in printed
-    assert "0.2 USD an hour of ml.m5.xlarge (given with the ranking, 2026-01-02)" in printed
+    assert "0.2 USD an hour of ml.m5.xlarge" in printed
+    assert "(us-east-1, given with the ranking, 2026-11-23)" in printed
     assert "$3.00/h" in printed
 
     assert plan("r", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.4") == 0
     assert "$6.00/h" in capsys.readouterr().out
 
+    stored = tmp_path / "r" / "ranking.json"
+    kept = json.loads(stored.read_text())
+    del kept["digest"]
+    price = kept["rows"][0]["price"]
     for wrong in ({"price": {**price, "per_hour": "x"}}, {"price": [1]}, {"tied_with": [9]}, {"variant": 5}):
-        ranking.write_text(json.dumps({"schema_version": SCHEMA_VERSION, "rows": [{**first, **wrong}]}))
+        stored.write_text(json.dumps({**kept, "rows": [{**kept["rows"][0], **wrong}, *kept["rows"][1:]]}))
         assert plan("r", "--target-rps", "1000") == 2
         assert "ranking.json: cannot be read as a file of this tool" in capsys.readouterr().err
 
