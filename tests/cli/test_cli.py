@@ -500,6 +500,7 @@ class TestDemo:
     @pytest.fixture
     def environments(self, plans: list[WavePlan], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
         """The environment of each plan that would have been run."""
+        monkeypatch.setenv("ARROW_DEFAULT_MEMORY_POOL", "system")  # as the first command of a process leaves it
         seen: list[dict[str, str]] = []
 
         def run(plan: WavePlan, *_: Any, **__: Any) -> None:
