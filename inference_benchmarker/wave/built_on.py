@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.digest import KEY as DIGEST
-from inference_benchmarker.data.digest import digest_of
+from inference_benchmarker.data.digest import digest_of, require_digest
 from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file, is_folder
@@ -41,7 +41,7 @@ def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
             continue
         if _digest_in(child) != digest:
             raise ValueError(f"{child.name} is not what it is built on: it was changed, or is another result")
-        _require_files(child)
+        _require_unchanged(child)
 
 
 def not_there(folder: Path, data: Mapping[str, Any]) -> str:
@@ -65,7 +65,7 @@ def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str
 
 
 def _digest_in(folder: Path) -> str | None:
-    """The digest of the wave or the search in a folder; None where there is none, or was stored without."""
+    """The digest of the wave or the search in a folder as stored; None where there is none, or was stored without."""
     if is_file(folder / _SEARCH):
         return read_json(folder / _SEARCH, inside=folder.parent).get(DIGEST)
     files = _lasting_files(folder)
@@ -85,9 +85,15 @@ def _lasting_files(folder: Path) -> dict[str, str]:
     }
 
 
-def _require_files(folder: Path) -> None:
-    """Hold the files of a wave against their digests; those of a search are checked where it is read."""
-    digests = {} if is_file(folder / _SEARCH) else _lasting_files(folder)
+def _require_unchanged(folder: Path) -> None:
+    """Hold a search against its digest, or the files of a wave against theirs."""
+    if is_file(folder / _SEARCH):
+        try:
+            require_digest(read_json(folder / _SEARCH, inside=folder.parent))
+        except ValueError:
+            raise ValueError(f"{folder.name}/{_SEARCH} was changed after the search was stored") from None
+        return
+    digests = _lasting_files(folder)
     for name in digests:
         if not is_file(folder / name):
             raise ValueError(f"{folder.name} has lost its {name}")

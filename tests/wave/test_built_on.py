@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -105,6 +105,24 @@ def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> Non
     of_ranking.load(tmp_path)
     swap(one, other)
     with pytest.raises(BenchmarkError, match="a_capacity is not what it is built on"):
+        of_ranking.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"interval": {"low": 1.0, "high": 180.0}}, "a_capacity/capacity.json was changed after the search was stored"),
+        ({"digest": "0"}, "a_capacity is not what it is built on"),
+        ({"digest": None}, "a_capacity is not what it is built on"),
+    ],
+)
+def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    for seed, name in enumerate("ab"):
+        search(tmp_path / f"{name}_capacity", seed)
+    of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
+    file = tmp_path / "a_capacity" / "capacity.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+    with pytest.raises(BenchmarkError, match=said):
         of_ranking.load(tmp_path)
 
 
