@@ -45,7 +45,7 @@ def found(**more: Any) -> dict[str, Any]:
             {"expression": "success>=0.95", "at_low": 1.0, "unit": "share", "rate": None, "kept_everywhere": True},
             {"expression": "server.CPUUtilization<70%", "at_low": 61.0, "unit": "%", "rate": 190.0, "interval": None},
         ],
-        "windows": {"seconds": 60, "windows": 3, "kept": 3, "share": 0.93},
+        "windows": {"seconds": 60, "windows": 3, "kept": 3, "share": 1.0},
         "confirmation": [
             {
                 "rate": 168.2,

@@ -15,7 +15,7 @@ from server_capacity.results.types.standing import inherited
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.capacity import CapacityResult, Side, Slower, Windows
     from server_capacity.results.types.plan import Choice, EndpointPlan, Option, PlanResult
     from server_capacity.results.types.proof import ProofResult
     from server_capacity.results.types.ranking import RankedRow, RankingResult
@@ -94,6 +94,11 @@ def _of_capacity(found: CapacityResult) -> Iterator[str]:
         yield "at least a rate was kept, and none is told"
     yield from _codes(found)
     yield from _counts(found)
+    yield from _of_windows(found.windows)
+    yield from _of_slower(found.slower)
+    if found.memory is not None:
+        yield from _of_side("the rate from below", found.memory.below)
+        yield from _of_side("the rate from above", found.memory.above)
     yield from _kept_nowhere(found)
 
 
@@ -121,8 +126,35 @@ def _counts(found: CapacityResult) -> Iterator[str]:
         told = found.interval.low
     if rates and told is not None and told > _OFFERED * max(rates):
         yield f"it tells of {told:g}, and the highest rate that was tried is {max(rates):g}"
-    if found.windows is not None and found.windows.kept > found.windows.windows:
-        yield f"{found.windows.kept} of {found.windows.windows} windows kept the limits"
+
+
+def _of_windows(windows: Windows | None) -> Iterator[str]:
+    """The share of windows that were counted is that of those that kept the limits."""
+    if windows is None:
+        return
+    if windows.kept > windows.windows:
+        yield f"{windows.kept} of {windows.windows} windows kept the limits"
+    elif windows.windows and windows.share is not None and not _like(windows.share, windows.kept / windows.windows):
+        yield f"{windows.kept} of {windows.windows} windows kept the limits, and their share is {windows.share:g}"
+    if windows.interval is not None:
+        yield from _between("the share of windows", windows.interval.low, windows.share, windows.interval.high)
+
+
+def _of_slower(slower: Slower | None) -> Iterator[str]:
+    """An endpoint that got slower went well first, and not any more after that."""
+    if slower is None:
+        return
+    before, after = slower.before, slower.after
+    if before.start_s >= after.start_s:
+        yield f"it was slower at {after.start_s:g} s than later, at {before.start_s:g} s"
+    if before.share >= after.share:
+        yield f"it got slower, and no more requests were over: {after.share:g} after {before.share:g}"
+    yield from _of_side("the early rate", slower.early)
+
+
+def _of_side(name: str, side: Side) -> Iterator[str]:
+    if side.interval is not None:
+        yield from _between(name, side.interval.low, side.rate, side.interval.high)
 
 
 def _kept_nowhere(found: CapacityResult) -> Iterator[str]:

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+SLOWER = {
+    "before": {"rate": 174.0, "start_s": 10.0, "share": 0.0},
+    "after": {"rate": 170.0, "start_s": 90.0, "share": 0.9},
+    "until_s": 50.0,
+    "early": {"rate": 340.0, "interval": {"low": 330.0, "high": 350.0}},
+}
+
+
 def search(**more: Any) -> dict[str, Any]:
     return found(schema_version=1, headline="174/s keeps p99<100ms", **more)
 
@@ -55,6 +63,28 @@ def test_a_forged_search_is_refused_in_a_sentence(tmp_path: Path, forged: dict[s
     with pytest.raises(BenchmarkError, match=r"capacity\.json: cannot be read as a file of this tool") as error:
         capacity_folder.load(tmp_path)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"windows": {"seconds": 60.0, "windows": 3, "kept": 0, "share": 1.0}}, "0 of 3 windows"),
+        ({"windows": {"seconds": 60.0, "windows": 60, "kept": 59, "share": 0.99999}}, "59 of 60 windows"),
+        ({"windows": {"seconds": 60.0, "windows": 0, "kept": 1, "share": 1.0}}, "1 of 0 windows"),
+        (
+            {"windows": {"seconds": 60.0, "windows": 2, "kept": 1, "share": 0.5, "interval": {"low": 0.6, "high": 1}}},
+            "share of windows is 0.5, outside of its interval",
+        ),
+        ({"slower": {**SLOWER, "after": {**SLOWER["after"], "start_s": 5.0}}}, "slower at 5 s than later, at 10 s"),
+        ({"slower": {**SLOWER, "after": {**SLOWER["after"], "share": 0.0}}}, "slower, and no more requests were over"),
+        ({"slower": {**SLOWER, "early": {**SLOWER["early"], "rate": 300.0}}}, "early rate is 300, outside"),
+        ({"memory": {"below": {"rate": 1.0, "interval": {"low": 2.0, "high": 3.0}}, "above": {}}}, "from below is 1"),
+    ],
+)
+def test_parts_of_a_search_that_contradict_each_other_are_refused(told: dict[str, Any], said: str) -> None:
+    check_capacity(search(slower=SLOWER))
+    with pytest.raises(ValueError, match=said):
+        check_capacity(search(**told))
 
 
 def test_a_file_without_a_digest_loads_and_one_that_was_changed_is_refused(tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of
 from server_capacity.experiments.proof.result import content as proof_content
 from server_capacity.experiments.proof.text import to_text as text_of_proof
+from server_capacity.results.codec import check_capacity
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.text.capacity import to_text as text_of_search
 from server_capacity.results.text.headline import headline
 from server_capacity.results.text.ranking import to_text as text_of_ranking
 from server_capacity.results.types.standing import standing
-from tests.capacities import found
+from tests.capacities import found, stretch
 from tests.plans import planned, search
 from tests.proofs import LIMITS, PLANNED, QUESTION, ran
 from tests.rankings import row
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 VERDICTS = ("holds", "fails", "cannot_tell")
 SPAN = re.compile(r"95%: ([\d,.]+) to ([\d,.]+)")
+MEASURED = re.compile(r"([\d.]+)% of windows of [^.]+? keep it \((\d+) of (\d+) measured\)")
 EXPLAINED = ("disagree", "remembers", "slower with time")
 
 
@@ -55,7 +57,7 @@ def searches() -> Iterator[dict[str, Any]]:
         draw = random.Random(f"{seed} {outcome}")
         low = draw.choice([0.21, 12.0, 168.2, 18_400.0])
         rated = outcome == "found" or (outcome == "interrupted" and draw.random() < 0.5)
-        interval = {"low": low, "high": low * draw.uniform(1.01, 1.5)}
+        interval = {"low": low, "high": low * draw.uniform(1.03, 1.5)}
         model = draw.choice([None, {"low": 0.5 * low, "high": 0.9 * low}, {"low": low, "high": 1.1 * low}])
         slower = {
             "before": {"rate": low, "start_s": 10.0, "share": 0.0},
@@ -70,12 +72,9 @@ def searches() -> Iterator[dict[str, Any]]:
             else {**found()["twin"], "rate": low, "interval": model}
         )
         counted = draw.randrange(4)
-        windows = {
-            "seconds": 60.0,
-            "windows": counted,
-            "kept": counted and draw.randrange(counted + 1),
-            "share": draw.random(),
-        }
+        kept = draw.randrange(counted + 1)
+        share = kept / counted if counted else draw.random()
+        windows = {"seconds": 60.0, "windows": counted, "kept": kept, "share": share}
         yield found(
             outcome=outcome,
             rate=1.02 * low if rated else None,
@@ -98,12 +97,20 @@ def searches() -> Iterator[dict[str, Any]]:
             memory=None,
             islands=[],
             slower=slower if slowed else None,
+            stretches=[stretch(number, share * low) for number, share in enumerate((0.5, 0.9, 1.02))],
             resources=None,
         )
 
 
+def stored(data: dict[str, Any]) -> dict[str, Any]:
+    """As a search of that outcome stores it."""
+    code = {"found": 0, "at_least": 0, "interrupted": 130}.get(data["outcome"], 1)
+    return {**data, "schema_version": 1, "headline": headline(data), "exit_code": code}
+
+
 def test_no_search_contradicts_itself() -> None:
     for data in searches():
+        check_capacity(stored(data))
         first, text = headline(data), flat(text_of_search(data))
         told = [wave for wave in data["confirmation"] if not wave["spoilt"]]
         assert text.lower().count("the client was the limit: the client was the limit") == 0
@@ -117,6 +124,8 @@ def test_no_search_contradicts_itself() -> None:
             assert any(word in text for word in EXPLAINED), text
         if data["slower"]:
             assert "By the model" not in text
+        for share, kept, counted in MEASURED.findall(text):
+            assert float(share) == pytest.approx(100 * int(kept) / int(counted), rel=0.01), text
         code = standing({**data, "exit_code": 0})["exit_code"]
         assert (code == 0) == (bool(data["confirmation"]) and data["confirmation"][-1]["verdict"] == "holds") or data[
             "outcome"
