@@ -58,7 +58,7 @@ def _block(case: Case, law: Law, scale_out: dict[str, Any] | None, options: list
     return {
         "name": case.asked.name or main.name,
         "capacity": main.folder,
-        "capacities": [{"folder": each.folder, "instances": each.instances, "low": each.low} for each in case.searches],
+        "capacities": [each.to_source() for each in case.searches],
         "endpoint": dict(main.endpoint) or None,
         "variant": main.variant or None,
         "factories_file": None,

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.json_file import UNREADABLE, foreign
+from inference_benchmarker.data.digest import KEY as DIGEST
+from inference_benchmarker.data.digest import digest_of
+from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.files import replace_file
+from inference_benchmarker.system.files import is_file, replace_file
 from inference_benchmarker.wave.built_on import not_there
 from server_capacity.planning.costs.price_file import is_price
 from server_capacity.planning.measured import Measured, measured
@@ -23,7 +26,6 @@ from server_capacity.results.types.price import GIVEN, Price
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     Files = Mapping[str, str]
 
@@ -55,6 +57,26 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
         return replace(found, variant=best.variant, tied=best.tied, price=best.price)
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
+
+
+def changed_since(data: Mapping[str, Any]) -> Iterator[str]:
+    """Clauses on the searches of a plan that are where they were, and not any more what it was made from.
+
+    They lie beside it, and so it stands on its own numbers: those that are gone are not told of.
+    """
+    for plan in data.get("endpoints") or []:
+        for source in plan.get("capacities") or []:
+            file = Path(source["folder"]) / capacity_folder.FILE
+            if source.get(DIGEST) is not None and is_file(file) and _digest_of(file) != source[DIGEST]:
+                yield f"{source['folder']} is not the search any more that it was made from: changed, or another one"
+
+
+def _digest_of(file: Path) -> str | None:
+    """The digest of a search's content, None of what is no JSON."""
+    try:
+        return digest_of(read_json(file))
+    except BenchmarkError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

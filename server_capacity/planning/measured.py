@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.digest import KEY as DIGEST
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.exit_codes import OK
@@ -71,6 +72,11 @@ class Measured:
     tied: tuple[str, ...] = ()
     price: Price | None = None
     gone: str = ""
+
+    def to_source(self) -> dict[str, Any]:
+        """Its entry in the plan's ``capacities``."""
+        named = {"folder": self.folder, "instances": self.instances, "low": self.low}
+        return {**named, "digest": self.data.get(DIGEST)}
 
     @property
     def is_counted(self) -> bool:

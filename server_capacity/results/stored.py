@@ -33,7 +33,8 @@ class Stored:
 
     def write(self, folder: Path, data: dict[str, Any]) -> None:
         """Write both files, and put the digest into the object, and those of what it is built on. Raises OSError."""
-        data[BUILT_ON] = built_on(folder, folder.iterdir())
+        if below := built_on(folder, folder.iterdir()):
+            data[BUILT_ON] = below
         data[KEY] = write_with_digest(folder / self.file, data)
         replace_file(folder / self.text, self.to_text(data, str(folder)))
 

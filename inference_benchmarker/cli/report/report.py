@@ -139,12 +139,13 @@ def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
     from inference_benchmarker.data.digest import KEY, WITHOUT
     from inference_benchmarker.wave.built_on import not_there
+    from server_capacity.planning.folder import changed_since
 
     data, text = stored
     if KEY not in data:
         say(f"{options.dir}: {WITHOUT}.")
-    if gone := not_there(options.dir, data):
-        say(f"{options.dir}: {gone}.")
+    for clause in filter(None, (not_there(options.dir, data), *changed_since(data))):
+        say(f"{options.dir}: {clause}.")
     if options.json:
         print(json.dumps(data, indent=2), flush=True)
     else:

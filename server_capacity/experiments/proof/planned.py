@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from inference_benchmarker.system.files import is_file, kind_of
 from server_capacity.experiments.proof.evidence import Aim
 from server_capacity.experiments.ranking.before import COUNTS
 from server_capacity.experiments.ranking.jobs import Job
-from server_capacity.planning.folder import FILE, read
+from server_capacity.planning.folder import FILE, changed_since, read
 from server_capacity.planning.totals import headline
 from server_capacity.provisioning.arguments import factory_arguments
 from server_capacity.results.types.axes import Variant
@@ -101,7 +101,8 @@ def read_planned(path: Path) -> Planned:
             raise BenchmarkError(
                 f"{file}: plans {len(endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."
             )
-        return _planned(file, endpoints[0], data["exit_code"])
+        planned = _planned(file, endpoints[0], data["exit_code"])
+        return replace(planned, warnings=(*planned.warnings, *changed_since(data)))
     except UNREADABLE as error:
         raise foreign(file, error) from None
 

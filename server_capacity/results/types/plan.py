@@ -35,11 +35,12 @@ class PerInstance:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A search that the plan rests on; ``low`` is of all its ``instances``."""
+    """A search that the plan rests on; ``low`` is of all its ``instances``, ``digest`` that of its file."""
 
     folder: str
     instances: Instances
     low: Positive
+    digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,4 +199,3 @@ class PlanResult:
     missing: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     digest: str | None = None
-    built_on: dict[str, str] | None = None

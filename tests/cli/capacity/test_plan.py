@@ -9,7 +9,9 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.files import is_file
 from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.experiments.proof.planned import read_planned
 from server_capacity.planning.folder import save as save_plan
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.ranking_folder import save as save_ranking
@@ -19,6 +21,7 @@ from tests.capacities import found
 from tests.rankings import row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from server_capacity.results.ranking_row import Row
@@ -73,6 +76,34 @@ def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out == printed.replace("out/", str(tmp_path / "out") + "/")
     assert cli.main(["report", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == data
+
+
+@pytest.mark.parametrize(
+    ("change", "remarks"),
+    [
+        (is_file, 0),
+        (lambda file: file.write_text(file.read_text().replace('"low": 100.0', '"low": 50.0')), 1),
+        (lambda file: file.write_text("{"), 1),
+        (lambda file: save(file.parent, {"schema_version": SCHEMA_VERSION, **found(rate=175.0)}), 1),
+        (lambda file: file.unlink(), 0),
+    ],
+    ids=["same", "changed", "damaged", "another", "gone"],
+)
+def test_a_plan_says_that_its_search_was_changed_since(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: Callable[[Path], object], remarks: int
+) -> None:
+    search = capacity(tmp_path / "c")
+    assert plan("c", "--target-rps", "1000") == 0
+    folder, data = only_plan(tmp_path)
+    printed = capsys.readouterr().out.replace("out/", str(tmp_path / "out") + "/")
+    assert "built_on" not in data
+    change(search / "capacity.json")
+
+    assert cli.main(["report", str(folder)]) == 0
+    told = capsys.readouterr()
+    assert told.out == printed, "its numbers are those of the search as it was"
+    assert told.err.count("c is not the search any more that it was made from") == remarks
+    assert len(read_planned(folder).warnings) == remarks
 
 
 def test_json_is_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
