@@ -17,6 +17,7 @@ from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking_headline import headline
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import NO_PRICE, per_million
+from server_capacity.results.types.standing import broken_code
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
@@ -121,15 +122,11 @@ def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
 def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:
     if interrupted:
         return INTERRUPTED
-    broken = [INVALID for row in others if _is_broken(row)]
+    broken = map(broken_code, others)
     if ordered:
         return worst_exit_code(*broken, *(row.get("exit_code") or OK for row in ordered))
-    return INVALID if broken or any(row["outcome"] == "client_limited" for row in others) else MISSED
-
-
-def _is_broken(row: Row) -> bool:
-    """Tells whether a search without a rank ended early or left something behind: that the client gives out is none."""
-    return row.get("ended") == "early" or (row.get("exit_code") == INVALID and row["outcome"] != "client_limited")
+    limited = INVALID if any(row["outcome"] == "client_limited" for row in others) else OK
+    return worst_exit_code(MISSED, limited, *broken)
 
 
 def _remarks(answered: Sequence[Row], by: By) -> list[str]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.results.types.price import HOURS_A_MONTH, per_million
-from server_capacity.results.types.standing import standing, warnings_of
+from server_capacity.results.types.standing import FAILED, broken_by, standing, warnings_of
 
 if TYPE_CHECKING:
     from server_capacity.results.types.price import Price
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 Found = Mapping[str, Any]
 Row = dict[str, Any]
 
-FAILED = "failed"
 SAME_RATE = 0.01
 """A wave that differs by no more than this share from a rate was at it."""
 _MEASURED = (
@@ -59,13 +58,19 @@ def row_of(variant: dict[str, str], folder: str, found: Found, price: Price | No
         "endpoint": endpoint or None,
         **standing(found),
     }
-    row["warnings"] = list(warnings_of(found)) if row["rate"] is not None else []
+    row["warnings"] = list(broken_by(found) if row["rate"] is None else warnings_of(found))
     return {**row, **_needed(row, found, aim)}
 
 
-def failed_row(variant: dict[str, str], reason: str, outcome: str = FAILED, folder: str | None = None) -> Row:
-    """The row of a variant that was not measured: why not."""
-    nothing = dict.fromkeys(_MEASURED)
+def failed_row(
+    variant: dict[str, str],
+    reason: str,
+    outcome: str = FAILED,
+    folder: str | None = None,
+    code: int | None = None,
+) -> Row:
+    """The row of a variant that was not measured: why not, and the exit code of that."""
+    nothing = {**dict.fromkeys(_MEASURED), "exit_code": code}
     return {"variant": variant, "capacity": folder, "outcome": outcome, "headline": reason, **nothing, "warnings": []}
 
 

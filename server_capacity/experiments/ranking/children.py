@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.engine.processes import child_environment
-from inference_benchmarker.exit_codes import INTERRUPTED
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,13 +31,14 @@ MOST_INTERRUPTS = 3
 class Result(NamedTuple):
     """A variant's outcome: the job's and its place in that job; ``folder`` of its search, or why there is none.
 
-    Neither: it was interrupted before.
+    Neither: it was interrupted before. ``code``: the exit code of a variant that was not searched.
     """
 
     job: int
     place: int
     folder: str | None
     failed: str | None
+    code: int = MISSED
 
 
 class _Child:
@@ -76,7 +77,7 @@ class _Child:
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             why = None if code == INTERRUPTED else f"The process that searched it {how}."
             for place in self.missing:
-                yield Result(self.number, place, None, why)
+                yield Result(self.number, place, None, why, INVALID)
 
     def interrupt(self, *, last: bool) -> None:
         """Hand on an interrupt."""

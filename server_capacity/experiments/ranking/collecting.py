@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INVALID
 from server_capacity.experiments.ranking.before import needed_by, with_text
 from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
@@ -45,14 +46,14 @@ class Collector:
 
     def _row(self, job: Job, place: int, result: Result | None) -> Row:
         variant = job.variants[place].to_json()
-        if result is None or result == (result.job, result.place, None, None):
+        if result is None or (result.folder, result.failed) == (None, None):
             return failed_row(variant, "It was not measured before the end.", INTERRUPTED)
         if result.folder is None:
-            return failed_row(variant, str(result.failed))
+            return failed_row(variant, str(result.failed), code=result.code)
         try:
             data, _ = load(self.folder / result.folder)
         except BenchmarkError as error:
-            return failed_row(variant, str(error), folder=result.folder)
+            return failed_row(variant, str(error), folder=result.folder, code=INVALID)
         endpoint = data.get("endpoint") or {}
         kind = endpoint.get("instance_type") or needed_by(job.known).instance_type
         price = None if kind is None else self.prices.of(kind, endpoint.get("region") or region_of(None))

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from textwrap import shorten
 from typing import Any
 
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import metric_text, money_text, pluralize
 from server_capacity.results.text.headline import rate_text
 from server_capacity.results.types.axes import PAYLOAD, label_of
 from server_capacity.results.types.price import Price
+from server_capacity.results.types.standing import broken_code
 
 Ranking = Mapping[str, Any]
 Row = Mapping[str, Any]
@@ -25,15 +27,18 @@ def headline(data: Ranking) -> str:
 
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
     """
-    broken = [
-        f"{label_of(row['variant'])} has no rank: {row['warnings'][0]}." for row in data["rows"] if _is_broken(row)
-    ]
-    return " ".join([_answer(data), *broken])
+    answer = _answer(data)
+    broken = ((row, _what_broke(row)) for row in data["rows"] if broken_code(row) != OK)
+    return " ".join([answer, *(_sentence(row, what) for row, what in broken if what not in answer)])
 
 
-def _is_broken(row: Row) -> bool:
-    """Tells whether its search ended early with something to tell of."""
-    return row["rank"] is None and row.get("ended") == "early" and bool(row.get("warnings"))
+def _sentence(row: Row, what: str) -> str:
+    return f"{label_of(row['variant'])}{' has no rank' if row['rank'] is None else ''}: {what}"
+
+
+def _what_broke(row: Row) -> str:
+    """All that its search leaves open; of one that could not begin the reason."""
+    return _ended("; ".join(row.get("warnings") or ()) or str(row["headline"]))
 
 
 def _answer(data: Ranking) -> str:
@@ -71,8 +76,13 @@ def _why_not(rows: list[Row]) -> str:
     told = [row for row in rows if row["outcome"] != "interrupted"]
     if len(told) != 1:
         return "."
-    reason = shorten(plain(told[0]["headline"]), _LONGEST_REASON, placeholder=" …")
-    return f": {reason}" if reason.endswith("…") else f": {reason.rstrip('.')}."
+    return f": {_ended(told[0]['headline'])}"
+
+
+def _ended(reason: str) -> str:
+    """A reason to its last whole word, as the end of a sentence."""
+    told = shorten(plain(reason), _LONGEST_REASON, placeholder=" …")
+    return told if told.endswith("…") else f"{told.rstrip('.')}."
 
 
 def _is_best(row: Row, data: Ranking) -> str:

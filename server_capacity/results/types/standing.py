@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Found = Mapping[str, Any]
 
+FAILED = "failed"
+"""The outcome of a variant that was not searched."""
 EARLY = "The search ended early: "
 
 
@@ -58,12 +60,29 @@ def left_behind(found: Found) -> Iterator[str]:
         yield "scaling that was suspended for it is not put back"
 
 
+def broken_by(found: Found) -> Iterator[str]:
+    """Clauses on what ended a search early and on what it left behind, whether it has an answer or none."""
+    if ended_of(found) == "early":
+        yield f"its search ended early: {_why_early(found) or 'the reason is not told'}"
+    yield from (f"its search: {each}" for each in left_behind(found))
+
+
+def broken_code(row: Found) -> int:
+    """The exit code of what went wrong with a search beside its answer; OK where nothing did.
+
+    It could not begin, ended early or left something behind: that the client gave out is none of these.
+    """
+    if row.get("ended") == "early":
+        return INVALID
+    if row["outcome"] == FAILED:  # an earlier version stored no code
+        return int(row.get("exit_code") or OK)
+    return INVALID if row.get("exit_code") == INVALID and row["outcome"] != "client_limited" else OK
+
+
 def warnings_of(found: Found) -> Iterator[str]:
     """Clauses on what a search leaves open, for whoever builds on it: ``its search ended early: ...``."""
-    ended = ended_of(found)
-    if ended == "early":
-        yield f"its search ended early: {_why_early(found) or 'the reason is not told'}"
-    elif ended == "interrupted":
+    yield from broken_by(found)
+    if ended_of(found) == "interrupted":
         yield "its search was interrupted"
     verdict = confirmed_of(found)
     if verdict == "fails":
@@ -71,7 +90,6 @@ def warnings_of(found: Found) -> Iterator[str]:
     elif verdict != "holds":
         yield "no wave confirmed it"
     yield from _violated(found)
-    yield from (f"its search: {each}" for each in left_behind(found))
 
 
 def _why_early(found: Found) -> str:

@@ -177,10 +177,10 @@ def test_a_target_of_whole_instances_takes_that_many(low: float, instances: int,
 
 def test_a_variant_that_failed_keeps_the_others() -> None:
     aim = Aim(1000)
-    failed = failed_row({"instance_type": G5}, "f.py, line 3: endpoint_factory() raised ResourceLimitExceeded.")
+    failed = failed_row({"instance_type": G5}, "f.py, line 3: endpoint_factory() raised ResourceLimitExceeded.", code=1)
     data = ranking([failed, row(C5, 250, price=0.2, aim=aim)], aim)
 
-    assert (data["rows"][0]["rank"], data["rows"][1]["rank"], data["exit_code"]) == (1, None, OK)
+    assert (data["rows"][0]["rank"], data["rows"][1]["rank"], data["exit_code"]) == (1, None, MISSED)
     assert f"✗ {G5}: f.py, line 3: endpoint_factory() raised ResourceLimitExceeded." in " ".join(to_text(data).split())
     alone = ranking([failed], aim)
     assert alone["exit_code"] == MISSED

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from server_capacity.planning.measured import Measured, measured
-from server_capacity.results.ranking_order import ranking
-from server_capacity.results.ranking_row import Aim, Row
+from server_capacity.results.ranking_order import ranking, require_order
+from server_capacity.results.ranking_row import Aim, Row, failed_row
 from server_capacity.results.text.ranking import to_text
 from server_capacity.results.types.standing import standing, warnings_of
 from tests.capacities import found
@@ -108,5 +108,33 @@ def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code() ->
     left = row("c5", 250, outcome="not_kept", exit_code=1, clean_up="failed")
     left |= {"rate": None, "interval": None}
     assert left["exit_code"] == 3
-    assert ranking([row("m5", 300), left], Aim())["exit_code"] == 3
-    assert ranking([left], Aim())["exit_code"] == 3
+    for data in (ranking([row("m5", 300), left], Aim()), ranking([left], Aim())):
+        assert data["exit_code"] == 3
+        assert "c5 has no rank: its search: not everything that was made for it was removed." in data["headline"]
+
+
+def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
+    data = ranking([row("m5", 300, clean_up="failed"), row("c5", 250)], Aim())
+    assert (data["rows"][0]["rank"], data["exit_code"]) == (1, 3)
+    assert data["headline"].endswith("m5: its search: not everything that was made for it was removed.")
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (1, "f.py, line 3: endpoint_factory() raised OSError."),
+        (3, "The process that searched it was ended by signal 9."),
+    ],
+)
+def test_a_ranking_takes_the_exit_code_of_a_variant_that_was_not_searched(code: int, why: str) -> None:
+    failed = failed_row({"instance_type": "p5"}, why, code=code)
+    data = ranking([row("m5", 300), failed], Aim())
+    assert (data["exit_code"], data["rows"][1]["exit_code"]) == (code, code)
+    assert data["headline"].endswith(f"p5 has no rank: {why}")
+    alone = ranking([failed], Aim())
+    assert (alone["exit_code"], alone["headline"]) == (code, f"No variant has a capacity: {why}")
+
+
+def test_a_ranking_of_an_earlier_version_keeps_its_exit_code() -> None:
+    failed = failed_row({"instance_type": "p5"}, "f.py: no.") | {"exit_code": None}
+    require_order(ranking([row("m5", 300), failed], Aim()) | {"exit_code": 0})
