@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inference_benchmarker.words.wording import supported
+from server_capacity.results.types.standing import EARLY, why_early
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.stretch import CLIENT
 
@@ -80,6 +81,8 @@ def _doubt(found: Found) -> str:
 
 def _at_least(found: Found) -> str:
     at_least, unit = found["at_least"], unit_of(found)
+    if at_least is None and (broken := why_early(found)):
+        return f"{EARLY}{broken}"
     if at_least is None:
         because = str(found.get("reason") or "it was too little to judge by").removeprefix(CLIENT).removeprefix(": ")
         return f"The client was the limit{f': {because}' if because else ''}"

@@ -36,7 +36,7 @@ def ended_of(found: Found) -> str:
     if found["outcome"] == "interrupted":
         return "interrupted"
     told = found.get("ended")
-    return str(told) if told else "early" if _why_early(found) else "complete"
+    return str(told) if told else "early" if why_early(found) else "complete"
 
 
 def confirmed_of(found: Found) -> str | None:
@@ -63,7 +63,7 @@ def left_behind(found: Found) -> Iterator[str]:
 def broken_by(found: Found) -> Iterator[str]:
     """Clauses on what ended a search early and on what it left behind, whether it has an answer or none."""
     if ended_of(found) == "early":
-        yield f"its search ended early: {_why_early(found) or 'the reason is not told'}"
+        yield f"its search ended early: {why_early(found) or 'the reason is not told'}"
     yield from (f"its search: {each}" for each in left_behind(found))
 
 
@@ -92,7 +92,8 @@ def warnings_of(found: Found) -> Iterator[str]:
     yield from _violated(found)
 
 
-def _why_early(found: Found) -> str:
+def why_early(found: Found) -> str:
+    """The words on what ended a search early, without a period; empty where nothing did."""
     told = (each.removeprefix(EARLY) for each in found.get("failures") or [] if each.startswith(EARLY))
     return next(told, "").rstrip(".")
 

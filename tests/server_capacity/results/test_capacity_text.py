@@ -48,6 +48,10 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
             "At least 500/s, Poisson arrivals: the client was the limit",
         ),
         ({"outcome": "client_limited", **NOTHING, "reason": "lag"}, "The client was the limit: lag"),
+        (
+            {"outcome": "client_limited", **NOTHING, "reason": "lag", "failures": ["The search ended early: a loss."]},
+            "The search ended early: a loss",
+        ),
         ({"outcome": "not_kept", **NOTHING, "reason": "missed at 1/s"}, "No rate keeps the limits: missed at 1/s"),
         ({"outcome": "cannot_tell", **NOTHING, "reason": "12 requests"}, "Cannot tell: 12 requests"),
         ({"outcome": "cannot_tell", **NOTHING}, "Cannot tell: it was too little to judge by"),

@@ -227,6 +227,8 @@ def test_an_endpoint_that_was_lost_with_its_keeper_is_not_told_to_keep_no_rate()
 
     assert (data["outcome"], data["exit_code"], data["at_least"]) == ("client_limited", 3, None)
     assert f"✗ The search ended early: {LOST}." in " ".join(to_text(data).split())
+    assert data["headline"] == f"The search ended early: {LOST}"
+    assert "client was the limit" not in to_text(data)
     assert {row["void"] for row in data["stretches"]} == {LOST}
 
     confirmed = confirm(asked, broken(), FOUND, explored())
