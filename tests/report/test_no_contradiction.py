@@ -1,21 +1,31 @@
-"""No report of a wave contradicts its ledger: hundreds that are made up are read."""
+"""No report of a wave contradicts its ledger: hundreds that are made up are read, and those that were recorded."""
 
 from __future__ import annotations
 
 import random
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker import Wave
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.verdict import judge
+from tests.culprits.waves import CULPRITS
 from tests.waves import MS, observe, on_time, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+STORED = Path(__file__).parents[1] / "wave" / "recorded_runs" / "stored"
 
 OUTCOMES = ("ok", "failed", "abandoned")
 SLOS = tuple(map(Slo.parse, ("p99<100ms", "response_time.p50<30ms")))
+RECORDED = (*(each.evidence for each in CULPRITS), STORED)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -29,7 +39,16 @@ def test_no_wave_contradicts_its_ledger(seed: int) -> None:
         error = draw.choice(["ValueError", "HttpStatusError 503"]) if outcome == "failed" else None
         done = record.sent + draw.choice([20, 20, 40, 300]) * MS
         records.append(record._replace(outcome=outcome, error=error, done=done))
-    facts = observe(plan, records)
+    require_no_contradiction(observe(plan, records))
+
+
+@pytest.mark.parametrize("folder", RECORDED, ids=lambda folder: folder.name)
+def test_no_recorded_wave_contradicts_its_ledger(folder: Path) -> None:
+    require_no_contradiction(Wave.load(folder))
+
+
+def require_no_contradiction(facts: WaveFacts) -> None:
+    """Hold the report of a wave against what was counted of it."""
     summary = summarise(facts)
     verdict = judge(facts, summary)
     first, text = headline(summary, verdict), to_text(facts, summary, verdict)
@@ -38,7 +57,6 @@ def test_no_wave_contradicts_its_ledger(seed: int) -> None:
     assert text.startswith(first + "\n")
     assert set(verdicts) == {verdict.word}, "the same at the beginning and the end"
     assert len(verdicts) > 1
-    ledger = summary.ledger
     assert ("every request was abandoned" in first) == (ledger.abandoned == ledger.sent > 1)
     if match := re.search(r"\(([\d,]+) in flight when the drain ended", first):
         assert int(match[1].replace(",", "")) == ledger.abandoned > 0
@@ -47,7 +65,7 @@ def test_no_wave_contradicts_its_ledger(seed: int) -> None:
     if match := re.search(r"([\d,]+) of ([\d,]+) answered", first):
         assert [int(each.replace(",", "")) for each in match.groups()] == [ledger.ok + ledger.failed, ledger.sent]
     missed = {finding.limit for finding in verdict.findings if finding.code == "slo_missed"}
-    for slo in SLOS:
+    for slo in facts.plan.slos:
         value = summary.measured(slo.metric, slo.stat)
         if value is not None and ledger.ok and not ledger.abandoned:
             assert (slo.expression in missed) == (not slo.met(value))

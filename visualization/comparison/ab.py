@@ -7,17 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - what is read is held against the types
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.digest import KEY as DIGEST
 from inference_benchmarker.data.digest import require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.slo import MaxRegression
-from inference_benchmarker.system.files import is_there
+from inference_benchmarker.system.files import is_file, is_there
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
-from inference_benchmarker.wave.run_dir import cannot_write
+from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from visualization.comparison.comparison import Side, compare
 from visualization.comparison.json_form import to_json
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 KIND, FILE = "ab", "ab.json"
 SIDES = ("A", "B")
+_VALID = {"VALID", "PENDING"}
+"""The server's metrics may be asked for afterwards, and a limit on them is pending no more."""
 
 
 def order(repeats: int, seed: int) -> Iterator[tuple[int, str]]:
@@ -126,6 +129,25 @@ def is_ab(folder: Path) -> bool:
     return is_there(folder / FILE)
 
 
+def has_digest(folder: Path) -> bool:
+    """Tells whether its file has a digest, which earlier versions did not write."""
+    return DIGEST in read_json(folder / FILE)
+
+
+def _require_as_stored(folder: Path, sent: Sent) -> None:
+    """Hold what is said of a wave against its own summary, where that is there; ValueError where they disagree."""
+    summary = RunDir(folder / sent.run).summary
+    if not is_file(summary):
+        return
+    told = store.read_facts(summary)
+    if sent.verdict != told["verdict"] and not {sent.verdict, told["verdict"]} <= _VALID:
+        raise ValueError(f"{sent.run} is said to be {sent.verdict}, and is {told['verdict']}")
+    cut = told["interrupted"] or told.get("aborted") is not None
+    if sent.counts != (told["verdict"] in _VALID and not cut):
+        what = "was interrupted or aborted" if cut else f"is {told['verdict']}"
+        raise ValueError(f"{sent.run} is said {'to' if sent.counts else 'not to'} count, and {what}")
+
+
 def load(folder: Path) -> Experiment:
     """Read a folder; BenchmarkError for what is none."""
     data: dict[str, Any] = read_json(folder / FILE)
@@ -137,11 +159,13 @@ def load(folder: Path) -> Experiment:
         known = {name: data[name] for name in names}
         experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)
         require(experiment, Experiment, FILE)
+        outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]
+        refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
         require_built_on(folder, data)
+        for each in sent:
+            _require_as_stored(folder, each)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
-    outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]
-    refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
     if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
         raise BenchmarkError(f"{folder}: of {' and '.join(missing)} no wave counts.", "Nothing can be compared.")
     return experiment

@@ -14,6 +14,7 @@ from inference_benchmarker.cli.core.terminal import how_far, print_wave, say, sa
 from inference_benchmarker.cli.report.report_forms import form_of, of_a_folder, of_aiperf, table_of_runs
 from inference_benchmarker.cli.wave.aiperf import print_aiperf
 from inference_benchmarker.cli.wave.server_metrics import print_with_metrics, sources_of
+from inference_benchmarker.data.digest import WITHOUT
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.system.memory import give_back_large_blocks
@@ -52,7 +53,10 @@ def run(arguments: list[str]) -> int:
         if is_one(options.dir):
             return _again(load(options.dir), options)
     if ab.is_ab(options.dir):
-        return print_again(ab.load(options.dir), options.format, options.output, as_json=options.json)
+        experiment = ab.load(options.dir)
+        if not ab.has_digest(options.dir):
+            say(f"{options.dir}: {WITHOUT}.")
+        return print_again(experiment, options.format, options.output, as_json=options.json)
     return _of_a_run(options)
 
 
@@ -137,7 +141,7 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
 
 def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
-    from inference_benchmarker.data.digest import KEY, WITHOUT
+    from inference_benchmarker.data.digest import KEY
     from inference_benchmarker.wave.built_on import not_there
     from server_capacity.planning.folder import changed_since
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-SLOWER = {
+SLOWER: dict[str, Any] = {
     "before": {"rate": 174.0, "start_s": 10.0, "share": 0.0},
     "after": {"rate": 170.0, "start_s": 90.0, "share": 0.9},
     "until_s": 50.0,

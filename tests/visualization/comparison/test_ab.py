@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import Wave, cli
+from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from tests.waves import drawn, stored, wave
 from visualization.comparison.ab import FILE, Experiment, is_ab, load, order
@@ -38,12 +39,13 @@ def made(folder: Path, factor: float = 1.2, **more: Any) -> Experiment:
         (folder / side).mkdir(parents=True)
         for number in range(4):
             experiment.add(side, number, kept(folder / side, 10 * number + (side == "B"), by), counts=True)
-    experiment.add("A", 3, kept(folder / "A", 99, 5), counts=False)
+    experiment.add("A", 3, kept(folder / "A", 99, 5, interrupted=True), counts=False)
     return experiment
 
 
-def kept(folder: Path, seed: int, factor: float) -> Wave:
-    return Wave.load(stored(wave(drawn(seed, seconds=5) * factor), folder).path)
+def kept(folder: Path, seed: int, factor: float, *, interrupted: bool = False) -> Wave:
+    made = replace(wave(drawn(seed, seconds=5) * factor), interrupted=interrupted)
+    return Wave.load(stored(made, folder).path)
 
 
 @pytest.fixture(scope="module")
@@ -137,10 +139,44 @@ class TestCommands:
             file = tmp_path / form
             assert cli.main(["report", str(experiment.folder), "--format", form, "--output", str(file)]) == 1
             assert file.read_text().startswith(begins)
-        assert cli.main(["report", str(experiment.folder), "--format", "csv"]) == 0
+        assert cli.main(["report", str(experiment.folder), "--format", "csv"]) == 130
         assert len(capsys.readouterr().out.splitlines()) == 1 + 9
         assert cli.main(["report", str(experiment.folder), "--format", "html"]) == 2
         assert "so there is no html of it. --format text, markdown and junit give" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("place", "change", "why"),
+    [
+        (0, {"counts": False}, "is said not to count, and is VALID"),
+        (8, {"counts": True}, "is said to count, and was interrupted or aborted"),
+        (0, {"verdict": "INVALID"}, "is said to be INVALID, and is VALID"),
+    ],
+)
+def test_what_is_said_of_a_wave_is_held_against_it(
+    experiment: Experiment, tmp_path: Path, place: int, change: dict[str, Any], why: str
+) -> None:
+    for side in ("A", "B"):
+        (tmp_path / side).symlink_to(experiment.folder / side)
+    data = json.loads((experiment.folder / FILE).read_text())
+    data["waves"][place] |= change
+    write_with_digest(tmp_path / FILE, data)
+    with pytest.raises(BenchmarkError, match=why):
+        load(tmp_path)
+
+
+def test_an_earlier_versions_file_is_told_to_have_no_digest(
+    experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side in ("A", "B"):
+        (tmp_path / side).symlink_to(experiment.folder / side)
+    data = json.loads((experiment.folder / FILE).read_text())
+    del data["digest"]
+    (tmp_path / FILE).write_text(json.dumps(data))
+    assert cli.main(["report", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.count(f"{tmp_path}: was stored without a digest") == 1
+    assert cli.main(["report", str(experiment.folder)]) == 1
+    assert "without a digest" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
