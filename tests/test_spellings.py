@@ -112,4 +112,4 @@ def test_a_beginning_tells_no_half_of_a_secret_whose_neighbours_took_much_room()
 
 @pytest.mark.parametrize("hide", [without, partial(beginning, limit=1000)])
 def test_who_has_no_secrets_leaves_a_text_alone(hide: partial[str]) -> None:
-    assert hide("plain \x1b[31mtext", secrets=[]) == "plain \x1b[31mtext"
+    assert hide("plain \x1b[31mtext", also=[]) == "plain \x1b[31mtext"

@@ -109,8 +109,8 @@ class ChildLogs:
 
 def hidden(also: Iterable[str] = ()) -> Callable[[str], str]:
     """The function that hides secrets in what processes print: this process's, ``also``, and credentials by form."""
-    secrets = (*own_secrets(with_numbers=True), *also)
-    return lambda text: redact(text, secrets)
+    every = (*own_secrets(with_numbers=True), *also)
+    return lambda text: redact(text, every)
 
 
 @contextmanager

@@ -234,9 +234,9 @@ class CountingBatchWriter(BatchWriter):
     The slowest are those of the highest latency, whatever became of them; of equal ones, the first.
     """
 
-    def __init__(self, secrets: Iterable[str] = (), *, warmup: bool = False) -> None:
+    def __init__(self, also: Iterable[str] = (), *, warmup: bool = False) -> None:
         self._counts = CountFeed(warmup=warmup)
-        super().__init__(secrets, self._counts)
+        super().__init__(also, self._counts)
         self._slowest: list[tuple[int, int, _Slow]] = []
         self._least = -1
         self._taken = self._number = 0

@@ -133,16 +133,17 @@ class Ledger:
 class BatchWriter:
     """Collects one worker's records and hands them out as packed batches.
 
-    Error texts in them are bounded and without the ``secrets``. Credentials that are known by their form alone are
-    still there: to search for them is no work for a loop that paces requests (see ``redacted``).
+    Error texts in them are bounded and without secrets: those of this process's environment, and ``also``. Credentials
+    that are known by their form alone are still there: to search for them is no work for a loop that paces requests
+    (see ``redacted``).
     """
 
-    def __init__(self, secrets: Iterable[str] = (), feed: FeedWriter | None = None) -> None:
-        self._secrets = tuple(secrets)
-        hide = partial(beginning, limit=_READ_NAME_LENGTH, secrets=self._secrets)
+    def __init__(self, also: Iterable[str] = (), feed: FeedWriter | None = None) -> None:
+        self._also = tuple(also)
+        hide = partial(beginning, limit=_READ_NAME_LENGTH, also=self._also)
         self.labels = Names("", hide=hide)
         self.finish_reasons = Names("", hide=hide, most=MAX_FINISH_REASONS)
-        self.errors = Names("", hide=partial(excerpt, limit=_READ_NAME_LENGTH, secrets=self._secrets))
+        self.errors = Names("", hide=partial(excerpt, limit=_READ_NAME_LENGTH, also=self._also))
         self._base = bytearray()
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
@@ -216,11 +217,11 @@ class BatchWriter:
         return number, key
 
     def _bounded_text(self, exception: BaseException) -> str:
-        return storable(beginning(error_text(exception), RAW_TEXT_LENGTH, self._secrets))
+        return storable(beginning(error_text(exception), RAW_TEXT_LENGTH, self._also))
 
     def cut(self, text: str, limit: int) -> str:
         """At most so many characters of a text, without credentials. Not for what every request does."""
-        return excerpt(text, limit, self._secrets)
+        return excerpt(text, limit, self._also)
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from inference_benchmarker.system.host import memory_bytes
 from inference_benchmarker.system.procfs import not_measured
-from inference_benchmarker.words.redact import hide_values_of, secrets_in_results, without
+from inference_benchmarker.words.redact import hide_values_of, without
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def is_stream(path: Path) -> bool:
 
 def without_secrets(text: str) -> bytes:
     """The bytes of a text as they get into a file: without the values of secrets."""
-    return without(text, secrets_in_results(os.environ)).encode("utf-8", "backslashreplace")
+    return without(text).encode("utf-8", "backslashreplace")
 
 
 def most_in_memory() -> int:

@@ -25,11 +25,11 @@ class Rows(Protocol):
 class CleanRows:
     """Hands rows on to a writer, their texts made clean."""
 
-    def __init__(self, rows: Rows, secrets: Iterable[str]) -> None:
+    def __init__(self, rows: Rows, also: Iterable[str] = ()) -> None:
         self._rows = rows
-        secrets = tuple(secrets)
+        also = tuple(also)
         # the same few texts come again every second
-        self._clean = lru_cache(maxsize=4096)(lambda text: no_formula(plain_lines(excerpt(text, MAX_LENGTH, secrets))))
+        self._clean = lru_cache(maxsize=4096)(lambda text: no_formula(plain_lines(excerpt(text, MAX_LENGTH, also))))
 
     def writerow(self, row: Iterable[Any], /) -> Any:
         """Write one row."""

@@ -18,7 +18,6 @@ from inference_benchmarker.words.secret_values import (
     looks_random,
     own_secrets,
     secret_values,
-    secrets_in_results,
 )
 from inference_benchmarker.words.spellings import longest, places
 
@@ -38,7 +37,6 @@ __all__ = [  # with what its callers ask of the values
     "own_secrets",
     "redact",
     "secret_values",
-    "secrets_in_results",
     "without",
 ]
 
@@ -114,12 +112,9 @@ _PATTERNS = (
 )
 
 
-def redact(text: str, secrets: Iterable[str] | None = None) -> str:
-    """The text with credentials replaced: by their form, and each given secret wherever it stands.
-
-    None stands for those of this process's environment, see ``hide_values_of``: nobody can forget to pass them.
-    """
-    text = without(text, own_secrets() if secrets is None else secrets)
+def redact(text: str, also: Iterable[str] = ()) -> str:
+    """The text with credentials replaced: by their form, and what ``without`` replaces."""
+    text = without(text, also)
     lowered = text.lower()
     for hints, regex, replacement in _PATTERNS:
         for hint in hints:  # most texts have none, and looking for them is all that they cost
@@ -129,36 +124,40 @@ def redact(text: str, secrets: Iterable[str] | None = None) -> str:
     return text
 
 
-def without(text: str, secrets: Iterable[str]) -> str:
-    """The text with each given secret replaced: what is data must keep what only looks like one.
+def without(text: str, also: Iterable[str] = ()) -> str:
+    """The text with the values of secrets replaced: what is data must keep what only looks like one.
 
-    Of secrets that overlap nothing is left, and one ``HIDDEN`` stands for them.
+    They are those of this process's environment (see ``hide_values_of``), which nobody can leave out, and ``also``. Of
+    secrets that overlap nothing is left, and one ``HIDDEN`` stands for them.
     """
     pieces, told = [], 0
-    for start, end in places(text, tuple(secrets)):
+    for start, end in places(text, _own_and(also)):
         pieces += [text[told:start], HIDDEN]
         told = end
     return "".join((*pieces, text[told:])) if pieces else text
 
 
-def beginning(text: str, limit: int, secrets: Iterable[str] | None = None) -> str:
-    """At most ``limit`` characters of the text, without the given secrets, none of which is cut in half.
+def beginning(text: str, limit: int, also: Iterable[str] = ()) -> str:
+    """At most ``limit`` characters of what ``without`` leaves of the text; no secret is cut in half.
 
     What was cut off is told by ``CUT``. Little more than the limit is looked at, whatever the text's length.
     """
-    secrets = own_secrets() if secrets is None else tuple(secrets)
-    spare = 2 * longest(secrets)
+    also = tuple(also)
+    spare = 2 * longest(_own_and(also))
     piece = text[: limit + spare]
-    clean = without(piece, secrets)
+    clean = without(piece, also)
     if len(piece) < len(text):  # a secret that the piece has half of lies within what is left out
         clean = clean[: max(len(clean) - spare, 0)] + CUT
     return clean if len(clean) <= limit else clean[: limit - 1] + CUT
 
 
-def excerpt(text: str, limit: int, secrets: Iterable[str] | None = None) -> str:
+def excerpt(text: str, limit: int, also: Iterable[str] = ()) -> str:
     """At most ``limit`` characters of the redacted text; no credential is told that a cut left half of."""
-    secrets = own_secrets() if secrets is None else tuple(secrets)
-    clean = redact(beginning(text, 4 * limit, secrets))
+    clean = redact(beginning(text, 4 * limit, also))
     if len(clean) <= limit and clean.endswith(CUT):
         clean = _LAST_WORD.sub(CUT, clean)
     return clean[:limit]
+
+
+def _own_and(also: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*own_secrets(), *also)))

@@ -76,7 +76,7 @@ def seen(answer: object) -> Seen:
     given = probe("payload")
     if hasattr(given, "__next__") and given is not answer:
         list(given)
-    return probe.seen(["payload", "p"], partial(excerpt, secrets=["secret"]))
+    return probe.seen(["payload", "p"], partial(excerpt, also=["secret"]))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_no_part_of_a_secret_is_left_where_the_preview_ends(as_stream: bool) -> 
     result = probe(b"")
     if as_stream:
         list(result)
-    preview = probe.seen(None, partial(excerpt, secrets=[secret])).preview
+    preview = probe.seen(None, partial(excerpt, also=[secret])).preview
     assert preview == "." * 190 + "[hidden].."
 
 

@@ -397,12 +397,17 @@ def test_names_and_addresses_do_not_look_random(value: str) -> None:
     assert not looks_random(value)
 
 
-def test_who_names_no_secrets_hides_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an environment nothing of it can be hidden: nobody is asked to pass it."""
+@pytest.mark.parametrize("also", [(), ("another-secret",)])
+def test_the_environments_secrets_are_hidden_whatever_is_given_too(
+    monkeypatch: pytest.MonkeyPatch, also: tuple[str, ...]
+) -> None:
+    """There is no call without them: nobody can leave them out."""
     hide_values_of(os.environ)
     monkeypatch.setenv("MY_API_TOKEN", SECRET)
-    for clean in (redact, partial(excerpt, limit=100), partial(beginning, limit=100)):
+    for clean in (redact, without, partial(excerpt, limit=100), partial(beginning, limit=100)):
         assert clean(f"before {SECRET} after") == f"before {HIDDEN} after"
+        given = " ".join(also)
+        assert clean(f"before {SECRET} after {given}", also=also) == f"before {HIDDEN} after {given and HIDDEN}"
     monkeypatch.setenv("MY_API_TOKEN", SECRET[::-1])
     assert redact(f"before {SECRET[::-1]} after") == f"before {HIDDEN} after"
 

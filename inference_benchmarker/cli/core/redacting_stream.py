@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, cast
 
 from inference_benchmarker.cli.core.fallback_characters import LIKENESS
-from inference_benchmarker.words.redact import redact, secret_values, secrets_in_results, without
+from inference_benchmarker.words.redact import own_secrets, redact, without
 from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
@@ -118,12 +118,12 @@ def redacted_streams() -> Iterator[tuple[RedactingStream, RedactingStream]]:
 
 
 def _hide(text: str) -> str:
-    return redact(text, secret_values(os.environ))
+    return redact(text, own_secrets(with_numbers=True))
 
 
 def _hide_values(text: str) -> str:
     """A result without the values of secrets; its own words may look like one, and its numbers must stay."""
-    return without(text, secrets_in_results(os.environ))
+    return without(text)
 
 
 def _open_what_is_closed() -> None:

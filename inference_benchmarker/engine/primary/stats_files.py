@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import TYPE_CHECKING
 
 import gevent
@@ -11,7 +10,7 @@ from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter
 
 from inference_benchmarker.engine.primary.bounded import BoundedHistory
 from inference_benchmarker.words.csv_cells import CleanRows
-from inference_benchmarker.words.redact import secret_values
+from inference_benchmarker.words.redact import own_secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +48,7 @@ class StatsFiles:
 
     def _clean_rows(self) -> None:
         """Let no row reach a file but clean: names, errors and tracebacks in them are the user's and the endpoint's."""
-        secrets = secret_values(os.environ)
+        secrets = own_secrets(with_numbers=True)
         for name in ("requests", "stats_history", "failures", "exceptions"):
             rows = f"{name}_csv_writer"
             setattr(self._writer, rows, CleanRows(getattr(self._writer, rows), secrets))

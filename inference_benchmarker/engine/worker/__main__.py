@@ -58,7 +58,7 @@ from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.system.host import die_with_parent
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.words.redact import secret_values
+from inference_benchmarker.words.redact import own_secrets
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests
@@ -278,7 +278,7 @@ class Worker:
 
 
 def _writer(plan: WavePlan) -> BatchWriter:
-    secrets = secret_values(os.environ)
+    secrets = own_secrets(with_numbers=True)
     return CountingBatchWriter(secrets, warmup=plan.warmup_ns > 0) if plan.counts_requests else BatchWriter(secrets)
 
 

@@ -11,7 +11,6 @@ import inference_benchmarker.engine.patched  # noqa: F401 - it patches
 
 # isort: split
 import base64
-import os
 import sys
 from dataclasses import replace
 from functools import partial
@@ -36,7 +35,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter, redacted
 from inference_benchmarker.system.files import replacing
 from inference_benchmarker.system.host import die_with_parent
-from inference_benchmarker.words.redact import excerpt, secret_values
+from inference_benchmarker.words.redact import excerpt, own_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +49,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     """Send one request; what was seen, and its record as a worker reports it. ``loaded_file`` is made in between."""
     assert plan.factories_file is not None
     timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
-    secrets = secret_values(os.environ)
+    secrets = own_secrets(with_numbers=True)
     addresses = Addresses()
     take_at_most(plan.max_answer_size)
     loaded = endpoint.load(
@@ -75,7 +74,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     slot.take = lambda: next(arrivals, None)
     addresses.begin()
     gevent.spawn(sessions.serve, slot).join()
-    cut = partial(excerpt, secrets=secrets)
+    cut = partial(excerpt, also=secrets)
     seen = replace(
         probe.seen(loaded.payloads, cut),
         addresses=addresses.found(),
@@ -107,7 +106,7 @@ def main() -> None:
     try:
         result = check(WavePlan.from_json(job["plan"]), folder / LOADED)
     except BenchmarkError as error:
-        clean = partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ))
+        clean = partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True))
         result = {"error": error.told(clean)}
     with replacing(folder / "result.json") as file:
         file.write(dumps(result).encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine import endpoint
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.words.redact import excerpt, secret_values
+from inference_benchmarker.words.redact import excerpt, own_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +33,7 @@ class Target:
         try:
             self._load(plan)
         except BenchmarkError as error:
-            self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, secrets=secret_values(os.environ)))
+            self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True)))
 
     @property
     def payloads(self) -> dict[str, int | bool | None]:
