@@ -15,7 +15,7 @@ from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.live import NullView
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.engine.scratch import scratch_folder
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import ALL
 
@@ -120,4 +120,4 @@ def _check(wave: Wave) -> None:
         assert wave.run_dir is not None
         log = wave.run_dir.primary_log if wave.primary_lost else wave.run_dir.worker_log(wave.lost_workers[0])
         tail = log.read_text(errors="replace")[-2000:]  # the log itself goes with the temporary folder
-        raise RuntimeError(f"the calibration lost its primary or a worker; the log ends with:\n{tail}")
+        raise LostProcessError("the calibration lost its primary or a worker", tail)

@@ -1,4 +1,4 @@
-"""The one error a user can cause: bad input, told in one sentence with what to try; and the problems it is made of."""
+"""The one error a user can cause: bad input, told in one sentence with what to try; and what else is told of."""
 
 from __future__ import annotations
 
@@ -26,6 +26,13 @@ class BenchmarkError(Exception):
     def told(self, clean: Callable[[str], str]) -> dict[str, str]:
         """As it is told to another process; ``clean`` takes out what must not leave this one."""
         return {"message": clean(self.message), "hint": clean(self.hint)}
+
+
+class LostProcessError(RuntimeError):
+    """A process of ours ended that was needed; the text ends with the last words of its log."""
+
+    def __init__(self, event: str, last_words: str) -> None:
+        super().__init__(f"{event}; its log ends with:\n{last_words}")
 
 
 class Problem(NamedTuple):

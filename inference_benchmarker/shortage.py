@@ -6,6 +6,7 @@ import errno
 import resource
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.errors import LostProcessError
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
@@ -36,17 +37,26 @@ def shortage(error: Exception) -> str | None:
     """The sentence on an error that came of a shortage; None for any other."""
     text = f"{type(error).__name__}: {error}"
     number = error.errno if isinstance(error, OSError) else None
-    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(part in text for part in _OF_MEMORY):
+    says = text if isinstance(error, (ImportError, LostProcessError)) else ""  # in others it may be the user's word
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(part in says for part in _OF_MEMORY):
         allowed = _allowed()
         limit = "" if allowed is None else f" This process may have {allowed / MIB:,.0f} MiB (ulimit -v): raise that."
         instead = "Or do with fewer --workers, --records none, or fewer runs."
         return f"There is not enough memory ({_last_line(text)}).{limit} {instead}"
-    if number == errno.EAGAIN or any(part in text for part in _OF_THREADS):
+    if _starts_none(error) or any(part in says for part in _OF_THREADS):
         return (
             f"The system starts no more threads or processes ({_last_line(text)}). Raise the limit (ulimit -u, or the "
             "container's of processes), or use fewer --workers."
         )
     return None
+
+
+def _starts_none(error: Exception) -> bool:
+    """Tells whether a thread or process was refused; a full pipe has the same number, a file has its name."""
+    if isinstance(error, OSError):
+        full = hasattr(error, "characters_written")
+        return error.errno == errno.EAGAIN and not full and error.filename is None
+    return type(error) is RuntimeError and str(error) == _OF_THREADS[0]
 
 
 def _allowed() -> int | None:

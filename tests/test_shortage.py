@@ -9,9 +9,11 @@ import sys
 
 import pytest
 
+from inference_benchmarker.errors import LostProcessError
 from inference_benchmarker.shortage import shortage, space_problems
 
-PRIMARY = "the primary process ended before the wave began; its log ends with:\n  File x\nMemoryError"
+PRIMARY = "the primary process ended before the wave began"
+FULL_PIPE = BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 4096)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ PRIMARY = "the primary process ended before the wave began; its log ends with:\n
         (MemoryError(), "There is not enough memory (MemoryError)."),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "There is not enough memory (OSError: [Errno 12]"),
         (ImportError("libarrow.so: failed to map segment from shared object"), "There is not enough memory (Import"),
-        (RuntimeError(PRIMARY), "There is not enough memory (MemoryError)."),
+        (LostProcessError(PRIMARY, "  File x\nMemoryError"), "There is not enough memory (MemoryError)."),
         (RuntimeError("can't start new thread"), "The system starts no more threads or processes (RuntimeError: can't"),
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "The system starts no more threads"),
     ],
@@ -34,7 +36,16 @@ def test_a_shortage_is_one_line_with_its_cause(error: Exception, told: str) -> N
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("memory"), ImportError("No module named 'x'"), OSError(errno.ENOSPC, "No space"), KeyError("a")],
+    [
+        ValueError("memory"),
+        ImportError("No module named 'x'"),
+        OSError(errno.ENOSPC, "No space"),
+        KeyError("a"),
+        FULL_PIPE,
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable", "a-file-that-is-locked"),
+        ValueError("the answer said MemoryError"),
+        RuntimeError("the answer said can't start new thread"),
+    ],
 )
 def test_anything_else_is_none(error: Exception) -> None:
     assert shortage(error) is None

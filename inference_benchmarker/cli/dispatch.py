@@ -94,19 +94,20 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
         say(str(error) or "Interrupted.")
         return INTERRUPTED
     except Exception as error:
-        problem = _of_the_users(error)
+        problem = _of_the_users(error, arguments)
         if problem is None:
             return _broken(error)
         say(f"benchmark: {problem}")
         return BAD_INPUT
 
 
-def _of_the_users(error: Exception) -> str | None:
+def _of_the_users(error: Exception, arguments: list[str]) -> str | None:
     """The sentence on a path of the user's that cannot be used; what we make ourselves is looked after where it is."""
     if isinstance(error, PermissionError) and isinstance(error.filename, str):
+        from inference_benchmarker.cli.core.given_paths import was_given
         from inference_benchmarker.system.files import closed
 
-        return closed(error)
+        return closed(error) if was_given(error.filename, arguments) else None
     if isinstance(error, FileNotFoundError) and not _has_a_folder():
         return "The current folder was deleted, so that relative paths lead nowhere. Change into another one (cd)."
     return None

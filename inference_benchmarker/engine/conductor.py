@@ -21,7 +21,7 @@ from inference_benchmarker.engine.watchers import (
     Watcher,
     WorkerWatcher,
 )
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.wave.finalise import finalise
 
 if TYPE_CHECKING:
@@ -171,5 +171,5 @@ class Conductor:
             if self._wave.is_interrupted:
                 raise KeyboardInterrupt(BEFORE_IT_BEGAN)
             tail = "\n".join(self._primary.last_words())
-            raise RuntimeError(f"the primary process ended before the wave began; its log ends with:\n{tail}")
+            raise LostProcessError("the primary process ended before the wave began", tail)
         self._primary_lost = True

@@ -22,6 +22,7 @@ def last_run(command: str, *others: str, quiet: bool | None = False) -> Path:
     BenchmarkError where there is none.
     """
     from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+    from inference_benchmarker.system.files import closed
     from inference_benchmarker.wave.run_folders import latest_runs
 
     try:
@@ -29,6 +30,8 @@ def last_run(command: str, *others: str, quiet: bool | None = False) -> Path:
     except BenchmarkError:
         message = f"There is no run in {OUTPUT_DIR}, where waves leave theirs unless they are told otherwise."
         raise BenchmarkError(message, f"Name a run directory: `{command} DIR`.") from None
+    except PermissionError as error:
+        raise BenchmarkError(closed(error)) from None
     if not quiet:
         say(f"{path} is the last run.")
     return path
