@@ -23,6 +23,7 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.record import split_batch
 from inference_benchmarker.report.check import Check, Ended
+from inference_benchmarker.system.host import adopting_orphans
 from inference_benchmarker.system.packaged import shown_path
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     """
     assert plan.factories_file is not None
     note_asked_for(plan.factories_file, plan.factory_settings.values())
-    with scratch_folder("benchmark_check_") as folder:
+    with scratch_folder("benchmark_check_") as folder, adopting_orphans():
         try:
             code = _run(folder, replace(plan, factories_file=plan.factories_file.resolve()), printed)
         finally:
@@ -56,7 +57,8 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
 
 def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
-    mark, orphans = new_mark(), Orphans()
+    mark = new_mark()
+    orphans = Orphans(mark)
     with child_log(folder / "output") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "inference_benchmarker.engine.worker.check", str(folder)],

@@ -22,7 +22,7 @@ from inference_benchmarker.engine.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.problems import check_plan, problems_of
-from inference_benchmarker.system.host import loopback_problems, raise_descriptor_limit
+from inference_benchmarker.system.host import adopting_orphans, loopback_problems, raise_descriptor_limit
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
@@ -71,7 +71,7 @@ def run_wave(
     try:
         live.starting(f"Starting {pluralize(plan.workers, 'worker', 'workers')}.", 0)
         with counting_interrupts() as interrupts, ExitStack() as following:
-            with beside(run_dir), WaveProcesses(plan.workers, run_dir) as processes:
+            with adopting_orphans(), beside(run_dir), WaveProcesses(plan.workers, run_dir) as processes:
                 facts = facts_of(plan, calibration)
                 _write_plan(run_dir, plan, facts)
                 processes.tell_plan(plan)

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.system.host import adopts_orphans
+from inference_benchmarker.system.host import adopts_orphans, is_branded
 from inference_benchmarker.system.procfs import not_measured, where_told
 
 if TYPE_CHECKING:
@@ -78,20 +78,22 @@ def end_descendants(pid: int) -> None:
 
 
 class Orphans:
-    """The processes that came to this one when their own parents ended, since this was made; see ``adopt_orphans``.
+    """The processes of a wave that came to this one when their own parents ended; see ``adopt_orphans``.
 
-    ``own``: the ids of the children that this process itself starts meanwhile. Where it adopts none, there are none.
+    ``mark``: that by which the wave's processes were given a ``brand``; what else this process adopts or starts, as
+    other code in a notebook does, is left alone. ``own``: the ids of the wave's processes that this one itself
+    started. Where it adopts none, there are none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
         self._adopts = adopts_orphans()
-        self._before = set(self._children())
+        self._mark = mark
 
     def reap(self, own: Collection[int]) -> list[psutil.Process]:
         """Those that live. The ids of those that have ended are given back, which nobody else waits for."""
         living = []
         for pid, process in self._children().items():
-            if pid in self._before or pid in own:
+            if pid in own or not is_branded(pid, self._mark):
                 continue
             if _lives(process):
                 living.append(process)

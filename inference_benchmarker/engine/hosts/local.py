@@ -34,7 +34,7 @@ class LocalHost:
         self._run_dir = run_dir
         self._mark = new_mark()
         self._logs = ChildLogs()
-        self._orphans, self._looked_at = Orphans(), time.monotonic()
+        self._orphans, self._looked_at = Orphans(self._mark), time.monotonic()
         self._primary: subprocess.Popen[bytes] | None = None
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
 

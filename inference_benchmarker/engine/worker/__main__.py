@@ -24,6 +24,7 @@ import gevent
 from gevent.event import Event
 from locust.env import Environment
 
+from inference_benchmarker.engine.leftovers import MARK
 from inference_benchmarker.engine.locust_runtime import (
     ACK,
     BATCH,
@@ -55,7 +56,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.system.host import die_with_parent
+from inference_benchmarker.system.host import brand, die_with_parent
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.redact import own_secrets
@@ -290,6 +291,7 @@ def main() -> None:
         return
     job = json.loads(told)
     die_with_parent(job["parent"])
+    brand(os.environ[MARK])
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)

@@ -11,6 +11,7 @@ import inference_benchmarker.engine.patched  # noqa: F401 - it patches
 
 # isort: split
 import base64
+import os
 import sys
 from dataclasses import replace
 from functools import partial
@@ -23,6 +24,7 @@ import gevent
 
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine import endpoint
+from inference_benchmarker.engine.leftovers import MARK
 from inference_benchmarker.engine.worker.addresses import Addresses
 from inference_benchmarker.engine.worker.process import take_stdin
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
@@ -34,7 +36,7 @@ from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.record import BatchWriter, redacted
 from inference_benchmarker.system.files import replacing
-from inference_benchmarker.system.host import die_with_parent
+from inference_benchmarker.system.host import brand, die_with_parent
 from inference_benchmarker.words.redact import excerpt, own_secrets
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ def main() -> None:
     with take_stdin() as parent:
         job = loads(parent.readline())
     die_with_parent(job["parent"])
+    brand(os.environ[MARK])
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     try:
         result = check(WavePlan.from_json(job["plan"]), folder / LOADED)
