@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,24 @@ def read_afterwards(kill: Callable[[Running], object], text: str = FACTORIES) ->
         return Ending(stage.start("report", run_dir.relative_to(stage.folder), text=None).finish(), asked.arrived())
 
     return play
+
+
+def killed_while_reading(stage: Stage) -> Ending:
+    """The command is killed while it reads a recording; the next one has the same output folder."""
+    for name, rows in (("large.csv", 2_000_000), ("small.csv", 40)):
+        times = (f"{1_700_000_000 + number / 40:.3f}" for number in range(rows))
+        (stage.folder / name).write_text("\n".join(["timestamp", *times, ""]))
+    runs = stage.folder / "runs"
+    with stage.server() as asked:
+        running = stage.start("--replay", "large.csv", target=asked.url)
+        left = running.wait_for(lambda: next(runs.glob(".replay_*/*"), None), "a recording that is read")
+        running.process.kill()
+        assert running.finish(20).code == -signal.SIGKILL
+        assert not asked.arrived()
+        os.utime(left.parent, (0, 0))  # younger ones may be another command's
+        finished = stage.start("--replay", "small.csv", target=asked.url).finish()
+        assert not list(runs.glob(".replay_*"))
+        return Ending(finished, asked.arrived())
 
 
 def sends_on(stage: Stage) -> Ending:
@@ -201,6 +220,15 @@ LOOPING = factories("pass", "while True:\n    pass")
 QUICK_DRAIN = ("--client-rps", "40", "--obs-time", "1", "--workers", "2", "--drain-timeout", "0.1")
 
 PROCESSES = (
+    Fault(
+        "killed-while-reading",
+        "the command is killed while it reads a recording, and another one with the same output folder follows",
+        "the wave of the other one, which removes what was left of the recording",
+        "the wave, of which nothing was sent",
+        0,
+        killed_while_reading,
+        slow=True,
+    ),
     Fault(
         "primary-stopped",
         "the primary is stopped (SIGSTOP) in mid-wave",

@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 
 from inference_benchmarker.data.json_file import write_with_digest
 from server_capacity.results import capacity_folder as capacity
+from server_capacity.results import ranking_folder
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, row_of
 from tests.capacities import found
 from tests.faults.fault import SHORT, Ending, Fault
 
@@ -59,6 +62,33 @@ def plan_told_after(*path: str | int, value: float) -> Callable[[Stage], Ending]
         return Ending(stage.start("report", folder, text=None).finish(), None, changed=True)
 
     return play
+
+
+def ranking_told_after(change: Callable[[Path, Path], None]) -> Callable[[Stage], Ending]:
+    """A ranking of two searches, to whose folders something happens before ``report`` reads it."""
+
+    def play(stage: Stage) -> Ending:
+        folders = [stage.folder / "ranked" / f"{name}_capacity" for name in "ab"]
+        rows = []
+        for rate, folder in zip((300.0, 250.0), folders, strict=True):
+            folder.mkdir(parents=True)
+            told = found(schema_version=1, rate=rate, interval={"low": 0.95 * rate, "high": 1.05 * rate}, headline="")
+            capacity.save(folder, told)
+            rows.append(row_of({"kind": folder.name[0]}, folder.name, told, None, Aim()))
+        ranking_folder.save(stage.folder / "ranked", ranking(rows, Aim()))
+        assert stage.start("report", "ranked", text=None).finish().code == 0
+        change(*folders)
+        return Ending(stage.start("report", "ranked", text=None).finish(), None, changed=True)
+
+    return play
+
+
+def swapped(one: Path, other: Path) -> None:
+    """Put each of two folders in the other's place."""
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
 
 
 def forget_digests(run: Path, *more: str) -> None:
@@ -198,6 +228,19 @@ STORED = (
         "the cost in `fleet_plan.json` does not follow from instances and price",
         "the cost of searched is not that of what is chosen",
         plan_told_after("chosen", "cost", "hour", value=0.01),
+    ),
+    fault(
+        "stored-search-changed",
+        "the interval of a search below a ranking is changed by hand, and `report` reads the ranking",
+        "a_capacity/capacity.json was changed after the search was stored",
+        ranking_told_after(lambda one, _: facts("capacity.json", interval={"low": 299.0, "high": 301.0})(one)),
+        slow=False,
+    ),
+    fault(
+        "stored-searches-swapped",
+        "two searches below a ranking are put in each other's place",
+        "a_capacity is not what it is built on",
+        ranking_told_after(swapped),
     ),
     fault(
         "stored-verdict-changed",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.bench import factories
+from tests.faults.environment import namespace
 from tests.faults.fault import EVERYTHING, SHORT, Ending, Fault, Stage, wave
 
 if TYPE_CHECKING:
@@ -41,7 +44,45 @@ def labelled(expression: str) -> Callable[[Stage], Ending]:
     return wave(text=text)
 
 
+SMALL = 600 << 20
+GROWS = f"""
+KEPT = []
+
+
+def grow():
+    KEPT.append(b"x" * (6 << 20))
+    with open("/proc/self/statm") as statm:
+        mine = int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    with open("meminfo", "r+") as told:
+        text = re.sub(r"(?m)^MemAvailable: .*$", f"MemAvailable: {{max({SMALL} - mine, 0) // 1024:16}} kB", told.read())
+        told.seek(0)
+        told.write(text)
+"""
+
+
+def takes_all_memory(stage: Stage) -> Ending:
+    """A worker takes what memory there is: of a machine with little, as its /proc/meminfo tells."""
+    told = re.sub(r"(?m)^MemAvailable: .*$", f"MemAvailable: {SMALL // 1024:16} kB", Path("/proc/meminfo").read_text())
+    (stage.folder / "meminfo").write_text(told)
+    session = (*namespace("--mount"), "sh", "-c", 'mount --bind meminfo /proc/meminfo && exec "$@"', "sh")
+    flags = ("--client-rps", "40", "--obs-time", "60", "--workers", "1")
+    with stage.server() as asked:
+        text = factories("if payload > 40:\n    grow()", GROWS)
+        finished = stage.start(*flags, text=text, target=asked.url, session=session).finish(60)
+        assert "worker_memory" in {each["code"] for each in finished.summary["findings"]}, finished.out
+        return Ending(finished, asked.arrived(), apart=True)
+
+
 USER_CODE = (
+    Fault(
+        "takes-all-memory",
+        "`invoke` keeps more with each request, until the memory of the machine is nearly used up",
+        "all that was sent: the wave is ended, with what was in flight, before the kernel kills the worker",
+        "the rest of the wave",
+        3,
+        takes_all_memory,
+        slow=True,
+    ),
     Fault(
         "blocks-the-loop",
         "`invoke` blocks its worker's event loop for 0.3 s, three times in a second",
