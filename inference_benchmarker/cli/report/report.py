@@ -14,7 +14,6 @@ from inference_benchmarker.cli.core.terminal import how_far, print_wave, say, sa
 from inference_benchmarker.cli.report.report_forms import form_of, of_a_folder, of_aiperf, table_of_runs
 from inference_benchmarker.cli.wave.aiperf import print_aiperf
 from inference_benchmarker.cli.wave.server_metrics import print_with_metrics, sources_of
-from inference_benchmarker.data.digest import WITHOUT
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.system.memory import give_back_large_blocks
@@ -38,6 +37,7 @@ def run(arguments: list[str]) -> int:
         table, exit_code = table_of_runs(options.dir)
         hand_out(table, options.output, CSV)
         return exit_code
+    from inference_benchmarker.data.digest import WITHOUT
     from server_capacity.experiments.proof import folder as of_proof
     from server_capacity.planning import folder as of_plan
     from server_capacity.results import capacity_folder as of_capacity
@@ -141,7 +141,7 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
 
 def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
-    from inference_benchmarker.data.digest import KEY
+    from inference_benchmarker.data.digest import KEY, WITHOUT
     from inference_benchmarker.wave.built_on import not_there
     from server_capacity.planning.folder import changed_since
 

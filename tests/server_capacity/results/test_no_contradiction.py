@@ -1,18 +1,25 @@
-"""No report of a search, a ranking, a plan or a proof contradicts itself: hundreds that are made up are read."""
+"""No report of a search, a ranking, a plan or a proof contradicts itself: hundreds that are made up are read.
+
+So are those in ``recorded_answers``, which the commands left: searches, their ranking, and a plan with its proof.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from server_capacity.experiments.proof import folder as proof_folder
 from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of
 from server_capacity.experiments.proof.result import content as proof_content
 from server_capacity.experiments.proof.text import to_text as text_of_proof
+from server_capacity.planning import folder as plan_folder
+from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
@@ -26,11 +33,13 @@ from tests.proofs import LIMITS, PLANNED, QUESTION, ran
 from tests.rankings import row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 VERDICTS = ("holds", "fails", "cannot_tell")
 SPAN = re.compile(r"95%: ([\d,.]+) to ([\d,.]+)")
 MEASURED = re.compile(r"([\d.]+)% of windows of [^.]+? keep it \((\d+) of (\d+) measured\)")
+RECORDED = Path(__file__).parent / "recorded_answers"
+SEARCHES = sorted(RECORDED.glob("*_capacity"))
 EXPLAINED = ("disagree", "remembers", "slower with time")
 
 
@@ -111,26 +120,38 @@ def stored(data: dict[str, Any]) -> dict[str, Any]:
 def test_no_search_contradicts_itself() -> None:
     for data in searches():
         check_capacity(stored(data))
-        first, text = headline(data), flat(text_of_search(data))
-        told = [wave for wave in data["confirmation"] if not wave["spoilt"]]
-        assert text.lower().count("the client was the limit: the client was the limit") == 0
-        assert ("Confirmed at" in text) == any(wave["verdict"] == "holds" for wave in told)
-        if data["confirmation"] and data["confirmation"][-1]["verdict"] == "holds":
-            assert not re.search("not confirmed|failed when tried|cannot tell", first)
-        if told and told[-1]["verdict"] != "holds":
-            assert "by the bursts that were seen" not in text
-        spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
-        if any(one[1] < other[0] for one in spans for other in spans):
-            assert any(word in text for word in EXPLAINED), text
-        if data["slower"]:
-            assert "By the model" not in text
-        for share, kept, counted in MEASURED.findall(text):
-            assert float(share) == pytest.approx(100 * int(kept) / int(counted), rel=0.01), text
-        code = standing({**data, "exit_code": 0})["exit_code"]
-        assert (code == 0) == (bool(data["confirmation"]) and data["confirmation"][-1]["verdict"] == "holds") or data[
-            "outcome"
-        ] == "interrupted"
-        assert text.startswith(flat(first))
+        require_a_search(data)
+
+
+@pytest.mark.parametrize("folder", SEARCHES, ids=lambda folder: folder.name)
+def test_no_recorded_search_contradicts_itself(folder: Path) -> None:
+    data = capacity_folder.read(folder)
+    require_a_search(data)
+    assert data["headline"] == headline(data)
+
+
+def require_a_search(data: dict[str, Any]) -> None:
+    """Hold the sentences of a search against its numbers, and one against the other."""
+    first, text = headline(data), flat(text_of_search(data))
+    told = [wave for wave in data["confirmation"] if not wave["spoilt"]]
+    assert text.lower().count("the client was the limit: the client was the limit") == 0
+    assert ("Confirmed at" in text) == any(wave["verdict"] == "holds" for wave in told)
+    if data["confirmation"] and data["confirmation"][-1]["verdict"] == "holds":
+        assert not re.search("not confirmed|failed when tried|cannot tell", first)
+    if told and told[-1]["verdict"] != "holds":
+        assert "by the bursts that were seen" not in text
+    spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
+    if any(one[1] < other[0] for one in spans for other in spans):
+        assert any(word in text for word in EXPLAINED), text
+    if data["slower"]:
+        assert "By the model" not in text
+    for share, kept, counted in MEASURED.findall(text):
+        assert float(share) == pytest.approx(100 * int(kept) / int(counted), rel=0.01), text
+    code = standing({**data, "exit_code": 0})["exit_code"]
+    assert (code == 0) == (bool(data["confirmation"]) and data["confirmation"][-1]["verdict"] == "holds") or data[
+        "outcome"
+    ] == "interrupted"
+    assert text.startswith(flat(first))
 
 
 @pytest.mark.parametrize("target", [None, 1000.0])
@@ -146,21 +167,29 @@ def test_no_ranking_contradicts_itself(target: float | None) -> None:
             )
             price = draw.choice([None, 0.2, 1.0])
             rows.append(row(name, low, price=price, aim=aim, confirmation=waves(draw, low), **more))
-        data = ranking(rows, aim)
-        text, first = flat(text_of_ranking(data)), data["headline"]
-        ranked = [each for each in data["rows"] if each["rank"] is not None]
-        assert not re.search(r"[ (]-\d", first), first
-        assert ("tie" in first.split(":")[0]) == bool(ranked and ranked[0]["tied_with"]), first
-        assert (data["exit_code"] == 0) <= all(each["exit_code"] == 0 for each in ranked)
-        for place, each in enumerate(ranked, 1):
-            assert each["ended"] != "early"
-            assert bool(each["warnings"]) == (f"? {each['variant']['instance_type']}: " in text)
-            assert (each["confirmed"] == "holds") == ("confirm" not in "".join(each["warnings"]))
-            for other_place, other in enumerate(ranked, 1):
-                (best, worst), (others_best, others_worst) = (ends(one, data["ranked_by"]) for one in (each, other))
-                apart = worst < others_best or others_worst < best
-                assert apart == (other_place not in each["tied_with"]) or place == other_place
-                assert worst <= others_worst or place >= other_place
+        require_a_ranking(ranking(rows, aim))
+
+
+def test_no_recorded_ranking_contradicts_itself() -> None:
+    require_a_ranking(ranking_folder.read(RECORDED))
+
+
+def require_a_ranking(data: dict[str, Any]) -> None:
+    """Hold the sentences of a ranking against its rows, and those against each other."""
+    text, first = flat(text_of_ranking(data)), data["headline"]
+    ranked = [each for each in data["rows"] if each["rank"] is not None]
+    assert not re.search(r"[ (]-\d", first), first
+    assert ("tie" in first.split(":")[0]) == bool(ranked and ranked[0]["tied_with"]), first
+    assert (data["exit_code"] == 0) <= all(each["exit_code"] == 0 for each in ranked)
+    for place, each in enumerate(ranked, 1):
+        assert each["ended"] != "early"
+        assert bool(each["warnings"]) == (f"? {each['variant']['instance_type']}: " in text)
+        assert (each["confirmed"] == "holds") == ("confirm" not in "".join(each["warnings"]))
+        for other_place, other in enumerate(ranked, 1):
+            (best, worst), (others_best, others_worst) = (ends(one, data["ranked_by"]) for one in (each, other))
+            apart = worst < others_best or others_worst < best
+            assert apart == (other_place not in each["tied_with"]) or place == other_place
+            assert worst <= others_worst or place >= other_place
 
 
 def ends(one: dict[str, Any], by: str) -> tuple[float, float]:
@@ -176,16 +205,27 @@ def test_no_plan_contradicts_itself() -> None:
         one = search(low, confirmation=waves(draw, low), twin=None, windows=None)
         asked = {"target_rps": draw.choice([10.0, 1000.0, 4321.0]), "spare": draw.randrange(3)}
         plan = planned(one, **asked)
-        chosen, remarks = plan["chosen"], " ".join(plan["remarks"])
-        last = (one.data["confirmation"] or [{"verdict": None}])[-1]["verdict"]
-        assert chosen["instances"] * one.low * chosen["share"] >= asked["target_rps"] * (1 - 1e-9)
-        assert chosen["minimum"] <= chosen["instances"] <= chosen["with_spare"]
-        assert sum(option["name"] == chosen["name"] for option in plan["options"]) == 1
-        assert ("No wave confirmed" in remarks or "failed: search again" in remarks) == (last != "holds"), (
-            remarks,
-            last,
-        )
-        assert not ("No wave confirmed" in remarks and "failed: search again" in remarks)
+        assert plan["target_rps"] == asked["target_rps"]
+        require_a_plan(plan, one.data)
+
+
+def test_no_recorded_plan_contradicts_itself() -> None:
+    for plan in plan_folder.read(RECORDED)["endpoints"]:
+        require_a_plan(plan, capacity_folder.read(RECORDED / plan["capacity"]))
+
+
+def require_a_plan(plan: Mapping[str, Any], searched: Mapping[str, Any]) -> None:
+    """Hold the plan of an endpoint against its search."""
+    chosen, remarks, low = plan["chosen"], " ".join(plan["remarks"]), searched["interval"]["low"]
+    last = (searched["confirmation"] or [{"verdict": None}])[-1]["verdict"]
+    assert chosen["instances"] * low * chosen["share"] >= plan["target_rps"] * (1 - 1e-9)
+    assert chosen["minimum"] <= chosen["instances"] <= chosen["with_spare"]
+    assert sum(option["name"] == chosen["name"] for option in plan["options"]) == 1
+    assert ("No wave confirmed" in remarks or "failed: search again" in remarks) == (last != "holds"), (
+        remarks,
+        last,
+    )
+    assert not ("No wave confirmed" in remarks and "failed: search again" in remarks)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.0099, 0.0101, 0.015, 0.02, 0.022, 0.03, 0.2, 1.0])
@@ -193,11 +233,20 @@ def test_no_plan_contradicts_itself() -> None:
 def test_no_proof_contradicts_itself(share: float, early: str | None) -> None:
     length = length_of(PLANNED, LIMITS, None)
     data = proof_content(QUESTION, PLANNED, length, judged(QUESTION, PLANNED, ran(share)), ended_early=early)
-    text = flat(text_of_proof(data))
+    assert ("ended early" in flat(text_of_proof(data))) == (early is not None)
+    require_a_proof(data)
+
+
+def test_no_recorded_proof_contradicts_itself() -> None:
+    require_a_proof(proof_folder.load(RECORDED)[0])
+
+
+def require_a_proof(data: dict[str, Any]) -> None:
+    """Hold the sentences of a proof against what was counted."""
+    text, early = flat(text_of_proof(data)), data["ended_early"]
     verdicts = {each["verdict"] for each in data["limits"]}
     assert data["headline"].startswith("Holds") == (verdicts == {"holds"} and early is None)
     assert (data["exit_code"] == 0) == data["headline"].startswith("Holds")
-    assert ("ended early" in text) == (early is not None)
     for each in data["limits"]:
         low, high = each["interval"]["low"], each["interval"]["high"]
         assert low <= each["share_over"] <= high * (1 + 1e-9)

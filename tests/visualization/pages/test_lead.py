@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,8 @@ from visualization.pages.sides import change, sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+SAMPLE = Path(__file__).parents[3] / "docs" / "samples" / "benchmark_plots.html"
 
 
 def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "", **more: Any) -> Run:
@@ -136,3 +140,15 @@ def test_the_change_is_that_of_the_comparison(tmp_path: Path) -> None:
     told = change(runs, Wave.load)
     assert told.startswith("b is ")
     assert "slower at p50" in told
+
+
+def test_the_answer_of_the_sample_page_is_that_of_its_runs() -> None:
+    (content,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', SAMPLE.read_text(), re.DOTALL)
+    page = json.loads(content)
+    valid = {run["label"] for run in page["runs"] if not run["verdict"].startswith("INVALID")}
+    invalid = {run["label"] for run in page["runs"]} - valid
+    told = re.match(r"([\d.]+/s) keeps (\S+)<(\d+)ms \(([\d.]+) ms\); no VALID run was sent more\.", page["lead"])
+    assert told is not None, page["lead"]
+    assert told[1] == max(valid, key=lambda label: float(label.removesuffix("/s")))
+    assert float(told[4]) < float(told[3])
+    assert f"{len(invalid)} of {len(page['runs'])} runs ({', '.join(sorted(invalid))}) is INVALID" in page["lead"]
