@@ -43,6 +43,7 @@ def in_bytes(data: bytes) -> Iterator[tuple[str, str]]:
     yield "base64 for URLs", base64.urlsafe_b64encode(data).decode()
     yield "base64 of 64 columns", wrapped(encoded, 64, "\n")
     yield "base64 of 76 columns in JSON", json.dumps(wrapped(encoded, 76, "\r\n"))[1:-1]
+    yield "base64 of 64 columns in JSON in JSON", json.dumps(json.dumps(wrapped(encoded, 64, "\n")))[3:-3]
     yield "base64 of 20 columns in YAML", wrapped(encoded, 20, "\n      ")
     yield "hex", data.hex()
     yield "HEX", data.hex().upper()
@@ -76,19 +77,37 @@ def spelt(key: str) -> Iterator[tuple[str, str]]:
     yield "HTML of others", html.escape(key).replace("&#x27;", "&#39;")
     yield "HTML, double quotes as they are", html.escape(key, quote=False)
     yield "JSON in HTML", html.escape(in_json)[6:-6]
-    for at in (1, 5, len(key) // 2):
-        yield f"a colour after {at}", f"{key[:at]}\x1b[31m{key[at:]}"
     for before in (b"x" * 50, b"y" * 51, b"z" * 52):
         yield f"base64 after {len(before)} bytes", base64.encodebytes(before + data + b"tail").decode()
 
 
+CODES = {
+    "none": ("", ""),
+    "a colour within": ("\x1b[31m", ""),
+    "what tput writes": ("\x1b(B\x1b[m", ""),
+    "a title": ("\x1b]0;a title\x07", ""),
+    "a link": ("\x1b]8;;http://a.b\x1b\\", ""),
+    "a colour at line ends": ("", "\x1b[0m"),
+    "a colour at line starts": ("\x1b[1;38:2:1:2:3m", "\x1b[K"),
+}
+
+
+def coloured(text: str, within: str, at_line_ends: str) -> str:
+    """With codes at some places of each line, and at the ends of lines."""
+    parts = [within.join((line[:1], line[1:2], line[2:5], line[5:])) for line in text.split("\n")]
+    return f"{at_line_ends}\n".join(parts)
+
+
+@pytest.mark.parametrize("codes", CODES)
 @pytest.mark.parametrize("kind", KEYS)
-def test_each_promised_spelling_is_hidden(kind: str) -> None:
+def test_each_promised_spelling_is_hidden(kind: str, codes: str) -> None:
     """Up to two characters at either end of base64 are left, and what stands between the lines of a key."""
     left = {}
     for name, text in spelt(KEYS[kind]):
-        clean = without(f"<{text}>", [KEYS[kind]])
+        clean = without(f"<{coloured(text, *CODES[codes])}>", [KEYS[kind]])
         most = 100 if name.startswith("base64 after") else 8  # of what is beside it, encoded with it
+        for code in CODES[codes]:
+            clean = clean.replace(code, "")
         if HIDDEN not in clean or sum(map(str.isalnum, clean.replace(HIDDEN, ""))) > most:
             left[name] = clean
     assert not left

@@ -17,10 +17,17 @@ from urllib.parse import quote
 from inference_benchmarker.words.secret_values import MIN_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-_BREAK = re.compile(r"[\r\n\\](?:(?<=\n)|(?<=\r)\n|(?<=\\)(?:r\\)?n)[ \t]*+")  # a set first, which is found fast
-_COLOUR = re.compile(r"\x1b\[[0-9;:?]*+[ -/]*+[@-~]")
+_BREAK = re.compile(  # of lines, as it is or escaped; each pattern begins with what is found fast
+    r"[\r\n\\](?:(?<=\n)|(?<=\r)\n|(?<=\\)\\{0,3}+(?:r\\{1,4}+)?n)[ \t]*+"
+)
+_BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
+_JOINT = re.compile(r"[\r\n\\](?<=[A-Za-z0-9+/=_-][\r\n\\])")
+_LINES = re.compile(rf"[A-Za-z0-9+/=_-]*+(?:(?:{_BREAK.pattern})++[A-Za-z0-9+/=_-]++)++")
+_CODES = re.compile(  # of a terminal: colours and what else begins with a bracket, character sets, titles and links
+    r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[ -/]++[0-~]|[=>78]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
+)
 
 
 def places(text: str, secrets: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -42,10 +49,12 @@ def longest(secrets: tuple[str, ...]) -> int:
 def _all_places(text: str, secrets: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     spellings = _spellings(secrets)
     yield from _plain_places(text, spellings)
-    if "\x1b" in text:
-        yield from _places_without(_COLOUR, text, spellings)
-    if "\n" in text or r"\n" in text:
-        yield from _places_without(_BREAK, text, _on_lines(secrets))
+    if "\x1b" not in text:
+        yield from _places_on_lines(text, _on_lines(secrets))
+        return
+    bare, place = _without(_CODES, text)
+    for start, end in (*_plain_places(bare, spellings), *_places_on_lines(bare, _on_lines(secrets))):
+        yield place(start), place(end - 1) + 1
 
 
 def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -57,14 +66,27 @@ def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, 
             at = text.find(spelling, at + size) if overlapping < 0 else overlapping
 
 
-def _places_without(code: re.Pattern[str], text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Those of secrets that may have codes inside, such as a terminal's colours, or line breaks."""
+def _places_on_lines(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    """Those of secrets that are broken into lines of base64, of which most texts have none: so they cost little."""
+    least, most = min(map(len, spellings), default=0), max(map(len, spellings), default=0)
+    joint = _JOINT.search(text) if spellings else None
+    while joint:
+        before = text[max(joint.start() - most, 0) : joint.start()]
+        start = joint.start() - len(before) + len(before.rstrip(_BASE64))
+        lines = _LINES.match(text, start)
+        if lines and len(lines[0]) > least:
+            joined, place = _without(_BREAK, lines[0])
+            for first, end in _plain_places(joined, spellings):
+                yield start + place(first), start + place(end - 1) + 1
+        joint = _JOINT.search(text, lines.end() if lines else joint.end())
+
+
+def _without(code: re.Pattern[str], text: str) -> tuple[str, Callable[[int], int]]:
+    """A text without such codes, and where each of its characters stood."""
     codes = [found.span() for found in code.finditer(text)]
     before = [0, *accumulate(end - start for start, end in codes)]  # characters of codes, before each of them
     starts = [start - gone for (start, _), gone in zip(codes, before, strict=False)]  # in the text without codes
-    for start, end in _plain_places(code.sub("", text), spellings):
-        first, last = (at + before[bisect_right(starts, at)] for at in (start, end - 1))
-        yield first, last + 1
+    return code.sub("", text), lambda at: at + before[bisect_right(starts, at)]
 
 
 @lru_cache(maxsize=16)
