@@ -15,6 +15,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.system import files
 from inference_benchmarker.system.files import replacing
 from inference_benchmarker.wave import requests_file, store
 from inference_benchmarker.wave.requests_file import in_file, read_requests, write_requests
@@ -166,13 +167,16 @@ def test_a_kill_at_any_instant_leaves_what_can_be_finished(
     for place in range(20):
         child = os.fork()
         if not child:
-            for module in ("wave.requests_file", "files"):
-                monkeypatch.setattr(f"inference_benchmarker.{module}.replacing", killed_at(place))
+            code = 1  # what goes wrong here must not go on as a second test run
             try:
+                for module in (requests_file, files):
+                    monkeypatch.setattr(module, "replacing", killed_at(place))
                 Wave.load(run_dir.path)
+                code = 0
             finally:
-                os._exit(0)
+                os._exit(code)
         _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) in (0, 9)
         assert run_dir.spool.exists() or status == 0
         if status == 0 and not run_dir.spool.exists():
             break
