@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST_PARTS = 16
-_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_PART = r"""(?:[\w-]+|"")"""
+_TEXT = re.compile(  # of its four kinds, or a comment; one that has no end goes on to where it must have had one
+    r'''"""(?:\\[\s\S]|[^"\\]|"(?!""))*+"{0,5}|"(?:\\.|[^"\\\n])*+"?'''
+    r"""|'''(?:[^']|'(?!''))*+'{0,5}|'[^'\n]*+'?|\#[^\n]*+"""
+)
 _LONG_KEY = re.compile(
     rf"^[ \t\[]*(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_PARTS}}}|[{{,]\s*(?:{_PART}\s*\.\s*){{{_MOST_PARTS}}}", re.M
 )
@@ -25,6 +29,6 @@ def read_toml(path: Path) -> dict[str, Any]:
     tomllib's time grows with the square of a key's parts: those of more than a person writes are refused.
     """
     text = read_given(path, MIB).decode()
-    if _LONG_KEY.search(text):
+    if _LONG_KEY.search(_TEXT.sub(lambda found: "" if found[0].startswith("#") else '""', text)):
         raise ValueError(f"a key has more than {_MOST_PARTS} parts with dots between them")
     return tomllib.loads(text)
