@@ -90,5 +90,7 @@ def test_the_action_combines_exit_codes_as_the_command_does() -> None:
     calls = "\n".join(f"worse {one} {other}; echo" for one, other in pairs)
     done = subprocess.run(["bash", "-c", function + calls], capture_output=True, text=True, check=True, timeout=60)
     assert [*map(int, done.stdout.split())] == [worst_exit_code(*pair) for pair in pairs]
-    assigned = re.findall(r"^\s*(?:worst|code)=(.*)$", text, re.MULTILINE)
-    assert {each for each in assigned if not each.startswith("$(worse ")} <= {"0"}
+    assigned = re.findall(r"(?<![\w-])(?:worst|code)=(\$\([^\n]*\)|[^\s;]*)", text)
+    others = [each for each in assigned if not each.startswith("$(worse ")]
+    assert {*others} == {"0", "$?", "3"}
+    assert others.count("3") == 1, "judge_by alone: there is no verdict"

@@ -271,7 +271,7 @@ class CountingBatchWriter(BatchWriter):
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""
-        warmup = self._counts.take_warmup()
+        warmup = self._counts.take_warmup()  # first: it counts all rows, so that those added below number from 0
         new = [entry for entry in self._slowest if -entry[1] >= self._taken]
         self._taken = self._number
         for *_, slow in sorted(new, key=itemgetter(1), reverse=True):

@@ -28,6 +28,7 @@ from server_capacity.experiments.server_side.server_side import waited
 from server_capacity.models.twin.block import refused
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.types.standing import EARLY
+from server_capacity.search.slow_down import SLOWER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +89,7 @@ def _evidence(
 
 def _twin(question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
     if explored.slower is not None:
-        return refused("the endpoint got slower with time")
+        return refused(SLOWER)
     return twin_of(question, explored.adaptive, confirmed)
 
 
