@@ -13,6 +13,8 @@ from hypothesis import settings
 from pyarrow import parquet
 
 from tests.bench import Bench
+from tests.hosts.errors import LabError
+from tests.hosts.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,3 +81,22 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     bench = Bench(tmp_path_factory.mktemp("bench"))
     yield bench
     bench.close()
+
+
+@pytest.fixture(scope="session")
+def laboratory() -> Iterator[Lab]:
+    """Separate hosts on this machine; their network stays for the session."""
+    try:
+        laboratory = Lab()
+    except LabError as error:
+        pytest.skip(str(error))
+    with laboratory:
+        yield laboratory
+
+
+@pytest.fixture
+def lab(laboratory: Lab) -> Iterator[Lab]:
+    """The laboratory without a host; those that a test starts end with it."""
+    before = {*laboratory.hosts}
+    yield laboratory
+    laboratory.stop(*(host for name, host in laboratory.hosts.items() if name not in before))

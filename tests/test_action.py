@@ -28,6 +28,7 @@ SCRIPT = ROOT / "delivery" / "action.sh"
 DESCRIBED: dict[str, Any] = yaml.safe_load(ACTION.read_text())
 STEPS = DESCRIBED["runs"]["steps"]
 SCRIPTS = [ROOT / name for name in ("benchmark", ".ci/run", "delivery/action.sh", "delivery/image.sh")]
+SCRIPTS += sorted(ROOT.glob("tests/hosts/*.sh"))
 MEASURED = (0, 3)  # a busy machine makes waves INVALID
 # Every program of the action, but the environment that `install` makes.
 BENCHMARK = f'#!/bin/sh\nexec {sys.executable} -P -m inference_benchmarker.cli "$@"\n'

@@ -2,9 +2,9 @@
  * An HTTP/1.1 endpoint that a load tester is judged against: it stamps each request and each answer in
  * nanoseconds of CLOCK_MONOTONIC, the clock that every process of this host shares.
  *
- *   stamp_server [--port P] [--delay-us D] [--servers K] [--tokens N --gap-us G]
+ *   stamp_server [--address A] [--port P] [--delay-us D] [--servers K] [--tokens N --gap-us G]
  *
- * Prints its port once it listens on 127.0.0.1, and ends when its standard input closes.
+ * Prints its port once it listens on A (127.0.0.1), and ends when its standard input closes.
  *
  * The model: a request is in service for D (a stream: D to the first token, then G between tokens). K servers
  * share one FIFO queue; 0 means a server for everyone. Instants are the model's own, never those of a timer that
@@ -91,7 +91,8 @@ static struct {
     int64_t delay_ns, gap_ns;
     int tokens, servers;
     uint16_t port;
-} options;
+    struct in_addr address;
+} options = {.address.s_addr = 0x0100007f}; /* 127.0.0.1 as it lies in memory */
 
 static struct {
     int64_t free_at_ns[MAX_SERVERS]; /* when each server ends what it was given */
@@ -516,7 +517,7 @@ static uint16_t start_listening(void)
 {
     int on = 1;
     struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(options.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        .sin_family = AF_INET, .sin_port = htons(options.port), .sin_addr = options.address};
     socklen_t size = sizeof address;
     listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     setsockopt(listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -549,7 +550,8 @@ static int64_t number(const char *text, int64_t least, int64_t most)
 
 static void read_options(int count, char **arguments)
 {
-    static const struct option known[] = {{"port", required_argument, NULL, 'p'},
+    static const struct option known[] = {{"address", required_argument, NULL, 'a'},
+                                          {"port", required_argument, NULL, 'p'},
                                           {"delay-us", required_argument, NULL, 'd'},
                                           {"servers", required_argument, NULL, 's'},
                                           {"tokens", required_argument, NULL, 't'},
@@ -557,6 +559,10 @@ static void read_options(int count, char **arguments)
                                           {NULL, 0, NULL, 0}};
     for (int option; (option = getopt_long(count, arguments, "", known, NULL)) != -1;) {
         switch (option) {
+        case 'a':
+            if (!inet_aton(optarg, &options.address))
+                exit(2);
+            break;
         case 'p': options.port = (uint16_t)number(optarg, 0, 65535); break;
         case 'd': options.delay_ns = number(optarg, 0, 3600000000) * 1000; break;
         case 's': options.servers = (int)number(optarg, 0, MAX_SERVERS); break;

@@ -48,11 +48,19 @@ class StampServer:
     """A running server: ``with StampServer(delay_ms=1) as server``. Its end closes it, and so does ours."""
 
     def __init__(
-        self, *, delay_ms: float = 0.0, servers: int = 0, tokens: int = 0, gap_ms: float = 0.0, port: int = 0
+        self,
+        *,
+        delay_ms: float = 0.0,
+        servers: int = 0,
+        tokens: int = 0,
+        gap_ms: float = 0.0,
+        port: int = 0,
+        address: str = "127.0.0.1",
     ) -> None:
         self._process = subprocess.Popen(
             [
                 str(build()),
+                *("--address", address),
                 *("--port", str(port)),
                 *("--delay-us", str(round(delay_ms * 1e3))),
                 *("--servers", str(servers)),
@@ -66,7 +74,7 @@ class StampServer:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the stamping server did not start (exit code {self._process.wait()})")
-        self.url = f"http://127.0.0.1:{int(line)}"
+        self.url = f"http://{address}:{int(line)}"
 
     def __enter__(self) -> Self:
         return self
@@ -99,7 +107,7 @@ class StampServer:
         return answer["at_ns"], answer["until_ns"]
 
     def _control(self, method: str, path: str) -> bytes:
-        request = urllib.request.Request(self.url + path, method=method)  # noqa: S310 - always http://127.0.0.1
+        request = urllib.request.Request(self.url + path, method=method)  # noqa: S310 - always http to our own server
         with urllib.request.urlopen(request, timeout=_CONTROL_TIMEOUT_S) as answer:  # noqa: S310
             body: bytes = answer.read()
         return body
