@@ -13,7 +13,7 @@ from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
-from inference_benchmarker.verdict.client.evidence import others_took_cores
+from inference_benchmarker.verdict.client.evidence import senders_of
 from inference_benchmarker.verdict.client.lateness import Lateness
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
@@ -230,7 +230,9 @@ def _lateness(wave: Wave, lag_limit_s: float) -> str:
 
 def _is_disturbed(wave: Wave) -> bool:
     """Tells whether a worker waited for a core, or others took what there was."""
-    return _starved_share(wave) > NOTEWORTHY_STARVED_SHARE or others_took_cores(wave)
+    return _starved_share(wave) > NOTEWORTHY_STARVED_SHARE or any(
+        sender.others_took_cores for sender in senders_of(wave)
+    )
 
 
 def _starved_share(wave: Wave) -> float:

@@ -113,7 +113,8 @@ class WaveExport:
         count = replace(self._count(), ledger=wave.ledger)
         verdict = wave.verdict
         counted = Counter[str]() if verdict.word == PENDING else Counter([verdict.word])
-        self._take(count, Now(in_flight=wave.ledger.in_flight, verdict=verdict), counted)
+        now = Now(in_flight=wave.ledger.in_flight, verdict=verdict, hosts=wave.summary.hosts)
+        self._take(count, now, counted)
 
     def _count(self) -> Count:
         state = self._spool_state

@@ -20,6 +20,7 @@ from inference_benchmarker.records.record import OUTCOMES, Ledger
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
+    from inference_benchmarker.summary.hosts import HostRow
     from inference_benchmarker.verdict.verdict import Verdict
 
 MOST_ERRORS = 50  # names of errors with a series of their own; those that came later are one
@@ -48,7 +49,7 @@ class Count:
 class Now:
     """A wave at this moment: the rates over its last few whole seconds, None where there is none.
 
-    ``verdict``: of a wave that is over.
+    ``verdict`` and ``hosts``: of a wave that is over.
     """
 
     target_rate: float | None = None
@@ -57,6 +58,7 @@ class Now:
     in_flight: int = 0
     running: bool = False
     verdict: Verdict | None = None
+    hosts: tuple[HostRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,18 @@ def _findings(each: Figures) -> _Rows:
     return [({"code": code, "severity": severity}, 1) for code, severity in kinds]
 
 
+def _of_hosts(value: Callable[[HostRow], float | None]) -> Callable[[Figures], _Rows]:
+    def rows(each: Figures) -> _Rows:
+        values = ((row.host.name, value(row)) for row in each.now.hosts)
+        return [({"host": name}, value) for name, value in values if value is not None]
+
+    return rows
+
+
+def _clock(name: str) -> Callable[[HostRow], float | None]:
+    return lambda row: None if row.host.clock is None else getattr(row.host.clock, name)
+
+
 _ROWS = (
     _Row("requests.sent", "counter", REQUESTS, "Requests sent, those of the warm-up aside.", _of_ledger("sent")),
     _Row("requests", "counter", REQUESTS, "Requests that are over, by outcome.", _outcomes),
@@ -205,6 +219,41 @@ _ROWS = (
     _Row("verdict", "gauge", NO_UNIT, "1 for the verdict of the newest wave, once it is over.", _verdict),
     _Row("exit_code", "gauge", NO_UNIT, "The exit code of the newest wave, once it is over.", _exit_code),
     _Row("finding", "gauge", NO_UNIT, "1 for each finding of the newest wave, once it is over.", _findings),
+    _Row(
+        "host.requests",
+        "gauge",
+        REQUESTS,
+        "Requests of the newest wave by the host that sent them, once it is over.",
+        _of_hosts(lambda row: row.ledger.sent),
+    ),
+    _Row(
+        "host.schedule_lag_p99",
+        "gauge",
+        SECONDS,
+        "The schedule lag's p99 of each host.",
+        _of_hosts(lambda row: None if row.lag is None else row.lag.percentile(99)),
+    ),
+    _Row(
+        "host.cpu",
+        "gauge",
+        NO_UNIT,
+        "The share of all its cores that was busy on each host.",
+        _of_hosts(lambda row: None if row.host.use is None else row.host.use.cpu_share_mean),
+    ),
+    _Row(
+        "host.clock_offset",
+        "gauge",
+        SECONDS,
+        "The clock of each host minus ours.",
+        _of_hosts(_clock("offset_s")),
+    ),
+    _Row(
+        "host.clock_uncertainty",
+        "gauge",
+        SECONDS,
+        "The most by which that may be wrong.",
+        _of_hosts(_clock("uncertainty_s")),
+    ),
 )
 _TIMES = {
     "latency": ("latency", "From sending a request to its end; of requests that were ok or abandoned."),

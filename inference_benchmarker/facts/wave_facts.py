@@ -15,6 +15,7 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from inference_benchmarker.facts.aborted import Aborted
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+    from inference_benchmarker.facts.hosts import HostFacts
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
@@ -67,6 +68,7 @@ class WaveFacts:
     requests ended in server errors; ``instances`` what was followed of the server's; ``left_behind`` names the
     processes that the user's code had started and that were still there after the wave; ``foreign_connections`` those
     to the primary's port that had no key of the wave's; ``aborted`` says why the wave was ended early by itself;
+    ``hosts`` that sent the load, empty where this one alone did; ``host`` is this one, where the primary runs;
     ``counts`` is None where each request has its record: else ``records`` are the slowest, and there is none of the
     warm-up.
     """
@@ -88,6 +90,7 @@ class WaveFacts:
     workers: tuple[WorkerUse, ...] = ()
     host: HostUse | None = None
     processes: tuple[ProcessUse, ...] = ()
+    hosts: tuple[HostFacts, ...] = ()
     calibration: dict[str, Any] | None = None
     server_metrics: tuple[ServerMetric, ...] | None = None
     server_logs: tuple[ServerLog, ...] | None = None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.exact import exact, take_exactly
+from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
@@ -28,7 +29,7 @@ from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from inference_benchmarker.plan.replay import Recording
 
@@ -46,7 +47,8 @@ class WavePlan:
     arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
     ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
     factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
-    stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed.
+    stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed. ``hosts``: those
+    that the workers run on; ``workers`` is their number on all of them together, see ``on``.
     """
 
     load: OpenLoop | ClosedLoop
@@ -56,6 +58,7 @@ class WavePlan:
     locust_file: Path | None = None
     url: str | None = None
     workers: int = 1
+    hosts: Hosts = field(default_factory=Hosts)
     warmup_s: Decimal = Decimal(0)
     drain_timeout_s: Decimal = Decimal(60)
     request_timeout_s: Decimal | None = None
@@ -140,6 +143,7 @@ class WavePlan:
         else:
             data["load"]["think"] = None if self.load.think is None else self.load.think.text
         data["retries"] = self.retries.to_json()
+        data["hosts"] = self.hosts.to_json()
         del data["server_limits"]
         data["slos"] = [slo.expression for slo in self.slos] + [limit.expression for limit in self.server_limits]
         data["goodput"] = [limit.expression for limit in self.goodput]
@@ -179,6 +183,7 @@ class WavePlan:
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
         values["factory_settings"] = _texts(values.get("factory_settings", {}))  # older plans have none
+        values["hosts"] = Hosts.from_json(values.get("hosts"))  # older plans have none
         if "retries" in values:  # older plans have none
             values["retries"] = Retries.from_json(values["retries"])
         if "load_timeout_s" in values:  # older plans have none
@@ -195,6 +200,28 @@ class WavePlan:
     def with_replay(self, replay: Replay) -> WavePlan:
         """The same plan with its recording read."""
         return replace(self, load=OpenLoop(replay=replay), bounds=replace(self.bounds, duration_s=None))
+
+    def on(self, hosts: Hosts, workers: int | None = None) -> WavePlan:
+        """The same plan with its workers on these hosts: ``workers`` of them in all, or as many as the hosts say.
+
+        BenchmarkError where so many cannot be dealt to them.
+        """
+        if not hosts:
+            return replace(self, hosts=hosts, workers=self.workers if workers is None else workers)
+        hosts = hosts if workers is None else hosts.dealt(workers)
+        return replace(self, hosts=hosts, workers=hosts.workers)
+
+    def with_workers(self, workers: int) -> WavePlan:
+        """The same plan with so many workers; where hosts have them, those of the hosts in turn, and no more."""
+        hosts = self.hosts.at_most(workers)
+        return replace(self, hosts=hosts, workers=hosts.workers if hosts else workers)
+
+    def with_cores(self, cores: Mapping[str, int]) -> WavePlan:
+        """The same plan with a worker for each core of the hosts, by name, whose number of workers nobody gave.
+
+        Its problems are to be asked for again: only now it is known how many workers share the load.
+        """
+        return self.on(self.hosts.with_cores(cores))
 
     def with_seed(self, seed: int) -> WavePlan:
         """The same plan with its seed settled."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.plan.hosts import is_below
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.url import url_problem
 from inference_benchmarker.words.units import MAX_SECONDS
@@ -57,6 +58,7 @@ def _problems_of_values(plan: WavePlan) -> Iterator[Problem]:
     yield from _stage_problems(plan)
     yield from _replay_problems(plan)
     yield from _process_problems(plan)
+    yield from _hosts_problems(plan)
     yield from _timing_problems(plan)
     yield from _retry_problems(plan)
     yield from _threshold_problems(plan)
@@ -70,6 +72,7 @@ def problems_of_files(plan: WavePlan, *, endpoint_needed: bool) -> Iterator[Prob
         yield _NO_ENDPOINT
     yield from _endpoint_problems(plan)
     yield from _recording_problems(plan)
+    yield from _shipped_problems(plan)
 
 
 def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
@@ -183,6 +186,25 @@ def _process_problems(plan: WavePlan) -> Iterator[Problem]:
         yield from _closed_loop_problems(plan, plan.load)
     if plan.seed is not None and not 0 <= plan.seed < 2**63:
         yield Problem(("seed",), f"--seed must be a whole number from 0 to 2^63 - 1, not {plan.seed}.")
+
+
+def _hosts_problems(plan: WavePlan) -> Iterator[Problem]:
+    yield from plan.hosts.problems()
+    if plan.hosts and plan.hosts.workers != plan.workers:
+        text = f"--workers {plan.workers}: --hosts name {plan.hosts.workers}; leave --workers out, or deal them anew."
+        yield Problem(("hosts", "workers"), text)
+
+
+def _shipped_problems(plan: WavePlan) -> Iterator[Problem]:
+    """The problems of the files that go to the hosts with the endpoint's."""
+    requirements = () if plan.hosts.requirements is None else (plan.hosts.requirements,)
+    for flag, name, paths in (
+        ("--with-file", "with_files", filter(is_below, plan.hosts.with_files)),
+        ("--requirements", "requirements", requirements),
+    ):
+        for path in paths:
+            if not _is(Path.is_file, path):
+                yield Problem((name,), f"{flag} {path}: {_instead_of_a_file(path)}.")
 
 
 def _closed_loop_problems(plan: WavePlan, load: ClosedLoop) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.hosts import host_table
 from inference_benchmarker.report.metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
@@ -38,6 +39,7 @@ def to_markdown(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: P
         _limits(facts, summary),
         _labels(summary),
         _errors(summary),
+        table(_hosts(summary)),
         [f"- {_MARKS[each.severity]} **{escaped(each.code)}**: {escaped(_told(each))}" for each in _first(verdict)],
         [f"- → {escaped(remark.text)}" for remark in diagnose(facts, summary, verdict.limited_by)],
     )
@@ -115,6 +117,11 @@ def _errors(summary: Summary) -> Iterator[str]:
         for row in summary.errors[:_MOST_ROWS]
     ]
     return table([["Error", "its first text", "count", "first at"], *rows] if rows else [], left=2)
+
+
+def _hosts(summary: Summary) -> list[list[str]]:
+    rows = host_table(summary.hosts)
+    return [*rows[:1], *([_in_cell(name), *map(escaped, rest)] for name, *rest in rows[1:])]
 
 
 def _in_cell(text: str) -> str:

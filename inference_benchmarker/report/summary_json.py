@@ -62,6 +62,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         "server_logs": None if facts.server_logs is None else [log.to_json() for log in facts.server_logs],
         "instances": instances_json(facts, verdict),
         "diagnosis": [remark.to_json() for remark in diagnose(facts, summary, verdict.limited_by)],
+        "hosts": [row.to_json() for row in summary.hosts] or None,
         "calibration": facts.calibration,
         "client": {
             "caps": list(facts.caps),

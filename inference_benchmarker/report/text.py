@@ -9,6 +9,7 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.hosts import host_lines
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.metrics import user_metric_lines
 from inference_benchmarker.report.server_metrics import metric_lines
@@ -77,6 +78,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int
         _warmup_section(summary),
         _records_section(facts),
         _calibration_section(facts),
+        host_lines(summary.hosts, width),
         _client_section(facts, verdict, width),
         aligned(list(client_table.process_rows(facts.processes)) if facts.processes else [], width),
     )

@@ -24,6 +24,7 @@ from inference_benchmarker.summary.counted import Counted
 from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.goodput import GoodGathered, Goodput
+from inference_benchmarker.summary.hosts import HostRow, host_rows
 from inference_benchmarker.summary.metrics import MetricsGathered
 from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, rates_of
 from inference_benchmarker.summary.recovery import Recovery, recoveries
@@ -87,6 +88,7 @@ class Summary:
     completed_span: CompletedSpan
     warmup: Summary | None = None
     stages: tuple[StageRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()
 
     def __repr__(self) -> str:
         """In a line; the numbers are its attributes."""
@@ -138,7 +140,8 @@ def summarise(facts: WaveFacts) -> Summary:
     warmup = _warmup(facts) if facts.warmup_sent else None
     stages = tuple(stages_of(facts))
     recovered = recoveries(facts, stages)
-    return replace(numbers(facts), warmup=warmup, stages=tuple(map(_stage, stages, recovered)))
+    rows = tuple(map(_stage, stages, recovered))
+    return replace(numbers(facts), warmup=warmup, stages=rows, hosts=host_rows(facts))
 
 
 def numbers(facts: WaveFacts) -> Summary:

@@ -8,6 +8,7 @@ from typing import Literal
 Severity = Literal["invalid", "missed", "warning"]
 FindingCode = Literal[
     "primary_lost",
+    "host_lost",
     "worker_lost",
     "foreign_connections",
     "processes_left",
@@ -18,6 +19,8 @@ FindingCode = Literal[
     "schedule_late",
     "schedule_lag",
     "late_arrivals",
+    "host_clock",
+    "host_differs",
     "loop_blocked",
     "heartbeats_missed",
     "worker_memory",

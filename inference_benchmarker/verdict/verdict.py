@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.facts.hosts import host_of_worker
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.aborts import abort_findings
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.verdict.hosts import host_findings
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.verdict.recovery import recovery_findings
 from inference_benchmarker.verdict.server_findings import server_limit_findings, waiting_limits
@@ -88,6 +90,7 @@ class Verdict:
 def judge(facts: WaveFacts, summary: Summary) -> Verdict:
     """All findings on a wave, the gravest first."""
     found = [
+        *host_findings(facts, summary),
         *_process_findings(facts),
         *_load_findings(facts),
         *limits_found(facts, summary),
@@ -129,7 +132,8 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "worker_lost",
             "invalid",
-            f"{len(facts.lost_workers)} of {facts.plan.workers} workers, {ledger.lost:,} arrivals with them",
+            f"{_where(facts)}{len(facts.lost_workers)} of {facts.plan.workers} workers, {ledger.lost:,} arrivals with "
+            "them",
             "0 workers",
             f"See logs/worker_{facts.lost_workers[0]}.log in the run directory: killed, out of memory, "
             "or blocked in invoke for good.",
@@ -212,6 +216,12 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{number:,}",
             "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
         )
+
+
+def _where(facts: WaveFacts) -> str:
+    """The hosts whose workers were lost."""
+    names = dict.fromkeys(host_of_worker(facts.hosts, number) for number in facts.lost_workers)
+    return f"{', '.join(filter(None, names))}: " if facts.hosts else ""
 
 
 def _workers(numbers: list[int]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+from inference_benchmarker.facts.hosts import HostFacts
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.check import LONGEST_NS, MOST_COUNT
@@ -36,6 +37,7 @@ _KINDS: dict[str, Any] = {
     "workers": tuple[WorkerUse, ...],
     "host": HostUse | None,
     "processes": tuple[ProcessUse, ...],
+    "hosts": tuple[HostFacts, ...],
     "foreign_connections": int,
     "calibration": dict[str, Any] | None,
     "environment": dict[str, Any],
@@ -114,8 +116,11 @@ def _check_workers(wave: WaveFacts) -> None:
     for number in wave.lost_workers:
         if not 0 <= number < planned:
             raise ValueError(f"there is no worker {number} among {planned}")
-    if wave.host is not None and wave.host.cores < 1:
-        raise ValueError(f"host.cores is {wave.host.cores}")
+    for host in (wave.host, *(each.use for each in wave.hosts)):
+        if host is not None and host.cores < 1:
+            raise ValueError(f"host.cores is {host.cores}")
+    if wave.hosts and sorted(number for host in wave.hosts for number in host.workers) != list(range(planned)):
+        raise ValueError(f"the hosts do not have the {planned} workers once each")
 
 
 def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:

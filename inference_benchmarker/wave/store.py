@@ -18,6 +18,7 @@ from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
+from inference_benchmarker.facts.hosts import HostFacts
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.plan import WavePlan
@@ -287,6 +288,7 @@ def _of_facts(plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir
         workers=tuple(WorkerUse.from_json(worker) for worker in client["workers"]),
         host=None if client["host"] is None else HostUse(**client["host"]),
         processes=tuple(ProcessUse.from_json(process) for process in client["processes"]),
+        hosts=_each(HostFacts.from_json, facts["hosts"]) or (),
         calibration=facts["calibration"],
         environment=facts["environment"],
         counts=read_counts(run_dir.counts) if plan.counts_requests else None,
@@ -305,6 +307,7 @@ def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
         "server_logs": None,
         "calibration": None,
         "aborted": None,
+        "hosts": None,
         **facts,
     }
     if "caps" not in facts["client"]:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report import client_table
+from inference_benchmarker.report.hosts import host_table
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.verdict.server import diagnose
@@ -177,12 +178,15 @@ def remarks(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | No
 
 
 def client(facts: WaveFacts, summary: Summary) -> Markup | None:
-    """Tables of the client: its lag, its workers and its host."""
+    """Tables of the client: its lag, its workers and its host, or the hosts that sent."""
     pieces: list[Markup] = []
     late = [("Schedule lag", summary.lag), ("Payload building", summary.build)]
     rows = [[name, *middle_and_tail(d)] for name, d in late if d is not None]
     if rows:
         pieces.append(table(["", "p50", "p99", "max"], rows))
+    if summary.hosts:
+        head, *hosts = host_table(summary.hosts)
+        pieces.append(table(head, hosts))
     if facts.workers:
         head, *workers = client_table.worker_rows(facts)
         pieces.append(table(head, workers[:_MOST_ROWS]))

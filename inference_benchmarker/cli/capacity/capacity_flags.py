@@ -10,6 +10,7 @@ from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USER
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, read_flags, table_for
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
+from inference_benchmarker.cli.wave.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.source import source_problems
@@ -150,6 +151,7 @@ CAPACITY_FLAGS: Table = table_for(
             "load_timeout",
             "max_in_flight",
         ),
+        OF_HOSTS: HOSTS_FLAGS,
         "server metrics": [
             *_of_a_wave("endpoint_config", "metrics_wait"),
             Flag(
@@ -166,7 +168,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "--workers",
                 "W",
                 "worker processes; auto (default) begins with one, and takes more up to the cores where the client is "
-                "the limit",
+                "the limit; on --hosts all that they name work from the start",
                 _workers,
                 sets="workers_asked",
             ),
@@ -216,8 +218,9 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     in_users = given.values["in"] == USERS
     if in_users:
         load, settings = users_asked(given, settings)
-    parts = {**parts_of_plan(given), "workers": 1 if asked == AUTO else asked}
+    parts = {**parts_of_plan(given, take_hosts(options, given, problems)), "workers": 1 if asked == AUTO else asked}
     plan = WavePlan(load, Bounds(), abort=False, **parts)  # the search ends its waves itself
+    plan = placed(plan, None if asked == AUTO else plan.workers, problems)
     problems += given.told([*problems_of(plan), *_problems(given, settings)])
     if plan.server_limits and in_users:
         problems.append(f"--slo {plan.server_limits[0].expression}: a search in users keeps no limit on the server.")
@@ -229,7 +232,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     if problems or plan.factory_settings:
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse(problems)
-    most = max(usable_cores(), 1) if asked == AUTO else plan.workers
+    most = max(usable_cores(), 1) if asked == AUTO and not plan.hosts else plan.workers
     return Question(
         plan,
         limits,

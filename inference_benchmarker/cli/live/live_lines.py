@@ -27,6 +27,8 @@ LINE_S = 60
 WINDOW_S = 5
 LAG_LIMIT_S = 0.005  # as the schedule lag's least limit
 APART = 1.1  # response time that is so much above latency is shown beside it
+SILENT_S = 3  # a worker reports twice a second
+_MOST_HOSTS, _LONG = 8, 20
 LEAST_GROWTH = 0.05  # of the rate: what is in flight swings by less
 _NOTHING, _BARS = "▁", "▂▃▄▅▆▇"  # none fills its line: steady figures would be a wall
 
@@ -76,6 +78,7 @@ def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
         *_in_flight(spool_state, first, stop),
         *_times(plan, minute, recent),
         *_errors(spool_state, minute, recent),
+        *_hosts(plan, spool_state),
     ]
 
 
@@ -91,6 +94,18 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
     if repeated:
         yield Row("repeats", f"{repeated:,}", [])
     yield Row("completed", f"{recent.ok / seconds:,.1f}/s", [float(cell.ok) for cell in minute])
+
+
+def _hosts(plan: WavePlan, spool_state: SpoolState) -> Iterator[Row]:
+    """What each host has sent, the first few of them; an alarm where a worker of it has not reported for a while."""
+    if plan.hosts.workers != len(spool_state.workers):
+        return
+    latest = max((worker.at for worker in spool_state.workers), default=0)
+    for name, numbers in list(plan.hosts.numbers.items())[:_MOST_HOSTS]:
+        workers = [spool_state.workers[number] for number in numbers]
+        sent, flying = (sum(getattr(each.ledger, key) for each in workers) for key in ("sent", "in_flight"))
+        silent = any(latest - each.at > SILENT_S * NS and not each.final for each in workers)
+        yield Row(one_line(name, _LONG), f"{sent:,} sent, {flying:,} in flight", [], silent)
 
 
 def minute_of(plan: WavePlan, stop: int) -> int:

@@ -6,6 +6,7 @@ from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int,
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
+from inference_benchmarker.cli.wave.hosts_flags import HOSTS_FLAGS, OF_HOSTS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
@@ -181,8 +182,14 @@ WAVE_FLAGS = table_for(
                 "cap over all workers (default: what descriptors allow, 10,000 at most)",
                 parse_int,
             ),
-            Flag("--workers", "W", "worker processes (default {default}; about one a core)", parse_int),
+            Flag(
+                "--workers",
+                "W",
+                "worker processes (default {default}; about one a core); with --hosts all of them together",
+                parse_int,
+            ),
         ],
+        OF_HOSTS: HOSTS_FLAGS,
         "limits": [
             Flag("--success-threshold", "F", "least share of sent requests that must succeed, 0 to 1", parse_number),
             Flag(

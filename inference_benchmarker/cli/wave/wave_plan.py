@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import read_flags
+from inference_benchmarker.cli.wave.hosts_flags import placed, take_hosts
 from inference_benchmarker.cli.wave.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAGS
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
@@ -19,6 +20,7 @@ from inference_benchmarker.plan.slo import Slo
 
 if TYPE_CHECKING:
     from inference_benchmarker.cli.core.flags import Flag, Reading
+    from inference_benchmarker.plan.hosts import Hosts
 
 _LISTS = ("goodput", "stages")
 NO_CONFIG = "--slo {}: give the --endpoint-config that says where the server's metrics are."
@@ -35,8 +37,9 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
         _load(options, given, problems),
         Bounds(**given.of(Bounds)),
         abort=not options["no_abort"],
-        **parts_of_plan(given),
+        **parts_of_plan(given, take_hosts(options, given, problems)),
     )
+    plan = placed(plan, None if options["workers"] is None else plan.workers, problems)
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(problems_of(plan, endpoint_needed=endpoint_needed))
@@ -48,7 +51,7 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     return plan
 
 
-def parts_of_plan(given: Reading) -> dict[str, Any]:
+def parts_of_plan(given: Reading, hosts: Hosts) -> dict[str, Any]:
     """The fields of a plan that flags give, but for its load and bounds."""
     limits = given.values["slos"] or ()
     slos = tuple(limit for limit in limits if isinstance(limit, Slo))
@@ -56,7 +59,7 @@ def parts_of_plan(given: Reading) -> dict[str, Any]:
     retries = Retries(**given.of(Retries))
     settings = dict(given.values["factory_settings"] or ())
     parts = {"slos": slos, "server_limits": of_server, "retries": retries, "factory_settings": settings}
-    return {**given.of(WavePlan), **parts}
+    return {**given.of(WavePlan), **parts, "hosts": hosts}
 
 
 def _flags_of_a_plan() -> list[Flag]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.facts.hosts import host_of_worker
 from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
 from inference_benchmarker.verdict.advice import less_load
 from inference_benchmarker.verdict.client.counted import most_at_a_time
@@ -14,7 +15,7 @@ from inference_benchmarker.verdict.client.counted import most_at_a_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.facts.client_use import Connections, WorkerUse
+    from inference_benchmarker.facts.client_use import Connections, HostUse, WorkerUse
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Int64
     from inference_benchmarker.summary.summary import Summary
@@ -24,6 +25,60 @@ FAILED_HERE_SHARE = 0.01  # as the share of a plan that may be left unsent
 FULL_HOST_SHARE = 0.95  # of all cores, in one second at the least
 BUSY_HOST_SHARE = 0.5  # on average
 OWN_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Sender:
+    """A host with the workers on it. ``name``: None where this host alone sends, so that nobody need be told."""
+
+    name: str | None
+    use: HostUse | None
+    workers: tuple[WorkerUse, ...]
+
+    @property
+    def prefix(self) -> str:
+        """The words before what was measured there."""
+        return "" if self.name is None else f"{self.name}: "
+
+    @property
+    def told(self) -> str:
+        """The host in a sentence."""
+        return "this host" if self.name is None else self.name
+
+    def total(self, count: Callable[[Connections], int]) -> int:
+        """A count of client libraries' doings, over its workers."""
+        return sum(count(worker.connections) for worker in self.workers)
+
+    def refused(self, *names: str) -> int:
+        """Requests that failed because it refused something, by errno."""
+        return self.total(lambda connections: sum(connections.refused.get(name, 0) for name in names))
+
+    @property
+    def workers_cpu_share(self) -> float | None:
+        """The workers' share of all its cores together; None where it is not known."""
+        shares = [use.cpu_share for use in self.workers if use.cpu_share is not None]
+        return sum(shares) / self.use.cores if self.use is not None and shares else None
+
+    @property
+    def others_took_cores(self) -> bool:
+        """Tells whether the host was full for a second or more, and busy with less than half of it the workers' doing.
+
+        These others may be the primary and an endpoint on this host.
+        """
+        use, own = self.use, self.workers_cpu_share
+        if use is None or own is None or use.cpu_share_max <= FULL_HOST_SHARE:
+            return False
+        return use.cpu_share_mean > BUSY_HOST_SHARE and own < OWN_SHARE * use.cpu_share_mean
+
+
+def senders_of(facts: WaveFacts) -> tuple[Sender, ...]:
+    """The hosts that sent a wave."""
+    if not facts.hosts:
+        return (Sender(None, facts.host, facts.workers),)
+    return tuple(
+        Sender(host.name, host.use, tuple(facts.workers[number] for number in host.workers if facts.workers))
+        for host in facts.hosts
+    )
 
 
 @dataclass(frozen=True)
@@ -39,17 +94,36 @@ class Evidence:
         return self.facts.workers
 
     @property
+    def senders(self) -> tuple[Sender, ...]:
+        """Each host with its workers."""
+        return senders_of(self.facts)
+
+    def prefix_of(self, worker: int) -> str:
+        """The words before what was measured of a worker, by its number: its host."""
+        name = host_of_worker(self.facts.hosts, worker)
+        return "" if name is None else f"{name}: "
+
+    def named(self, worker: int) -> str:
+        """A worker with the host before it: ``load2: worker 3``."""
+        return f"{self.prefix_of(worker)}worker {worker}"
+
+    def sender_of(self, worker: WorkerUse) -> Sender:
+        """The host that a worker runs on."""
+        return next(sender for sender in self.senders if any(each is worker for each in sender.workers))
+
+    @property
     def cores(self) -> int | None:
-        """The number of cores this tool may use; None where no sample tells."""
-        return None if self.facts.host is None else self.facts.host.cores
+        """The number of cores this tool may use, of all hosts that send; None where no sample tells."""
+        known = [sender.use.cores for sender in self.senders if sender.use is not None]
+        return sum(known) if len(known) == len(self.senders) else None
 
     def total(self, count: Callable[[Connections], int]) -> int:
         """A count of client libraries' doings, over all workers."""
-        return sum(count(worker.connections) for worker in self.workers)
+        return sum(sender.total(count) for sender in self.senders)
 
     def refused(self, *names: str) -> int:
-        """Requests that failed because this host refused something, by errno."""
-        return self.total(lambda connections: sum(connections.refused.get(name, 0) for name in names))
+        """Requests that failed because a host that sends refused something, by errno."""
+        return sum(sender.refused(*names) for sender in self.senders)
 
     def of_failed_here(self, count: int) -> Severity:
         """A request that failed before it left was not offered: more than 1% of them, and the plan was not."""
@@ -59,29 +133,15 @@ class Evidence:
         """The advice for one thread that has too much to do."""
         if self.cores is not None and self.facts.plan.workers >= self.cores:
             taken = "the only core has a worker" if self.cores == 1 else f"all {self.cores} cores have a worker"
+            if self.facts.hosts:
+                return f"name more --hosts, or {less_load(self.facts.plan.load)}, since {taken}"
             return (
                 f"use a bigger client, several of them, or {less_load(self.facts.plan.load)}, since {taken} "
                 "(`benchmark client rps-saturation` tells what this client can send)"
             )
-        spread = "" if self.cores is None else f" (this host has {self.cores} cores)"
+        have = "the hosts have" if self.facts.hosts else "this host has"
+        spread = "" if self.cores is None else f" ({have} {self.cores} cores)"
         return f"use more --workers{spread}; `benchmark client worker-saturation` tells what one can send"
-
-
-def workers_cpu_share(facts: WaveFacts) -> float | None:
-    """The workers' share of all cores together; None where it is not known."""
-    shares = [use.cpu_share for use in facts.workers if use.cpu_share is not None]
-    return sum(shares) / facts.host.cores if facts.host is not None and shares else None
-
-
-def others_took_cores(facts: WaveFacts) -> bool:
-    """Tells whether the host was full for a second or more, and busy with less than half of it the workers' doing.
-
-    These others may be the primary and an endpoint on this host.
-    """
-    host, own = facts.host, workers_cpu_share(facts)
-    if host is None or own is None or host.cpu_share_max <= FULL_HOST_SHARE:
-        return False
-    return host.cpu_share_mean > BUSY_HOST_SHARE and own < OWN_SHARE * host.cpu_share_mean
 
 
 def most_in_flight(facts: WaveFacts) -> int:

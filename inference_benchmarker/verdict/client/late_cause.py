@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.verdict.client.evidence import others_took_cores, workers_cpu_share
 from inference_benchmarker.words.wording import duration_text, percent_text
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.client_use import WorkerUse
-    from inference_benchmarker.verdict.client.evidence import Evidence
+    from inference_benchmarker.verdict.client.evidence import Evidence, Sender
 
 BUILD_FLOOR_S = 0.001
 STARVED_SHARE = 0.1
@@ -44,12 +43,13 @@ def _seen_cause(evidence: Evidence, limit_s: float) -> str:
         )
     starved = next((worker for worker in evidence.workers if is_starved(worker)), None)
     if starved is not None:
-        return starved_advice(starved)
+        return starved_advice(evidence, starved)
     for worker in evidence.workers:
         if worker.block and worker.block.part == "invoke":
             where = worker.block.where
             return f"{where} keeps the worker from sending on time: make it cheaper, or {evidence.more_workers()}."
-    return _pause(evidence, limit_s) or _host(evidence, limit_s)
+    of_hosts = (_host(sender, limit_s) for sender in evidence.senders)
+    return _pause(evidence, limit_s) or next(filter(None, of_hosts), "")
 
 
 def _pause(evidence: Evidence, limit_s: float) -> str:
@@ -62,18 +62,19 @@ def _pause(evidence: Evidence, limit_s: float) -> str:
     )
 
 
-def _host(evidence: Evidence, limit_s: float) -> str:
-    host = evidence.facts.host
-    if others_took_cores(evidence.facts):
-        return others_advice(evidence)
+def _host(sender: Sender, limit_s: float) -> str:
+    host = sender.use
+    if sender.others_took_cores:
+        return others_advice(sender)
     if host is not None and (host.throttled_s or 0.0) > limit_s:
         return (
-            f"The cgroup stopped this client for {duration_text(host.throttled_s or 0.0)} in all, since its CPU quota "
-            "was used up: raise the quota."
+            f"The cgroup stopped {'this client' if sender.name is None else sender.name} for "
+            f"{duration_text(host.throttled_s or 0.0)} in all, since its CPU quota was used up: raise the quota."
         )
     if host is not None and (host.steal_share_mean or 0.0) > NOTABLE_STEAL:
         return (
-            f"Other guests of the same machine took {percent_text(host.steal_share_mean or 0.0)} of the CPU (steal): "
+            f"Other guests of the {'same machine' if sender.name is None else f'machine of {sender.name}'} took "
+            f"{percent_text(host.steal_share_mean or 0.0)} of the CPU (steal): "
             "more workers do not help. Send the wave again, or use a client with CPUs of its own."
         )
     return ""
@@ -96,21 +97,22 @@ def is_starved(worker: WorkerUse) -> bool:
     return waited > STARVED_SHARE and waited > (worker.cpu_share or 0.0)
 
 
-def starved_advice(worker: WorkerUse) -> str:
+def starved_advice(evidence: Evidence, worker: WorkerUse) -> str:
     """The advice where a worker waited for a free core."""
+    name, waited = evidence.sender_of(worker).name, percent_text(worker.starved_share or 0.0)
     return (
-        f"A worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core: run less beside it, "
-        f"or use a bigger client; {SHOWN_BY_PROCESS}"
+        f"A worker{'' if name is None else f' on {name}'} waited {waited} of the time for a free core: run less beside "
+        f"it, or use a bigger client; {SHOWN_BY_PROCESS}"
     )
 
 
-def others_advice(evidence: Evidence) -> str:
+def others_advice(sender: Sender) -> str:
     """The advice where others left too little of a host, as ``others_took_cores`` tells."""
-    host, own = evidence.facts.host, workers_cpu_share(evidence.facts)
+    host, own = sender.use, sender.workers_cpu_share
     assert host is not None
     assert own is not None
     return (
-        f"Other programs on this host took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy on "
+        f"Other programs on {sender.told} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy on "
         f"average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run less beside it, or "
         f"use a bigger client; {SHOWN_BY_PROCESS}"
     )

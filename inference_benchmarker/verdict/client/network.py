@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from inference_benchmarker.facts.client_use import Connections
-    from inference_benchmarker.verdict.client.evidence import Evidence
+    from inference_benchmarker.verdict.client.evidence import Evidence, Sender
 
 CONNECTION_POOL = "connection_pool"
 LOCK_WAIT = "lock_wait"
@@ -156,7 +156,8 @@ def _hidden_retries(evidence: Evidence) -> Iterator[Finding]:
 
 def _descriptors(evidence: Evidence) -> Iterator[Finding]:
     limit = max((worker.descriptor_limit for worker in evidence.workers), default=0)
-    peak = max((worker.descriptors for worker in evidence.workers), default=0)
+    opened = [worker.descriptors for worker in evidence.workers]
+    peak = max(opened, default=0)
     advice = "Use more --workers, or raise the limit (`benchmark client limits` tells how)."
     failed = evidence.refused("EMFILE", "ENFILE")
     cap = sum(evidence.facts.caps)
@@ -166,23 +167,30 @@ def _descriptors(evidence: Evidence) -> Iterator[Finding]:
     elif capped and evidence.summary.ledger.dropped:
         measured, severity = f"file descriptors allowed {cap:,} requests in flight, so arrivals were dropped", "warning"
     elif limit and peak > NEAR * limit:
-        measured, severity = f"a worker had {peak:,} file descriptors open", "warning"
+        where = evidence.prefix_of(opened.index(peak))
+        measured, severity = f"{where}a worker had {peak:,} file descriptors open", "warning"
     else:
         return
     yield Finding("descriptors", severity, measured, f"{limit:,} open files", advice)
 
 
 def _ports(evidence: Evidence) -> Iterator[Finding]:
-    host = evidence.facts.host
+    for sender in evidence.senders:
+        yield from _ports_of(evidence, sender)
+
+
+def _ports_of(evidence: Evidence, sender: Sender) -> Iterator[Finding]:
+    host = sender.use
     ports = None if host is None else host.ephemeral_ports
-    failed = evidence.refused("EADDRNOTAVAIL", "EADDRINUSE")
+    failed, opened = sender.refused("EADDRNOTAVAIL", "EADDRINUSE"), sender.total(_opened)
     limit = "0" if ports is None else f"{ports:,} ports"
     advice = "Let the client keep its connections open (a session, a pool): each closed one holds a port for 60 s."
     if failed:
-        measured = f"{failed:,} requests failed for want of a free local port"
+        measured = f"{sender.prefix}{failed:,} requests failed for want of a free local port"
         yield Finding("ports", evidence.of_failed_here(failed), measured, limit, advice)
-    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and evidence.total(_opened) > ports / 2:
-        yield Finding("ports", "warning", f"{host.time_wait:,} closed connections hold a local port", limit, advice)
+    elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and opened > ports / 2:
+        measured = f"{sender.prefix}{host.time_wait:,} closed connections hold a local port"
+        yield Finding("ports", "warning", measured, limit, advice)
 
 
 def _opened(connections: Connections) -> int:
@@ -192,13 +200,13 @@ def _opened(connections: Connections) -> int:
 
 def _local_network(evidence: Evidence) -> Iterator[Finding]:
     names = ("ENETUNREACH", "ENETDOWN", "ENOBUFS", "EPERM", "EACCES")
-    failed = evidence.refused(*names)
-    if failed:
-        seen = ", ".join(name for name in names if evidence.refused(name))
-        yield Finding(
-            "local_network",
-            evidence.of_failed_here(failed),
-            f"{failed:,} requests were refused by this host itself ({seen})",
-            "0",
-            "They never reached the endpoint: look at this host's routes, firewall and network buffers.",
-        )
+    for sender in evidence.senders:
+        if failed := sender.refused(*names):
+            seen = ", ".join(name for name in names if sender.refused(name))
+            yield Finding(
+                "local_network",
+                evidence.of_failed_here(failed),
+                f"{failed:,} requests were refused by {sender.told} itself ({seen})",
+                "0",
+                f"They never reached the endpoint: look at {sender.told}'s routes, firewall and network buffers.",
+            )

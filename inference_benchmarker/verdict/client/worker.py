@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from inference_benchmarker.records.ordered import in_order
-from inference_benchmarker.verdict.client.evidence import most_in_flight, others_took_cores
+from inference_benchmarker.verdict.client.evidence import most_in_flight
 from inference_benchmarker.verdict.client.late_cause import (
     BUILD_FLOOR_S,
     SHOWN_BY_PROCESS,
@@ -36,6 +36,7 @@ P99_MOVED: Final = ": p99 of response time"
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
 CPU_LIMIT = 0.9  # of a core, as Locust's own warning; but over the whole wave, not ten seconds of it
+_MOST_HOSTS = 5
 LEAST_BEATS = 20
 BEATS_FOR_P99 = 300  # of fewer, p95: so that several beats were late, not one by a hiccup of the machine
 BUILD_SHARE = 0.1
@@ -63,13 +64,20 @@ def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
     limit_s = lag_limit_s(summary)
     lateness = _lateness(evidence)
     if lateness is not None and lateness.is_steady:
-        measured = f"p99 {duration_text(summary.lag.percentile(99), limit_s)}; {_told(lateness)}"
+        p99 = duration_text(summary.lag.percentile(99), limit_s)
+        measured = f"{_late_hosts(summary, limit_s)}p99 {p99}; {_told(lateness)}"
         yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit_s), late_advice(evidence, limit_s))
     elif spoilt := next(limits_spoilt(facts, summary), None):
         yield _limit_spoilt(evidence, *spoilt)
     elif lateness is not None and (change := moved(facts, summary, limit_s)):
         measured = f"{_told(lateness)}: {_changed(change)}"
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
+
+
+def _late_hosts(summary: Summary, limit_s: float) -> str:
+    """The words before the lag of a wave: the hosts that were late, where others were not."""
+    late = [row.host.name for row in summary.hosts if row.lag is not None and row.lag.percentile(99) > limit_s]
+    return f"{', '.join(late[:_MOST_HOSTS])}: " if 0 < len(late) < len(summary.hosts) else ""
 
 
 def _changed(change: Moved) -> str:
@@ -126,10 +134,11 @@ def _worker_cpu(evidence: Evidence) -> Iterator[Finding]:
     shares = [worker.cpu_share or 0.0 for worker in evidence.workers]
     busiest = max(shares, default=0.0)
     if busiest > CPU_LIMIT:
+        worker = evidence.named(shares.index(busiest))
         yield Finding(
             "worker_cpu",
             "warning",
-            f"worker {shares.index(busiest)} used {percent_text(busiest, CPU_LIMIT)} of a core while it sent",
+            f"{worker} used {percent_text(busiest, CPU_LIMIT)} of a core while it sent",
             f"{percent_text(CPU_LIMIT)}",
             f"Make invoke cheaper, or {evidence.more_workers()}.",
         )
@@ -144,10 +153,11 @@ def _loop_blocked(evidence: Evidence) -> Iterator[Finding]:
     (percent, delay), worst = max(late, key=lambda entry: entry[0][1], default=((0, 0.0), None))
     limit = lag_limit_s(evidence.summary)
     if worst is not None and delay > limit and (_is_late(evidence) or most_in_flight(evidence.facts) > 1):
+        where, late_by = evidence.sender_of(worst).prefix, duration_text(delay, limit)
         yield Finding(
             "loop_blocked",
             "warning" if evidence.facts.paced else "invalid",
-            f"p{percent} {duration_text(delay, limit)} until the event loop comes round{_culprit(evidence, worst)}",
+            f"{where}p{percent} {late_by} until the event loop comes round{_culprit(evidence, worst)}",
             duration_text(limit),
             _block_advice(evidence, worst),
         )
@@ -162,7 +172,7 @@ def _late_beats(delay: LoopDelay) -> tuple[int, float]:
 
 def _had_no_cpu(evidence: Evidence, worker: WorkerUse) -> bool:
     """Tells whether no code of the user's was seen to hold the worker up, on a host that others kept busy."""
-    return (worker.block is None or worker.block.part == "tool") and others_took_cores(evidence.facts)
+    return (worker.block is None or worker.block.part == "tool") and evidence.sender_of(worker).others_took_cores
 
 
 def _culprit(evidence: Evidence, worker: WorkerUse) -> str:
@@ -181,10 +191,11 @@ def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
     silent = [worker.silence_s for worker in evidence.workers]
     longest = max(silent, default=0.0)
     if longest > HEARTBEAT_LOSS_S:
+        worker = evidence.named(silent.index(longest))
         yield Finding(
             "heartbeats_missed",
             "warning",
-            f"worker {silent.index(longest)} was silent for {duration_text(longest)}",
+            f"{worker} was silent for {duration_text(longest)}",
             duration_text(HEARTBEAT_LOSS_S),
             "It reports twice a second unless something holds it up: invoke, or a host that does not let it run. "
             "Its log is in the run directory.",
@@ -193,9 +204,9 @@ def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
 
 def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
     if is_starved(worker):
-        return starved_advice(worker)
+        return starved_advice(evidence, worker)
     if _had_no_cpu(evidence, worker):
-        return others_advice(evidence)
+        return others_advice(evidence.sender_of(worker))
     if worker.block is None:
         return (
             "None of its code was seen running then: garbage collection, a thread that holds Python's lock, or other "

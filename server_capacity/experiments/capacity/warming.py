@@ -46,9 +46,10 @@ def _sent(waves: Waves, plan: WavePlan) -> Wave:
 
 def _plan(question: Question, waves: Waves, at_once: int, number: int) -> WavePlan:
     """So many requests, a few at once; nobody limits what a cold cache takes."""
-    plan = replace(question.plan, load=ClosedLoop(at_once), bounds=Bounds(MOST_S, number), workers=1)
     return replace(
-        plan,
+        question.plan.with_workers(1),
+        load=ClosedLoop(at_once),
+        bounds=Bounds(MOST_S, number),
         max_in_flight=None,
         slos=(),
         server_limits=(),

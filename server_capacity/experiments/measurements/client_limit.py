@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.verdict.client.evidence import Evidence
 from inference_benchmarker.verdict.client.network import CONNECTION_POOL, LOCK_WAIT, clear_until_ns
 from inference_benchmarker.verdict.client.worker import (
@@ -118,21 +119,23 @@ class ClientWatch:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._dropped = self._late_changes = 0
+        self._before = Ledger()
+        self._of_workers: list[Ledger] = []
         self._cpu: list[tuple[int, float]] = []
 
     def begin(self, spool_state: SpoolState) -> None:
         """Another stretch begins: what was dropped or used until now is not its."""
-        self._dropped, self._late_changes = spool_state.ledger.dropped, spool_state.ledger.late_changes
+        self._before = spool_state.ledger
+        self._of_workers = self._ledgers(spool_state)
         self._cpu = [(worker.at, worker.use.get("cpu_s", 0.0)) for worker in spool_state.workers]
 
     def reason(self, spool_state: SpoolState, stage: int, seconds: float) -> str:
         """Why the stretch that runs, for so many seconds by now, counts for nothing; empty where it does."""
-        ledger = spool_state.ledger
-        if ledger.dropped > self._dropped:
-            return f"{CLIENT}: {ledger.dropped - self._dropped:,} arrivals found no place in flight"
-        if ledger.late_changes > self._late_changes:
-            return f"{CLIENT}: a worker heard of a change of the rate too late"
+        if (dropped := spool_state.ledger.dropped - self._before.dropped) > 0:
+            return f"{CLIENT}: {self._where(spool_state, 'dropped')}{dropped:,} arrivals found no place in flight"
+        if spool_state.ledger.late_changes > self._before.late_changes:
+            where = self._where(spool_state, "late_changes")
+            return f"{CLIENT}: {where}a worker heard of a change of the rate too late"
         if late := self.late(spool_state.feed.stage(stage)):
             return late
         return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
@@ -158,5 +161,20 @@ class ClientWatch:
             elapsed_s = (worker.at - at) / NS
             share = (worker.use.get("cpu_s", 0.0) - cpu_s) / elapsed_s if elapsed_s >= LEAST_CPU_S / 2 else 0.0
             if share > CPU_LIMIT:
-                return f"{CLIENT}: worker {number} used {percent_text(share, CPU_LIMIT)} of a core"
+                return f"{CLIENT}: {self._on(number)}worker {number} used {percent_text(share, CPU_LIMIT)} of a core"
         return ""
+
+    def _ledgers(self, spool_state: SpoolState) -> list[Ledger]:
+        """The workers' ledgers, where they are asked for a host's sake."""
+        return [worker.ledger for worker in spool_state.workers] if self._question.plan.hosts else []
+
+    def _where(self, spool_state: SpoolState, key: str) -> str:
+        """The words before a count that has grown in the stretch: the hosts whose workers it is of."""
+        pairs = zip(self._ledgers(spool_state), self._of_workers, strict=False)
+        grown = [number for number, (now, then) in enumerate(pairs) if getattr(now, key) > getattr(then, key)]
+        return self._on(*grown)
+
+    def _on(self, *workers: int) -> str:
+        """The words before what was seen of these workers: their hosts, where the wave has any."""
+        names = dict.fromkeys(filter(None, map(self._question.plan.hosts.name_of, workers)))
+        return f"{', '.join(names)}: " if names else ""

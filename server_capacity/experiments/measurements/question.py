@@ -57,17 +57,18 @@ class Question:
     def exploration(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an adaptive wave that begins at a rate; its limits are the search's, so it has none itself."""
         load = self.load(rate, steered=True)
-        plan = replace(self.plan, load=load, bounds=Bounds(), workers=workers, output_dir=folder)
+        plan = replace(self.plan.with_workers(workers), load=load, bounds=Bounds(), output_dir=folder)
         return replace(plan, slos=(), server_limits=(), success_threshold=0.0, name=self.named("exploration"))
 
     def confirmation(self, rate: float, seconds: float, workers: int, folder: Path) -> WavePlan:
         """The plan of an ordinary wave at one rate, with every limit."""
         load = self.load(rate)
         bounds = Bounds(Decimal(f"{seconds:.3f}"))
-        plan = replace(self.plan, load=load, bounds=bounds, workers=workers, output_dir=folder)
+        plan = replace(self.plan.with_workers(workers), load=load, bounds=bounds, output_dir=folder)
         if isinstance(load, ClosedLoop):
             settling = Decimal(f"{min(WARMUP_THINKS * self.think_s, LONGEST_WARMUP_S):.3f}")
-            plan = replace(plan, workers=min(workers, load.concurrency), max_in_flight=None, warmup_s=settling)
+            plan = plan.with_workers(min(workers, load.concurrency))
+            plan = replace(plan, max_in_flight=None, warmup_s=settling)
         return replace(plan, name=self.named(f"{self.offerable(rate):f}{' users' if self.in_users else '/s'}"))
 
     def load(self, rate: float, *, steered: bool = False) -> OpenLoop | ClosedLoop:

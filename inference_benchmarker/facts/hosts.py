@@ -1,0 +1,85 @@
+"""The hosts that sent a wave's load, what each used, and its clock compared with ours. Pure.
+
+Times of records are raw: nothing here was added to them. Whoever compares hosts adds offsets, and says ± what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.typed import require
+from inference_benchmarker.facts.client_use import HostUse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SLEWED_PPM = 300.0
+"""Beyond what corrects an oscillator at rest (78 ppm in the median), below what ntpd slews by (500 ppm)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostClock:
+    """A host's CLOCK_MONOTONIC compared with ours over the wave.
+
+    ``offset_s``: theirs minus ours at wave start. ``uncertainty_s`` bounds its error over the whole wave.
+    ``drift_ppm``: by how much theirs gained on ours; None where it was asked at one time only. ``round_trip_s``: the
+    least of the exchanges. ``jump_s``: the largest step that no drift explains. ``slew_ppm``: CLOCK_MONOTONIC against
+    CLOCK_MONOTONIC_RAW of that host, None where nobody looked. ``ahead_s``: by how much a record of that host ended
+    after it had arrived here, beyond the uncertainty; a clock that tells the truth leaves 0.
+    """
+
+    offset_s: float
+    uncertainty_s: float
+    drift_ppm: float | None
+    round_trip_s: float
+    jump_s: float = 0.0
+    slew_ppm: float | None = None
+    ahead_s: float = 0.0
+
+    @property
+    def is_slewed(self) -> bool:
+        """Tells whether somebody corrects this clock while it runs."""
+        return self.slew_ppm is not None and abs(self.slew_ppm) > SLEWED_PPM
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """One host of a wave. ``name``: as the user wrote it, without its number of workers.
+
+    ``workers``: the numbers of its workers. ``versions``: of what runs there, by name (``benchmark``, ``python``).
+    ``use``: of the whole host; None where its samples never came. ``clock``: None for this host, whose clock is ours,
+    and for one that was lost before it was asked. ``lost``: why, in the last words of its connection; None while it is
+    there.
+    """
+
+    name: str
+    workers: tuple[int, ...]
+    versions: dict[str, str] = field(default_factory=dict)
+    use: HostUse | None = None
+    clock: HostClock | None = None
+    lost: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The host's facts in summary.json, where what was computed of its records stands beside them."""
+        return {**asdict(self), "workers": list(self.workers)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> HostFacts:
+        """The host that ``to_json`` described, whatever stands beside it. ValueError for other types, or no name."""
+        require(data, dict[str, Any], "host")
+        values = {each.name: data[each.name] for each in fields(cls)}
+        for name in ("use", "clock"):
+            require(values[name], dict[str, Any] | None, name)
+        require(values["workers"], list[int], "workers")
+        values["workers"] = tuple(values["workers"])
+        values["use"] = None if values["use"] is None else HostUse(**values["use"])
+        values["clock"] = None if values["clock"] is None else HostClock(**values["clock"])
+        host = cls(**values)
+        require(host, cls, "host")
+        return host
+
+
+def host_of_worker(hosts: Sequence[HostFacts], worker: int) -> str | None:
+    """The name of the host that a worker runs on; None for a wave without hosts."""
+    return next((host.name for host in hosts if worker in host.workers), None)
