@@ -1,0 +1,63 @@
+"""The batches of a worker on their way to the primary: each is sent until it is acknowledged, within bounds."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RESEND_AFTER_S = 2.0
+MOST_UNHEARD = 100
+"""Messages since the last acknowledgement. ZeroMQ queues 1,000 behind a link that is cut, and refuses the next one."""
+PROBE_S = 10.0
+
+
+class Outbox:
+    """Sends what is added, and again what is not acknowledged in time; the primary takes each once, in order.
+
+    Once ``MOST_UNHEARD`` messages were answered by nothing, what is added waits, and only the oldest is sent again.
+    """
+
+    def __init__(self, send: Callable[[bytes], object], clock: Callable[[], float] = time.monotonic) -> None:
+        self._send = send
+        self._clock = clock
+        self._sent_at: dict[int, float] = {}
+        self._batches: dict[int, bytes] = {}
+        self._unheard = 0
+        self.next_sequence = 0
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, batch: bytes) -> None:
+        """Send the batch of ``next_sequence``."""
+        self._batches[self.next_sequence] = batch
+        self._sent_at[self.next_sequence] = float("-inf")
+        if self._unheard < MOST_UNHEARD:
+            self._put(self.next_sequence)
+        self.next_sequence += 1
+
+    def acknowledge(self, sequence: int) -> None:
+        """The primary has it."""
+        self._unheard = 0
+        self._batches.pop(sequence, None)
+        self._sent_at.pop(sequence, None)
+
+    def resend(self) -> None:
+        """Send again what was not acknowledged in time."""
+        now = self._clock()
+        for place, sequence in enumerate(list(self._batches)):
+            if self._unheard < MOST_UNHEARD:
+                if now - self._sent_at[sequence] > RESEND_AFTER_S:
+                    self._put(sequence)
+            elif place == 0 and now - self._sent_at[sequence] > PROBE_S:
+                self._put(sequence)
+            else:
+                return
+
+    def _put(self, sequence: int) -> None:
+        self._unheard += 1
+        self._sent_at[sequence] = self._clock()
+        self._send(self._batches[sequence])
