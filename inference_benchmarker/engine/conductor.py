@@ -8,6 +8,7 @@ from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.feed_watcher import FeedWatcher
+from inference_benchmarker.engine.hosts_watcher import HostsWatcher
 from inference_benchmarker.engine.running_wave import RunningWave
 from inference_benchmarker.engine.watchers import (
     POLL_S,
@@ -69,8 +70,10 @@ class Conductor:
         self._interrupts = InterruptWatcher(self._wave)
         self._primary_watcher = PrimaryWatcher(self._wave, self._interrupts)
         self._feed = FeedWatcher(self._wave, pilot)
+        self._hosts = HostsWatcher(self._wave, processes.remotes)
         self._watchers: tuple[Watcher, ...] = (
             self._interrupts,
+            self._hosts,
             WorkerWatcher(self._wave),
             LoadingWatcher(self._wave),
             LoopbackWatcher(self._wave),
@@ -124,7 +127,7 @@ class Conductor:
         match event["event"]:
             case "listening":
                 wave.is_listening = True
-                self._host.connect(event["port"])
+                self._host.connect(event["port"], event["also"])
             case "foreign_connections":
                 told = f"{event['count']:,} so far, all refused"
                 wave.live.say(f"Connections of other programs to port {event['port']}: {told}.")
@@ -132,6 +135,8 @@ class Conductor:
                 wave.live.say(f"Locust's page: http://127.0.0.1:{event['port']}")
             case "gathering":
                 wave.missing = event["missing"]
+            case "clocks":
+                self._hosts.ask_clocks()
             case "started":
                 wave.t0 = event["t0"]
                 self._feed.show_at_once()
@@ -158,7 +163,7 @@ class Conductor:
     def _problem(self, problem: dict[str, Any]) -> str:
         """A sentence or two; of a worker that ended, with its last words, whose log is kept."""
         if "ended" not in problem:
-            return f"{problem['message']} {problem['hint']}".strip()
+            return self._hosts.here(f"{problem['message']} {problem['hint']}".strip())
         self.worker_ended, number = True, problem["ended"]
         words = " | ".join(self._host.last_words(number)[-3:]) or "none"
         return f"{problem['message']} Its last words: {words}. Its log: {self._wave.run_dir.worker_log(number)}"

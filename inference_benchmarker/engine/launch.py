@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
+from inference_benchmarker.engine.hosts.joining import joined
 from inference_benchmarker.engine.live import FaultTolerantView, Live, NullView
 from inference_benchmarker.engine.processes import counting_interrupts, note_asked_for
 from inference_benchmarker.engine.source import source_problems
@@ -69,9 +70,11 @@ def run_wave(
     made = _identity(run_dir)
     keep = False
     try:
-        live.starting(f"Starting {pluralize(plan.workers, 'worker', 'workers')}.", 0)
         with counting_interrupts() as interrupts, ExitStack() as following:
-            with adopting_orphans(), beside(run_dir), WaveProcesses(plan.workers, run_dir) as processes:
+            party = following.enter_context(joined(plan, run_dir, interrupts, live))
+            plan = party.dealt(plan)
+            live.starting(f"Starting {pluralize(plan.workers, 'worker', 'workers')}.", 0)
+            with adopting_orphans(), beside(run_dir), WaveProcesses(plan, run_dir, party) as processes:
                 facts = facts_of(plan, calibration)
                 _write_plan(run_dir, plan, facts)
                 processes.tell_plan(plan)

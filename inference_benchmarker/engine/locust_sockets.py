@@ -39,44 +39,65 @@ _WORDS = frozenset(
 logger = logging.getLogger(__name__)
 
 
-def listen_with(keys: PrimaryKeys, on_connection: Callable[[Visitors], None]) -> None:
+def listen_with(keys: PrimaryKeys, on_connection: Callable[[Visitors], None], also: str | None = None) -> None:
     """Have Locust's master listen on a ``PrimarySocket``."""
-    locust.runners.rpc = SimpleNamespace(Server=partial(PrimarySocket, keys, on_connection))
+    locust.runners.rpc = SimpleNamespace(Server=partial(PrimarySocket, keys, on_connection, also))
 
 
-def connect_with(keys: WorkerKeys) -> None:
-    """Have Locust's worker connect through a ``WorkerSocket``."""
-    locust.runners.rpc = SimpleNamespace(Client=partial(WorkerSocket, keys))
+def connect_with(keys: WorkerKeys, address: str) -> None:
+    """Have Locust's worker connect through a ``WorkerSocket`` to an address in ZeroMQ's form."""
+    locust.runners.rpc = SimpleNamespace(Client=partial(WorkerSocket, keys, address))
+
+
+class ListenError(RPCError):
+    """The other address of the primary cannot be had."""
+
+    def __init__(self, address: str, error: zmq.ZMQError) -> None:
+        super().__init__(os.strerror(error.errno or 0))
+        self.address = address
 
 
 class WorkerSocket(zmqrpc.Client):
     """Speaks with the primary whose key it has, and with nobody else."""
 
-    def __init__(self, keys: WorkerKeys, host: str, port: int, identity: str) -> None:
-        zmqrpc.BaseSocket.__init__(self, zmq.DEALER, self.ipv4_only(host, port))
+    def __init__(self, keys: WorkerKeys, address: str, _host: str, _port: int, identity: str) -> None:
+        zmqrpc.BaseSocket.__init__(self, zmq.DEALER, ipv4_only="[" not in address)
         keys.protect(self.socket)
         self.socket.setsockopt(zmq.IDENTITY, identity.encode())
-        self.socket.connect(f"tcp://{host}:{port}")
+        self.socket.connect(address)
 
 
 class PrimarySocket(zmqrpc.Server):
-    """Hears the workers whose keys it has, and nobody else. ``port`` 0 is any free one.
+    """Hears the workers whose keys it has, and nobody else. ``port`` 0 is any free one; ``also``: another address.
 
-    Raises RPCError, with the system's reason, where the port cannot be had.
+    Raises RPCError, with the system's reason, where the port cannot be had; ListenError of the other address.
     """
 
-    def __init__(self, keys: PrimaryKeys, on_connection: Callable[[Visitors], None], host: str, port: int) -> None:
+    def __init__(
+        self, keys: PrimaryKeys, on_connection: Callable[[Visitors], None], also: str | None, host: str, port: int
+    ) -> None:
         zmqrpc.BaseSocket.__init__(self, zmq.ROUTER, self.ipv4_only(host, port))
         gate = self.socket.context.socket(zmq.REP)
         gate.bind(_ZAP)
         gevent.spawn(_keep_gate, gate, keys)
         keys.protect(self.socket)
-        self.visitors = Visitors(self.socket, len(keys.workers), on_connection)
+        self.socket.setsockopt(zmq.ROUTER_HANDOVER, 1)  # else a worker that comes again is ignored while its old
+        self.visitors = Visitors(self.socket, len(keys.workers), on_connection)  # connection lingers
         try:
             self.socket.bind(f"tcp://{host}:{port}")
+            self.port = self.visitors.port = int(self.socket.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
         except zmq.ZMQError as error:
             raise RPCError(os.strerror(error.errno or 0)) from error
-        self.port = self.visitors.port
+        self.also = None if also is None else self._bound_to(also)
+
+    def _bound_to(self, address: str) -> str:
+        """The address as others connect to it, once the socket is bound to it as well; ListenError where it cannot."""
+        try:
+            self.socket.setsockopt(zmq.IPV6, int("[" in address))
+            self.socket.bind(address)
+        except zmq.ZMQError as error:
+            raise ListenError(address, error) from error
+        return str(self.socket.getsockopt_string(zmq.LAST_ENDPOINT))
 
     def recv_from_client(self) -> tuple[str, Message]:
         """The next message; what is none is logged and left, since an exception would end Locust's listener."""
@@ -92,20 +113,15 @@ class PrimarySocket(zmqrpc.Server):
 
 
 class Visitors:
-    """Counts who came to a port; ``on_connection`` is called after each change."""
+    """Counts who came to a ``port``; ``on_connection`` is called after each change."""
 
     def __init__(self, socket: zmq.Socket[Any], workers: int, on_connection: Callable[[Visitors], None]) -> None:
-        self._socket = socket
+        self.port = 0
         self._workers = workers
         self._on_connection = on_connection
         self._accepted = self._admitted = self._failed = 0
         self._monitor = socket.get_monitor_socket(zmq.Event.ACCEPTED | zmq.Event.HANDSHAKE_SUCCEEDED | _FAILED)
         gevent.spawn(self._follow)
-
-    @property
-    def port(self) -> int:
-        """The port that they came to."""
-        return int(self._socket.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2])
 
     @property
     def foreign(self) -> int:

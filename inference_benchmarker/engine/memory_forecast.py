@@ -41,6 +41,8 @@ class MemoryForecast:
     def look(self, now_s: float) -> tuple[int, int] | None:
         """The number and the bytes of the worker that takes what is left; None while there is enough."""
         left = self._host.memory_left()
+        if self._room is None:  # a host that is far away tells later
+            self._room = left
         if self._room is None or left is None:
             return None
         if left > max(LEAST_MEMORY * self._room, AHEAD_S * self._taken_a_second(left, now_s)):

@@ -11,7 +11,7 @@ from inference_benchmarker.verdict.aborts import aborted_text
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inference_benchmarker.engine.hosts.host import Host
+    from inference_benchmarker.engine.hosts.group import HostGroup
     from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.engine.wave_processes import PrimaryProcess
@@ -34,7 +34,7 @@ class RunningWave:
         run_dir: RunDir,
         *,
         primary: PrimaryProcess,
-        host: Host,
+        host: HostGroup,
         spool_state: SpoolState,
         interrupts: Interrupts,
         live: FaultTolerantView,

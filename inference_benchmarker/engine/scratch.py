@@ -17,9 +17,12 @@ _KEEPER = 'cat >/dev/null; for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1"; [ -
 
 
 @contextmanager
-def scratch_folder(prefix: str) -> Iterator[Path]:
-    """A folder for this block alone. A process beside this one removes it even after a ``kill -9``."""
-    folder = tempfile.mkdtemp(prefix=prefix)
+def scratch_folder(prefix: str, within: str | None = None) -> Iterator[Path]:
+    """A folder for this block alone, in the system's temporary one or ``within`` another.
+
+    A process beside this one removes it even after a ``kill -9``.
+    """
+    folder = tempfile.mkdtemp(prefix=prefix, dir=within)
     keeper = subprocess.Popen(
         ["/bin/sh", "-c", _KEEPER, "sh", folder],
         stdin=subprocess.PIPE,

@@ -184,7 +184,7 @@ class MemoryWatcher:
 
     def __init__(self, wave: RunningWave) -> None:
         self._wave = wave
-        self._memory = MemoryForecast(wave.host)
+        self._memories = [MemoryForecast(host) for host in wave.host.hosts]
         self._time = Every(MEMORY_S)
 
     def look(self, now_s: float) -> None:
@@ -192,10 +192,13 @@ class MemoryWatcher:
         wave = self._wave
         if wave.ended_early or wave.is_interrupted or not self._time.due(now_s):
             return
-        found = self._memory.look(now_s)
-        if found is None:
-            return
-        number, size = found
+        for memory in self._memories:
+            if (found := memory.look(now_s)) is not None:
+                self._end(now_s, *found)
+                return
+
+    def _end(self, now_s: float, number: int, size: int) -> None:
+        wave = self._wave
         if wave.t0 is None:
             raise BenchmarkError(
                 f"{wave.file}: worker {number} took {size_text(size)} while it loaded it, and hardly any memory is "

@@ -9,13 +9,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
+from inference_benchmarker.engine.hosts.group import HostGroup
 from inference_benchmarker.engine.hosts.local import LocalHost
 from inference_benchmarker.engine.processes import write_line
+from inference_benchmarker.plan.hosts import THIS_HOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.engine.hosts.host import Host
+    from inference_benchmarker.engine.hosts.joining import Party
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -84,14 +86,19 @@ class WaveProcesses:
     ``left_behind`` names what the user's code had started and was still there at the end.
     """
 
-    def __init__(self, workers: int, run_dir: RunDir) -> None:
+    def __init__(self, plan: WavePlan, run_dir: RunDir, party: Party) -> None:
         self._run_dir = run_dir
+        self._address = party.address
         self._local = LocalHost(run_dir)
-        self.host: Host = self._local
+        self.remotes = party.remotes
+        self.host = HostGroup((self._local, *self.remotes))
         self.left_behind: tuple[str, ...] = ()
         self.primary = PrimaryProcess(self._local)
         try:
-            self.host.spawn(range(workers))
+            numbers = plan.hosts.numbers
+            self._local.spawn(numbers.get(THIS_HOST, range(0)) if plan.hosts else range(plan.workers))
+            for remote in self.remotes:
+                remote.spawn(numbers[remote.name])
         except BaseException:
             self.__exit__()
             raise
@@ -102,8 +109,10 @@ class WaveProcesses:
 
         whole_plan = plan.to_json()
         keys, keys_of_workers = make_keys(plan.workers)
-        place = {"run_dir": str(self._run_dir.path), "host": self._local.own().to_json()}
+        place = {"run_dir": str(self._run_dir.path), "host": self._local.own().to_json(), "also": self._address}
         self.primary.begin({"plan": whole_plan, **place, "keys": keys.to_json()})
+        for remote in self.remotes:
+            remote.send_recording()
         for number, own in enumerate(keys_of_workers):
             self.host.begin(number, {"plan": whole_plan, "worker": number, "keys": own.to_json()})
 

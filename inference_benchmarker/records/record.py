@@ -272,6 +272,7 @@ def _parts(data: bytes) -> list[memoryview]:
 class Report:
     """A worker's batch says of itself: from whom, the how many-th, whether the last, and the ledger by then.
 
+    ``at``: when it was written, in ns after wave start on the worker's own clock.
     ``batch`` is fit for a file: its error texts are as ``redacted`` leaves them.
     """
 
@@ -280,6 +281,7 @@ class Report:
     final: bool
     ledger: Ledger
     batch: bytes = field(repr=False)
+    at: int
 
     @classmethod
     def of(cls, batch: bytes) -> Report:
@@ -304,7 +306,7 @@ class Report:
         if not all(isinstance(name, str) for name in names) or not isinstance(meta.get("use", {}), dict):
             raise ValueError("a batch whose names are no texts")
         fit = _redacted(meta, sections) if meta["texts"] else batch
-        return cls(meta["worker"], meta["sequence"], meta["final"], ledger, fit)
+        return cls(meta["worker"], meta["sequence"], meta["final"], ledger, fit, meta["at"])
 
 
 def redacted(batch: bytes) -> bytes:

@@ -142,7 +142,9 @@ def _client(plan: WavePlan, spool_state: SpoolState) -> dict[str, Any]:
     planned = TokenBucket.of(plan).duration_ns(spool_state.end_at)
     ended = float("inf") if planned is None else begun + planned / NS + 1
     samples = spool_state.samples.within(begun, ended)
+    host = HostUse.of(samples, **spool_state.start["host"]) if "host" in spool_state.start else None
     return {
-        "host": HostUse.of(samples, **spool_state.start["host"]) if "host" in spool_state.start else None,
+        "host": host,
+        "hosts": spool_state.hosts.facts(begun, ended, host),
         "processes": ProcessUse.of(samples) if plan.sample_client_hw else (),
     }

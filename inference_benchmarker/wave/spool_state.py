@@ -24,6 +24,7 @@ from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import Ledger, split_batch
 from inference_benchmarker.system.progress import tell
+from inference_benchmarker.wave.host_states import HostStates
 from inference_benchmarker.wave.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
 from inference_benchmarker.wave.spooled import Batch, BatchIndex, Reporter, SpoolSource
 from inference_benchmarker.wave.worker_state import WorkerState
@@ -47,6 +48,8 @@ _EVENTS: dict[str, dict[str, Any]] = {
     "lost": {"worker": int, "at": int},
     "rate": {"at": int, "rate": str},
     "client": {"samples": list[list[Any]]},
+    "hosts": {"hosts": list[dict[str, Any]]},
+    "host_samples": {"host": str, "samples": list[list[Any]]},
     "foreign_connections": {"count": int},
 }
 _BATCH_META = {
@@ -86,6 +89,7 @@ class SpoolState:
         self.cut_at: int | None = None
         self.ended = False
         self.samples = Samples()
+        self.hosts = HostStates()
         self.feed = Feed()
         self._named = LabelCounters()
         self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
@@ -202,6 +206,8 @@ class SpoolState:
                 require(samples, list[Sample], "samples")
                 for sample in samples:
                     self.samples.add(sample)
+            case "hosts" | "host_samples":
+                self.hosts.take(event)
             case "foreign_connections":
                 self.foreign_connections = event["count"]
             case "end":

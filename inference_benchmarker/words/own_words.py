@@ -36,8 +36,8 @@ suspended t0_monotonic_ns target texts times to_rps tokens_in_per_request tokens
 tokens_out_per_s_per_request tokens_per_s total_s tpot ttft_p99_s twin unanswered unchanged undecided uniform
 unit unlike user_metrics user_time value verdict void waiting warmup_s warning waves what_if where_time_went
 windows worse
- built_on client.csv counts.parquet digest files instances.jsonl plan.json requests.parquet server_metrics.json
- summary.txt timeline.csv
- hosts join_timeout_s max_clock_error_s listen pass_env with_files requirements versions clock offset_s uncertainty_s
- drift_ppm round_trip_s jump_s slew_ppm ahead_s steal
+built_on client.csv counts.parquet digest files instances.jsonl plan.json requests.parquet server_metrics.json
+summary.txt timeline.csv
+hosts join_timeout_s max_clock_error_s listen pass_env with_files requirements versions clock offset_s uncertainty_s
+drift_ppm round_trip_s jump_s slew_ppm ahead_s steal
 """

@@ -125,7 +125,7 @@ def batch_of(**meta: Any) -> bytes:
 class TestReport:
     def test_it_is_what_the_batch_says_of_itself(self) -> None:
         batch = batch_of()
-        assert Report.of(batch) == Report(3, 7, True, Ledger(scheduled=2, sent=2, ok=1), redacted(batch))
+        assert Report.of(batch) == Report(3, 7, True, Ledger(scheduled=2, sent=2, ok=1), redacted(batch), 5)
 
     @pytest.mark.parametrize(
         "meta",

@@ -97,7 +97,7 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
 
 
 def _hosts(plan: WavePlan, spool_state: SpoolState) -> Iterator[Row]:
-    """What each host has sent, the first few of them; an alarm where a worker of it has not reported for a while."""
+    """The requests that the first few hosts sent; an alarm where a worker of one has not reported for a while."""
     if plan.hosts.workers != len(spool_state.workers):
         return
     latest = max((worker.at for worker in spool_state.workers), default=0)

@@ -76,7 +76,7 @@ class ClockOffset:
         return self.offset_ns + (self.drift or 0.0) * (ours_ns - self.at_ns)
 
     def theirs(self, ours_ns: int) -> int:
-        """What their clock shows at an instant of ours."""
+        """The instant of their clock at one of ours."""
         return round(ours_ns + self.offset_at(ours_ns))
 
     def ours(self, theirs_ns: int) -> float:
@@ -86,7 +86,7 @@ class ClockOffset:
 
     @property
     def lead_ns(self) -> int:
-        """How long before its effect a command must be sent, so that it arrives in time."""
+        """The time by which a command must be sent before its effect, so that it arrives in time."""
         return LEADS * self.longest_round_trip_ns
 
 
@@ -122,7 +122,7 @@ def clock_offset(
 
 
 def _excess_ns(line: ClockOffset, exchange: Exchange) -> float:
-    """How far the line is outside of what an exchange allows; 0 within."""
+    """The distance of the line from what an exchange allows; 0 within."""
     offset = line.offset_at(exchange.at_ns)
     return max(exchange.lowest_ns - offset, offset - exchange.highest_ns, 0.0)
 

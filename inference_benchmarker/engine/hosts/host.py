@@ -27,8 +27,8 @@ class Host(Protocol):
     def begin(self, worker: int, job: Mapping[str, Any]) -> None:
         """Give a worker its job, a JSON object; the host adds what it alone knows (see ``worker.__main__``)."""
 
-    def connect(self, port: int) -> None:
-        """Tell every worker that the primary listens on this port of the primary's machine."""
+    def connect(self, port: int, also: str | None) -> None:
+        """Tell every worker that the primary listens: on this port of its own machine, and at an address for others."""
 
     def signal(self, worker: int, number: Signals) -> None:
         """Send a worker a signal; one that has ended is left alone."""

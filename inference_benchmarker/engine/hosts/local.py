@@ -15,6 +15,7 @@ from inference_benchmarker.engine.hosts.own import OwnHost
 from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
 from inference_benchmarker.engine.processes import REAP_S, child_environment, write_line
 from inference_benchmarker.system import procfs
+from inference_benchmarker.system.host import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -63,10 +64,14 @@ class LocalHost:
         place = {"run_dir": str(self._run_dir.path), "parent": os.getpid()}
         write_line(self._workers[worker], json.dumps({**job, **place}))
 
-    def connect(self, port: int) -> None:
+    def connect(self, port: int, also: str | None) -> None:  # noqa: ARG002 - they are on its machine
         """Tell every worker where the primary listens."""
+        self.connect_to(f"tcp://{LOOPBACK}:{port}")
+
+    def connect_to(self, address: str) -> None:
+        """Tell every worker the address, in ZeroMQ's form, at which the primary is reached."""
         for worker in self._workers.values():
-            write_line(worker, str(port))
+            write_line(worker, address)
 
     def signal(self, worker: int, number: Signals) -> None:
         """Send a worker a signal."""

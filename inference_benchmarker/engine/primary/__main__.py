@@ -23,6 +23,7 @@ from gevent.fileobject import FileObject
 from inference_benchmarker.engine.hosts.own import OwnHost
 from inference_benchmarker.engine.hosts.sampler import host_constants
 from inference_benchmarker.engine.locust_runtime import BATCH, READY, set_up_logging
+from inference_benchmarker.engine.primary.clocks import Clocks
 from inference_benchmarker.engine.primary.commands import Commands
 from inference_benchmarker.engine.primary.ending import Ending
 from inference_benchmarker.engine.primary.logbook import Logbook
@@ -49,7 +50,16 @@ if TYPE_CHECKING:
 class Primary:
     """Leads one wave: from the first worker to the last report."""
 
-    def __init__(self, plan: WavePlan, run_dir: RunDir, keys: PrimaryKeys, parent: Parent, host: OwnHost) -> None:
+    def __init__(
+        self,
+        plan: WavePlan,
+        run_dir: RunDir,
+        *,
+        keys: PrimaryKeys,
+        parent: Parent,
+        host: OwnHost,
+        also: str | None,
+    ) -> None:
         self._plan = plan
         self._run_dir = run_dir
         self._parent = parent
@@ -59,14 +69,29 @@ class Primary:
         self._logbook = Logbook(run_dir.spool, parent)
         self._members = Members(plan.workers, self._note_lost)
         self._constants = host_constants()  # asked while there are descriptors: strangers may take the last of them
-        self._transport = Transport(plan, keys, locust.events, shape=self._shape, parent=parent, logbook=self._logbook)
+        self._transport = Transport(
+            plan, keys, locust.events, shape=self._shape, parent=parent, logbook=self._logbook, also=also
+        )
+        self._clocks = Clocks(parent, asked=also is not None)
         members, transport, logbook = self._members, self._transport, self._logbook
         self._ending = Ending(
-            bucket, plan.drain_ns, members=members, transport=transport, logbook=logbook, parent=parent
+            bucket,
+            plan.drain_ns,
+            members=members,
+            transport=transport,
+            logbook=logbook,
+            parent=parent,
+            clocks=self._clocks,
         )
         logbook.on_full = lambda: self._ending.stop(DISK_FULL)
         self._commands = Commands(
-            plan, parent, members=members, ending=self._ending, transport=transport, logbook=logbook
+            plan,
+            parent,
+            members=members,
+            ending=self._ending,
+            transport=transport,
+            logbook=logbook,
+            clocks=self._clocks,
         )
         transport.hear(READY, members.take_ready)
         transport.hear(BATCH, Reports(members, transport, logbook).take)
@@ -85,12 +110,13 @@ class Primary:
     def _lead(self) -> bool:
         """The wave; False where it was not begun."""
         gevent.spawn(self._commands.obey)
-        self._parent.tell("listening", port=self._transport.port)
+        self._parent.tell("listening", port=self._transport.port, also=self._transport.also)
         if self._plan.ui:
             self._serve_page()
         if not self._gather():
             return False
         self._transport.start_users(lambda: self._members.any_over)
+        self._clocks.ask(self._is_given_up)
         if self._is_cancelled():
             return False
         stats = StatsFiles(self._transport.environment, self._run_dir.locust_stats)
@@ -99,6 +125,8 @@ class Primary:
         self._start_wave()
         self._follow()
         stats.finish()
+        self._clocks.ask(lambda: self._ending.is_aborted)
+        self._note_hosts()
         self._transport.note_visitors()
         self._logbook.note(event="end", at=self._logbook.now())
         return True
@@ -134,15 +162,17 @@ class Primary:
     def _start_wave(self) -> None:
         """Start every worker at one instant, which is written down before any of them hears of it."""
         plan, members = self._plan, self._members
-        lead = NS // 20 + plan.workers * NS // 100
+        lead = NS // 20 + plan.workers * NS // 100 + self._clocks.lead_ns
         t0 = time.monotonic_ns() + lead + plan.warmup_ns
         for member in members:
             member.last_report = t0
         most = caps(plan, members)
         payloads = {"payloads": members[0].payloads, "in_turn": members[0].in_turn}
         self._logbook.begin(t0, caps=most, port=self._transport.port, host=self._constants, **payloads)
-        self._shape.hand_out(t0, dict(zip((member.client_id for member in members), most, strict=True)))
+        starts = zip(self._clocks.all_theirs(t0, range(plan.workers)), most, strict=True)
+        self._shape.hand_out(dict(zip((member.client_id for member in members), starts, strict=True)))
         self._logbook.set_start(t0)
+        self._note_hosts()
         self._parent.tell("started", t0=t0)
         self._ending.make_up()
 
@@ -165,6 +195,15 @@ class Primary:
         if self._logbook.is_begun:
             self._logbook.note(event="lost", worker=number, at=self._logbook.now())
 
+    def _is_given_up(self) -> bool:
+        return self._ending.is_asked or self._members.any_over
+
+    def _note_hosts(self) -> None:
+        """Write down what is known of the hosts by now, with how far each worker's reports were ahead of our clock."""
+        if self._clocks.hosts:
+            ahead = [member.ahead_ns for member in self._members]
+            self._logbook.note(event="hosts", hosts=self._clocks.hosts, ahead_ns=ahead)
+
     def _note_samples(self, samples: Iterable[Sample]) -> None:
         self._logbook.note(event="client", samples=list(samples))
 
@@ -181,7 +220,8 @@ def main() -> None:
     set_up_logging(debug=plan.debug)
     keys = PrimaryKeys.from_json(job["keys"])
     parent = Parent(commands, job["status_fd"])
-    Primary(plan, run_dir, keys, parent, OwnHost.from_json(job["host"])).run()
+    host = OwnHost.from_json(job["host"])
+    Primary(plan, run_dir, keys=keys, parent=parent, host=host, also=job["also"]).run()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from inference_benchmarker.wave.spool import COMMAND_GONE, PLANNED, STOP_ASKED
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
+    from inference_benchmarker.engine.primary.clocks import Clocks
     from inference_benchmarker.engine.primary.logbook import Logbook
     from inference_benchmarker.engine.primary.members import Member, Members
     from inference_benchmarker.engine.primary.parent import Parent
@@ -36,6 +37,7 @@ class Ending:
         transport: Transport,
         logbook: Logbook,
         parent: Parent,
+        clocks: Clocks,
     ) -> None:
         self._bucket = bucket
         self._drain_ns = drain_ns
@@ -43,6 +45,7 @@ class Ending:
         self._transport = transport
         self._logbook = logbook
         self._parent = parent
+        self._clocks = clocks
         self._stop_at: int | None = None
         self._aborted_at: int | None = None
 
@@ -50,6 +53,11 @@ class Ending:
     def is_asked(self) -> bool:
         """Tells whether the wave was stopped, before it began or since."""
         return self._stop_at is not None
+
+    @property
+    def is_aborted(self) -> bool:
+        """Tells whether nothing is to be waited for any more."""
+        return self._aborted_at is not None
 
     def stop(self, cause: str = STOP_ASKED, *, abort: bool = False, **facts: Any) -> None:
         """Nothing that is due later is sent; what is in flight is waited for, but where it is an ``abort``.
@@ -61,11 +69,17 @@ class Ending:
             self._members.changed.set()
             return
         planned, now = cause == PLANNED, self._logbook.now()
-        at = whole_ms(now + LEAD_NS) if planned else now + (0 if abort else STOP_NOTICE_NS)
+        at = self._in_force(planned=planned, abort=abort, now=now)
         if self._stop_at is None or at < self._stop_at:
             self._stop_at = at
             self._logbook.note(event="stop", at=at, cause=cause, **facts)
         self._transport.send(STOP, {"at": self._stop_at, "abort": abort, "planned": planned})
+
+    def _in_force(self, *, planned: bool, abort: bool, now: int) -> int:
+        """When a stop that is told now takes effect."""
+        if planned:
+            return whole_ms(now + LEAD_NS + self._clocks.lead_ns)
+        return now if abort else now + STOP_NOTICE_NS + self._clocks.lead_ns
 
     def abort(self) -> None:
         """A second Ctrl-C, or the parent is gone: end now, with what there is."""

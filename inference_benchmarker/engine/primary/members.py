@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Member:
-    """One worker as the primary knows it."""
+    """One worker as the primary knows it.
+
+    ``ahead_ns``: by how much a report of it was written after it came, by the clocks of both; below 0 if all is well.
+    """
 
     client_id: str = ""
     payloads: int | None = None
@@ -27,6 +30,7 @@ class Member:
     error: dict[str, str] | None = None
     next_sequence: int = 0
     last_report: int = 0
+    ahead_ns: int | None = None
     ledger: Ledger = field(default_factory=Ledger)
     ready: bool = False
     over: bool = False

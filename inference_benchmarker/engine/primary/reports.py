@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.hosts.clocks import FASTEST_DRIFT
 from inference_benchmarker.engine.locust_runtime import ACK
 from inference_benchmarker.records.record import Report
 
@@ -39,6 +40,9 @@ class Reports:
             member.next_sequence += 1
             member.last_report = time.monotonic_ns()
             member.ledger = report.ledger
+            ours = self._logbook.now()
+            ahead = report.at - ours - round(FASTEST_DRIFT * max(ours, 0))
+            member.ahead_ns = ahead if member.ahead_ns is None else max(member.ahead_ns, ahead)
         self._transport.send(ACK, {"sequence": report.sequence}, msg.node_id)
         if report.final:
             member.over = True

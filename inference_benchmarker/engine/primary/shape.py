@@ -36,9 +36,9 @@ class TokenBucketShape(LoadTestShape):
         self._over.wait()
         return None
 
-    def hand_out(self, t0: int, caps: dict[str, int]) -> None:
-        """Start every worker on its stripe: ``t0`` is wave start on the monotonic clock, ``caps`` limit in-flight."""
-        for client_id, cap in caps.items():
+    def hand_out(self, starts: dict[str, tuple[int, int]]) -> None:
+        """Start every worker on its stripe: at wave start on its own monotonic clock, and with a limit in flight."""
+        for client_id, (t0, cap) in starts.items():
             self.runner.send_message(START, {"t0": t0, "cap": cap}, client_id)
 
     def end(self) -> None:

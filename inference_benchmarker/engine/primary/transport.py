@@ -11,7 +11,7 @@ from locust.exception import RPCError
 from locust.stats import stats_history
 
 from inference_benchmarker.engine.locust_runtime import WaveUser, options
-from inference_benchmarker.engine.locust_sockets import PrimarySocket, Visitors, listen_with
+from inference_benchmarker.engine.locust_sockets import ListenError, PrimarySocket, Visitors, listen_with
 from inference_benchmarker.engine.primary.bounded import keep_small
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ logger = logging.getLogger("inference_benchmarker.engine.primary")
 
 
 class Transport:
-    """Hears the workers and speaks to them; counts who else comes to its port.
+    """Hears the workers and speaks to them; counts who else comes to its port. ``also``: the address of theirs, too.
 
     Raises SystemExit where the port cannot be had; the parent is told why.
     """
@@ -46,13 +46,14 @@ class Transport:
         shape: TokenBucketShape,
         parent: Parent,
         logbook: Logbook,
+        also: str | None = None,
     ) -> None:
         self._plan = plan
         self._shape = shape
         self._parent = parent
         self._logbook = logbook
         self._foreign_told = 0
-        listen_with(keys, self._tell_of_visitors)
+        listen_with(keys, self._tell_of_visitors, also)
         self.environment = Environment(
             user_classes=[WaveUser],
             events=events,
@@ -66,6 +67,11 @@ class Transport:
     def port(self) -> int:
         """The port that the workers connect to."""
         return int(self._runner.server.port)
+
+    @property
+    def also(self) -> str | None:
+        """The address that workers on other hosts connect to."""
+        return None if self._runner.server.also is None else str(self._runner.server.also)
 
     def hear(self, message: str, listener: Callable[..., None]) -> None:
         """Call the listener for each message of this kind."""
@@ -97,6 +103,9 @@ class Transport:
     def _make_runner(self) -> MasterRunner:
         try:
             runner = self.environment.create_master_runner("127.0.0.1", self._plan.port or 0)
+        except ListenError as error:
+            self._parent.tell("failed", problems=[_listen_problem(error)])
+            raise SystemExit(2) from None
         except RPCError as error:
             self._parent.tell("failed", problems=[_port_problem(self._plan.port, error)])
             raise SystemExit(2) from None
@@ -111,6 +120,12 @@ class Transport:
             self._parent.tell("foreign_connections", count=visitors.foreign, port=visitors.port)
             if self._logbook.is_begun:
                 self.note_visitors()
+
+
+def _listen_problem(error: ListenError) -> dict[str, str]:
+    """Why the primary cannot listen for other hosts, and what to try."""
+    address = error.address.removeprefix("tcp://").removesuffix(":0")
+    return {"message": f"--listen {address} cannot be used ({error}).", "hint": "Give an address of this host."}
 
 
 def _port_problem(port: int | None, error: RPCError) -> dict[str, str]:

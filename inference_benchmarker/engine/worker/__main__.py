@@ -1,6 +1,6 @@
 """The worker process: loads the endpoint, joins the primary, sends its stripe of the wave, reports its records.
 
-Standard input carries one JSON line (what to run) and then the primary's port; its end means that the parent
+Standard input carries one JSON line (what to run) and then the primary's address; its end means that the parent
 is gone.
 """
 
@@ -16,6 +16,7 @@ import logging
 import os
 import time
 from decimal import Decimal
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from inference_benchmarker.engine.locust_runtime import (
     set_up_logging,
 )
 from inference_benchmarker.engine.locust_sockets import connect_with
+from inference_benchmarker.engine.worker.outbox import Outbox
 from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.process import (
     end_with_parent,
@@ -56,7 +58,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.system.host import brand, die_with_parent
+from inference_benchmarker.system.host import LOOPBACK, brand, die_with_parent
 from inference_benchmarker.wave.recorded import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.redact import own_secrets
@@ -65,7 +67,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests
 
 REPORT_INTERVAL_S = 0.5
-RESEND_AFTER_S = 2.0
 POLL_S = 0.002
 
 logger = logging.getLogger("inference_benchmarker.engine.worker")
@@ -74,7 +75,7 @@ logger = logging.getLogger("inference_benchmarker.engine.worker")
 class Worker:
     """One worker's part of a wave."""
 
-    def __init__(self, plan: WavePlan, number: int, target: Target, port: int, run_dir: RunDir) -> None:
+    def __init__(self, plan: WavePlan, number: int, target: Target, run_dir: RunDir) -> None:
         self.plan = plan
         self.number = number
         self._target = target
@@ -94,8 +95,6 @@ class Worker:
         self._aborted = False
         self._left = False
         self._t0 = 0
-        self._sequence = 0
-        self._unacknowledged: dict[int, tuple[float, bytes]] = {}
         self._watch = Watch()
         self._environment = Environment(
             user_classes=[WaveUser],
@@ -103,7 +102,8 @@ class Worker:
             parsed_options=options(plan.url, custom=plan.locust_file is not None),
             host=plan.url,
         )
-        self._runner = self._environment.create_worker_runner("127.0.0.1", port)
+        self._runner = self._environment.create_worker_runner(LOOPBACK, 0)  # its socket knows where
+        self._outbox = Outbox(partial(self._runner.send_message, BATCH))
         listeners = {START: self._on_start, CHANGE: self._on_change, STOP: self._on_stop, ACK: self._on_ack}
         for message, listener in listeners.items():
             self._runner.register_message(message, listener)
@@ -126,9 +126,9 @@ class Worker:
         self._runner.stop()
         self._runner._send_stats()  # noqa: SLF001 - Locust reports every 3 s only; its total must be whole now
         self._send_batch(final=True)
-        while self._unacknowledged:
+        while self._outbox:
             gevent.sleep(POLL_S)
-            self._resend()
+            self._outbox.resend()
 
     def _be_no_worker(self) -> None:
         """In a process that the user's code forked: send nothing, report nothing, read nobody's answers."""
@@ -192,7 +192,7 @@ class Worker:
         self._aborted = self._aborted or msg.data["abort"]
 
     def _on_ack(self, msg: Any, **_: Any) -> None:
-        self._unacknowledged.pop(msg.data["sequence"], None)
+        self._outbox.acknowledge(msg.data["sequence"])
 
     def _make_sessions(self) -> Sessions:
         plan = self.plan
@@ -251,31 +251,20 @@ class Worker:
         while True:
             gevent.sleep(REPORT_INTERVAL_S)
             self._send_batch()
-            self._resend()
+            self._outbox.resend()
 
     def _send_batch(self, *, final: bool = False) -> None:
         """Send what was recorded since the last batch, with the ledger as it stands at this instant."""
         meta = {
             "worker": self.number,
-            "sequence": self._sequence,
+            "sequence": self._outbox.next_sequence,
             "at": self._now(),
             "final": final,
             "ledger": self._requests.ledger.to_json(),
             "changes": self._changes,
             "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
-        batch = self._writer.take(meta)
-        self._unacknowledged[self._sequence] = (time.monotonic(), batch)
-        self._sequence += 1
-        self._runner.send_message(BATCH, batch)
-
-    def _resend(self) -> None:
-        """Send again what was not acknowledged in time; the primary takes each batch once, in order."""
-        now = time.monotonic()
-        for sequence, (sent_at, batch) in list(self._unacknowledged.items()):
-            if now - sent_at > RESEND_AFTER_S:
-                self._unacknowledged[sequence] = (now, batch)
-                self._runner.send_message(BATCH, batch)
+        self._outbox.add(self._writer.take(meta))
 
 
 def _writer(plan: WavePlan) -> BatchWriter:
@@ -298,12 +287,12 @@ def main() -> None:
     gevent.get_hub().SYSTEM_ERROR = ()  # a SystemExit in a greenlet of the user's file ends that greenlet, not us
     tell_where_on_request()
     target = Target(plan)
-    port = commands.readline()
-    if not port:
+    address = commands.readline().decode().strip()
+    if not address:
         return
     end_with_parent(commands)
-    connect_with(WorkerKeys.from_json(job["keys"]))
-    Worker(plan, job["worker"], target, int(port), run_dir).run()
+    connect_with(WorkerKeys.from_json(job["keys"]), address)
+    Worker(plan, job["worker"], target, run_dir).run()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,209 @@
+"""The agent of a wave on another host: it starts, signals, samples and reaps the workers there, for a command far away.
+
+``python -m inference_benchmarker.engine.hosts.agent MARKER [SOCKET]`` speaks lines of JSON with the command over its
+standard input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. SOCKET leads to
+the primary. The command holds a lease: once nothing was heard of it for ``LEASE_S``, the workers end, and the agent
+with them, for the end of a link that is cut is told to nobody. What it keeps lies in a folder that goes with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+import sys
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from signal import Signals
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from inference_benchmarker.engine.hosts.local import LocalHost
+from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE_S, SOCKET
+from inference_benchmarker.engine.hosts.sampler import host_constants, sample_regularly
+from inference_benchmarker.engine.hosts.transport import Lines
+from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.system.files import is_file
+from inference_benchmarker.system.host import adopt_orphans, usable_cores
+from inference_benchmarker.version import __version__
+from inference_benchmarker.wave.run_dir import RunDir
+
+if TYPE_CHECKING:
+    from inference_benchmarker.engine.hosts.transport import Message
+
+POLL_S = 0.02
+LAST_WORDS_S = 2.0
+MOST_LOG = 1 << 18  # bytes of a log in a message
+CLOCKS_APART_NS = 5_000  # between two looks at clocks that are compared: more, and the process was held up meanwhile
+_LOOKS = 5
+_IN_FILES = ("factories_file", "locust_file")
+
+
+class Agent:
+    """Does what the command asks, until it is told to close, hears no more, or its lease is over."""
+
+    def __init__(self, lines: Lines, folder: Path, socket: Path | None) -> None:
+        self._lines = lines
+        self._folder = folder
+        self._run_dir = RunDir(folder)
+        self._socket = socket
+        self._asked: SimpleQueue[Message] = SimpleQueue()
+        self._heard_at = time.monotonic()
+        self._host: LocalHost | None = None
+        self._logs: dict[int, BinaryIO] = {}
+        self._ended_told: set[int] = set()
+        self._beat_at = 0.0
+        (folder / FILES).mkdir()
+        self._run_dir.logs.mkdir()
+
+    def run(self) -> None:
+        """Until it is over; every worker has ended by then."""
+        self._lines.start(self._hear, lambda: self._asked.put({"do": "close"}))
+        left_behind: tuple[str, ...] = ()
+        try:
+            self._obey()
+        finally:
+            if self._host is not None:
+                left_behind = self._host.close()
+                self._tell_logs()
+        self._lines.send({"say": "closed", "left_behind": left_behind})
+
+    def _hear(self, message: Message, at: int) -> None:
+        """Take a message, on the thread that reads: a clock is told at once."""
+        self._heard_at = time.monotonic()
+        if message["do"] == "clock":
+            self._lines.send(lambda: {"say": "clock", "asked": message["asked"], "heard": at, **_clocks()})
+        else:
+            self._asked.put(message)
+
+    def _obey(self) -> None:
+        while time.monotonic() < self._heard_at + LEASE_S:
+            with suppress(Empty):
+                message = self._asked.get(timeout=POLL_S)
+                if message["do"] == "close":
+                    return
+                self._do(message)
+                continue
+            if self._host is not None:
+                self._look(self._host)
+
+    def _do(self, message: Message) -> None:
+        try:
+            getattr(self, f"_do_{message.pop('do')}")(**message)
+        except OSError as error:  # a full disk, a home that is read-only
+            self._lines.send({"say": "failed", "reason": f"{error.filename or 'a pipe'}: {error.strerror}"})
+
+    def _do_environment(self, values: dict[str, str]) -> None:
+        os.environ.update(values)
+
+    def _do_file(self, name: str, data: str) -> None:
+        """Add to a file of the folder, which is made with its folders."""
+        path = self._folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab") as file:
+            file.write(base64.b64decode(data))
+
+    def _do_spawn(self, workers: list[int]) -> None:
+        os.chdir(self._folder / FILES)  # as it is the command's own folder there
+        self._host = LocalHost(self._run_dir)
+        self._host.spawn(workers)
+        processes = {f"worker_{number}": pid for number, pid in self._host.own().workers.items()}
+        sampling = (processes, time.sleep, lambda samples: self._lines.send({"say": "samples", "samples": samples}))
+        threading.Thread(target=sample_regularly, args=sampling, name="samples", daemon=True).start()
+
+    def _do_begin(self, worker: int, job: dict[str, Any]) -> None:
+        plan = {**job["plan"]}
+        for key in _IN_FILES:
+            plan[key] = plan[key] and str(self._folder / FILES / plan[key])
+        self._there.begin(worker, {**job, "plan": plan})
+
+    def _do_connect(self, address: str | None) -> None:
+        self._there.connect_to(address or f"ipc://{self._socket}")
+
+    def _do_signal(self, worker: int, number: int) -> None:
+        self._there.signal(worker, Signals(number))
+
+    @property
+    def _there(self) -> LocalHost:
+        assert self._host is not None, "no worker was started"
+        return self._host
+
+    def _look(self, host: LocalHost) -> None:
+        """Tell what became of the workers, and what they printed."""
+        host.tend()
+        ended = {*host.ended()} - self._ended_told
+        for worker in ended:
+            host.last_words(worker)  # its log is whole then
+        if ended or time.monotonic() > self._beat_at:
+            self._beat_at = time.monotonic() + BEAT_S
+            self._tell_logs()
+            memory = {str(worker): host.memory_of(worker) for worker in host.workers}
+            self._lines.send({"say": "memory", "left": host.memory_left(), "workers": memory})
+        if ended:
+            self._ended_told |= ended
+            self._lines.send({"say": "ended", "workers": sorted(ended)})
+
+    def _tell_logs(self) -> None:
+        for worker in self._there.workers:
+            log = self._run_dir.worker_log(worker)
+            if worker not in self._logs and is_file(log):
+                self._logs[worker] = log.open("rb")
+            while worker in self._logs and (data := self._logs[worker].read(MOST_LOG)):
+                self._lines.send({"say": "log", "worker": worker, "data": base64.b64encode(data).decode()})
+
+
+def _clocks() -> dict[str, int]:
+    """The instant of CLOCK_MONOTONIC, and what CLOCK_MONOTONIC_RAW shows then."""
+    for _ in range(_LOOKS):
+        before, now = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW), time.monotonic_ns()
+        after = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+        if after - before < CLOCKS_APART_NS:
+            break
+    return {"answered": now, "raw": (before + after) // 2}
+
+
+def _hello(**more: Any) -> Message:
+    versions = {"benchmark": __version__, "python": platform.python_version()}
+    return {"say": "hello", "versions": versions, "cores": usable_cores(), "constants": host_constants(), **more}
+
+
+def _moved(socket: Path, folder: Path) -> Path | None:
+    """The socket at its place in the folder, which is the user's alone; None where there is none."""
+    place = folder / SOCKET
+    try:
+        socket.rename(place)
+    except FileNotFoundError:
+        return None
+    except OSError:  # another file system
+        return socket
+    return place
+
+
+def main() -> None:
+    """Run an agent for whoever has its standard input and output."""
+    marker, *sockets = sys.argv[1:]
+    reading, writing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.write(writing, f"\n{marker}".encode())
+    lines = Lines(reading, writing)
+    adopt_orphans()
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(scratch_folder("benchmark-"))
+            socket = _moved(Path(sockets[0]), folder) if sockets else None
+            agent = Agent(lines, folder, socket)
+        except OSError as error:
+            lines.start(lambda *_: None, lambda: None)
+            lines.send(_hello(failed=f"{error.filename or 'its folder'}: {error.strerror}"))
+        else:
+            lines.send(_hello(folder=str(folder), socket=socket is not None))
+            agent.run()
+        lines.end(LAST_WORDS_S)
+
+
+if __name__ == "__main__":
+    main()

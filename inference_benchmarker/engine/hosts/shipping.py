@@ -1,0 +1,102 @@
+"""The files and variables that the workers on another host need: they travel on the agent's pipe and go with it."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.engine.hosts.protocol import FILES
+from inference_benchmarker.errors import refuse
+from inference_benchmarker.words.redact import ASKED_FOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from inference_benchmarker.plan.plan import WavePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Cargo:
+    """Everything that is sent to a host before its workers start.
+
+    ``environment``: variables by name. ``files``: the place of each in the agent's folder, and where it is here.
+    ``places``: of the plan's own files below ``FILES`` there, by the plan's field. ``base``: the folder here that
+    ``FILES`` stands for.
+    """
+
+    environment: Mapping[str, str] = field(repr=False)
+    files: tuple[tuple[str, Path], ...]
+    places: Mapping[str, str]
+    base: Path
+
+
+def cargo_of(plan: WavePlan) -> Cargo:
+    """Everything that the workers of a plan need elsewhere. BenchmarkError names every variable that is not there."""
+    here = Path.cwd()
+    refuse(_variable_problems(plan.hosts.pass_env))
+    main = plan.factories_file or plan.locust_file
+    base = here if main is None or main.is_relative_to(here) else main.parent
+    files: dict[str, Path] = {}
+    places = {}
+    for key in ("factories_file", "locust_file"):
+        if (path := getattr(plan, key)) is not None:
+            places[key] = str(path.relative_to(base))
+            files |= {str(each.relative_to(base)): each for each in (path, *imported(path))}
+    files |= {os.path.normpath(path): path for path in plan.hosts.with_files}
+    names = (*plan.hosts.pass_env, ASKED_FOR)
+    return Cargo(
+        environment={name: os.environ[name] for name in names if name in os.environ},
+        files=tuple((f"{FILES}/{place}", path) for place, path in files.items()),
+        places=places,
+        base=base,
+    )
+
+
+def imported(path: Path) -> list[Path]:
+    """The modules beside a Python file that it imports, and that those import, in the order of their paths."""
+    folder = path.parent
+    found: set[Path] = set()
+    unread = [path]
+    while unread:
+        source = unread.pop()
+        new = {each for name in _names(source, folder) for each in _modules(folder, name)} - found - {path}
+        found |= new
+        unread += new
+    return sorted(found)
+
+
+def _names(path: Path, folder: Path) -> Iterator[str]:
+    """The dotted names that a file imports, as they are from the folder; [] of a file that is no Python."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    package = path.parent.relative_to(folder).parts
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*start, *filter(None, [node.module])))
+            yield from (f"{module}.{alias.name}" if module else alias.name for alias in node.names)
+
+
+def _modules(folder: Path, name: str) -> Iterator[Path]:
+    """The files beside that a dotted name leads to: each package on the way, and the module."""
+    place = folder
+    for part in name.split("."):
+        place = place / part
+        if (module := place.with_suffix(".py")).is_file():
+            yield module
+            return
+        if (package := place / "__init__.py").is_file():
+            yield package
+        elif not place.is_dir():
+            return
+
+
+def _variable_problems(names: Iterable[str]) -> list[str]:
+    return [f"--pass-env {name}: there is no such variable here." for name in names if name not in os.environ]

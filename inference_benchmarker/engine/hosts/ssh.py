@@ -1,0 +1,193 @@
+"""The way to a host through the user's own ``ssh``, whose configuration, agents, jumps and known hosts all count."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.engine.hosts.transport import Lines
+from inference_benchmarker.version import __version__
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.text import plain_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from inference_benchmarker.engine.hosts.transport import Message, Said
+
+PREPARED = f".cache/inference-benchmarker/{__version__}"
+"""The environment that ``benchmark hosts prepare`` makes there, in the home directory."""
+
+# No terminal, no agent and no windows there; no other connection is used or left behind, and nobody is asked anything.
+# A host that says nothing for 12 s is given up: longer than an agent's lease, which ends there first.
+_OPTIONS = (
+    *("-T", "-a", "-x"),
+    *("-o", "BatchMode=yes"),
+    *("-o", "ControlMaster=no"),
+    *("-o", "ControlPath=none"),
+    *("-o", "RemoteCommand=none"),
+    *("-o", "PermitLocalCommand=no"),
+    *("-o", "ExitOnForwardFailure=no"),  # of the user's own forwardings; of ours the agent tells
+    *("-o", "ServerAliveInterval=3"),
+    *("-o", "ServerAliveCountMax=4"),
+)
+_LOGINS = threading.BoundedSemaphore(8)  # at a time: of more, sshd drops some (its MaxStartups)
+_DROPPED = ("kex_exchange_identification", "Connection reset by", "Connection closed by")
+_AGAIN_S = (0.5, 1.0, 2.0, 4.0)  # after which a login is tried again that was dropped
+_AGENT = "inference_benchmarker.engine.hosts.agent"
+_SOCKET = "/tmp/benchmark-{}"  # noqa: S108 - nobody can guess the name, and sshd makes no socket where one is
+_WORDS = 20
+_LOGIN_S = 10.0  # that a login keeps the others waiting: it may hang for ever
+_END_S = 1.0  # that ssh gets to end when it is asked to
+_NO_PYTHON = "no Python environment of InferenceBenchmarker was found there"
+
+# One line, for shells that take no more within quotes. Whatever becomes of the agent, sshd's socket goes with it.
+_SCRIPT = (
+    'for python in {pythons}; do if [ -x "$python" ]; then '
+    '"$python" -P -m {agent} {marker} {socket}; status=$?; rm -f {socket}; exit $status; fi; done; '
+    "rm -f {socket}; echo {no_python} >&2; exit 127"
+)
+
+
+class SshTransport:
+    """A login on ``host``, in which an agent runs; see ``Transport``.
+
+    A Unix socket there leads to ``socket`` here, if there is one. sshd makes it for the user alone, under a name that
+    nobody can guess, and the agent moves it into a folder of its own.
+    """
+
+    def __init__(self, host: str, socket: Path | None) -> None:
+        self._host = host
+        self._socket = socket
+        self._closing = threading.Event()
+        self._words: deque[str] = deque(maxlen=_WORDS)
+        self._words_whole = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lines: Lines | None = None
+        self._joined = False
+        self._waiting: list[Message | Said] = []
+        self._lock = threading.Lock()
+
+    def start(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
+        """Log in, on a thread of its own: a login waits for its turn."""
+        threading.Thread(target=self._log_in, args=(take, on_end), name=f"ssh {self._host}", daemon=True).start()
+
+    def send(self, message: Message | Said) -> None:
+        """Send a message; one that comes before the login waits for it."""
+        with self._lock:
+            if self._lines is None:
+                self._waiting.append(message)
+            else:
+                self._lines.send(message)
+
+    def words(self) -> list[str]:
+        """The last lines that ssh printed, and the host's start-up files, and an agent that could not begin."""
+        return list(self._words)
+
+    def close(self, patience_s: float) -> None:
+        """Close the login; ssh is ended where it does not end by itself in time, or is not in yet."""
+        self._closing.set()
+        with self._lock:
+            lines, process = self._lines, self._process
+        deadline = time.monotonic() + (patience_s if lines else 0.0)
+        if lines:
+            lines.end(patience_s)
+        if process is None:
+            return
+        for end in (process.terminate, process.kill):
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                end()
+                deadline = time.monotonic() + _END_S
+        process.wait()
+
+    def _log_in(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
+        for wait_s in (*_AGAIN_S, None):
+            over = self._try_login(take)
+            if over is None:
+                break
+            over.wait()
+            self._words_whole.wait(1.0)
+            if wait_s is None or not self._was_dropped() or self._closing.wait(wait_s):
+                break
+        on_end()
+
+    def _was_dropped(self) -> bool:
+        return not self._joined and any(sign in word for word in self._words for sign in _DROPPED)
+
+    def _try_login(self, take: Callable[[Message, int], None]) -> threading.Event | None:
+        """The event of its end; None where there is no ssh, or nobody wants it any more."""
+        over, self._joined = threading.Event(), False
+        heard = threading.Event()
+
+        def hear(message: Message, at: int) -> None:
+            self._joined = True
+            heard.set()
+            take(message, at)
+
+        def end() -> None:
+            heard.set()
+            over.set()
+
+        with _LOGINS:
+            with self._lock:
+                if self._closing.is_set() or not (lines := self._started()):
+                    return None
+                lines.start(hear, end)
+            heard.wait(_LOGIN_S)
+        heard.wait()
+        with self._lock:
+            self._lines = lines if self._joined else None
+            for message in self._waiting if self._joined else ():
+                lines.send(message)
+        return over
+
+    def _started(self) -> Lines | None:
+        marker, name = secrets.token_hex(16), _SOCKET.format(secrets.token_hex(12))
+        self._words.clear()
+        self._words_whole.clear()
+        forwarded = () if self._socket is None else ("-R", f"{name}:{self._socket}")
+        line = ["ssh", *_OPTIONS, *forwarded, "--", self._host, _command(marker, name)]
+        (their_input, writing), (reading, their_output) = os.pipe(), os.pipe()
+        try:
+            # In a session of its own: Ctrl-C is this process's to hear.
+            process = subprocess.Popen(
+                line, stdin=their_input, stdout=their_output, stderr=subprocess.PIPE, start_new_session=True
+            )
+        except OSError as error:
+            self._words.append(f"ssh: {error.strerror}")
+            os.close(reading)
+            os.close(writing)
+            return None
+        finally:
+            os.close(their_input)
+            os.close(their_output)
+        self._process = process
+        threading.Thread(target=self._read_words, args=(process,), name="ssh-words", daemon=True).start()
+        return Lines(reading, writing, marker)
+
+    def _read_words(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        with suppress(OSError, ValueError):
+            for line in process.stderr:
+                if word := plain_lines(redact(line.decode(errors="replace"))).strip():
+                    self._words.append(word[:500])
+        self._words_whole.set()
+
+
+def _command(marker: str, socket: str) -> str:
+    """The command that starts the agent there, whatever shell the user has."""
+    here = shlex.quote(sys.executable)
+    words = {"pythons": f'"$HOME/{PREPARED}/bin/python" {here}', "agent": _AGENT, "marker": marker, "socket": socket}
+    script = _SCRIPT.format(**words, no_python=shlex.quote(_NO_PYTHON))
+    return f"exec /bin/sh -c {shlex.quote(script)}"

@@ -1,0 +1,103 @@
+"""A byte pipe between the command and another host's agent: it carries lines of JSON, whatever the pipe is made of."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+Message = dict[str, Any]
+Said = Callable[[], Message]
+"""Makes a message at the moment at which it is written: a time stamp in it is as close to the wire as it can be."""
+
+_READ = 1 << 16
+
+
+class Transport(Protocol):
+    """The way to an agent and back. What comes is handed to whoever ``start`` was given, on a thread of its own."""
+
+    def start(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
+        """Open the way. ``take``: each message, and when it came (monotonic, ns); ``on_end``: once there are no more.
+
+        Nothing waits for the other side; what cannot be opened is an end at once.
+        """
+
+    def send(self, message: Message | Said) -> None:
+        """Send a message, sooner or later; on a way that is closed it is lost."""
+
+    def words(self) -> list[str]:
+        """The last lines that the way itself has printed, which say why it is closed."""
+
+    def close(self, patience_s: float) -> None:
+        """Close the way, at the latest after so many seconds."""
+
+
+class Lines:
+    """Lines of JSON over two descriptors, which it owns: a thread reads and stamps, another one writes.
+
+    So nobody who sends waits for a pipe that is full, as behind a link that is cut. Lines before the one that begins
+    with ``marker`` are ``noise``, the last of which are kept; without a marker there is none.
+    """
+
+    def __init__(self, reading: int, writing: int, marker: str = "") -> None:
+        self._reading, self._writing = reading, writing
+        self._marker = marker.encode()
+        self._to_send: SimpleQueue[Message | Said | None] = SimpleQueue()
+        self._writer = threading.Thread(target=self._write_all, name="lines-out", daemon=True)
+        self.noise: list[str] = []
+
+    def start(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
+        """Begin to read and to write; see ``Transport``."""
+        self._writer.start()
+        threading.Thread(target=self._read_all, args=(take, on_end), name="lines-in", daemon=True).start()
+
+    def send(self, message: Message | Said) -> None:
+        """Have a message written after those before it."""
+        self._to_send.put(message)
+
+    def end(self, patience_s: float) -> None:
+        """Write what is left, for so many seconds at the most, and close the way out."""
+        self._to_send.put(None)
+        self._writer.join(patience_s)
+
+    def _write_all(self) -> None:
+        with suppress(OSError):  # the other side is gone; its end is told by what is read
+            while (message := self._to_send.get()) is not None:
+                said = message() if callable(message) else message
+                _write(self._writing, json.dumps(said).encode() + b"\n")
+        with suppress(OSError):
+            os.close(self._writing)
+
+    def _read_all(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
+        pending = b""
+        with suppress(OSError):
+            while data := os.read(self._reading, _READ):
+                now = time.monotonic_ns()
+                *lines, pending = (pending + data).split(b"\n")
+                for line in lines:
+                    if told := self._told(line):
+                        take(json.loads(told), now)
+        on_end()
+        os.close(self._reading)
+
+    def _told(self, line: bytes) -> bytes:
+        """The message of a line; nothing where it is noise."""
+        if not self._marker:
+            return line
+        before, found, told = line.partition(self._marker)
+        if found:
+            self._marker = b""
+            return told
+        self.noise = [*self.noise[-9:], before.decode(errors="replace")]
+        return b""
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

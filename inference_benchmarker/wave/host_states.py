@@ -1,0 +1,76 @@
+"""The hosts of a wave as its spool tells of them: what they are, their samples, and their clocks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.typed import require
+from inference_benchmarker.facts.client_samples import Sample, Samples
+from inference_benchmarker.facts.client_use import HostUse
+from inference_benchmarker.facts.hosts import HostClock, HostFacts
+from inference_benchmarker.words.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TOLD: dict[str, Any] = {
+    "name": str,
+    "workers": list[int],
+    "versions": dict[str, str],
+    "constants": dict[str, Any],
+    "clock": dict[str, Any] | None,
+    "lost": str | None,
+}
+
+
+class HostStates:
+    """Takes what the primary writes down of hosts; of what it writes again the last holds."""
+
+    def __init__(self) -> None:
+        self._told: list[dict[str, Any]] = []
+        self._ahead_ns: list[int | None] = []
+        self._samples: dict[str, Samples] = {}
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take what is known of the hosts, or some samples of one and its workers."""
+        if event["event"] == "hosts":
+            self._take_hosts(event["hosts"], event["ahead_ns"])
+        else:
+            self._take_samples(event["host"], event["samples"])
+
+    def _take_hosts(self, hosts: list[dict[str, Any]], ahead_ns: list[int | None]) -> None:
+        """``ahead_ns``: by how much each worker's reports were ahead of their arrival."""
+        require(ahead_ns, list[int | None], "ahead_ns")
+        for told in hosts:
+            for key, kind in _TOLD.items():
+                require(told[key], kind, f"host.{key}")
+        self._told, self._ahead_ns = hosts, ahead_ns
+
+    def _take_samples(self, host: str, samples: list[list[Any]]) -> None:
+        found = [Sample(*values) for values in samples]
+        require(found, list[Sample], "samples")
+        of_host = self._samples.setdefault(host, Samples())
+        for sample in found:
+            of_host.add(sample)
+
+    def facts(self, first_s: float, last_s: float, here: HostUse | None) -> tuple[HostFacts, ...]:
+        """The facts of each host, with its use between two instants; ``here``: that of this host.
+
+        ValueError, TypeError or KeyError where they are none that a wave leaves.
+        """
+        return tuple(self._facts(told, first_s, last_s, here) for told in self._told)
+
+    def _facts(self, told: Mapping[str, Any], first_s: float, last_s: float, here: HostUse | None) -> HostFacts:
+        use = here
+        if told["constants"]:
+            samples = self._samples.get(told["name"], Samples())
+            use = HostUse.of(samples.within(first_s, last_s), **told["constants"])
+        clock = None if told["clock"] is None else HostClock(**told["clock"])
+        if clock is not None:
+            clock = HostClock(**{**told["clock"], "ahead_s": self._ahead_s(told["workers"], clock.uncertainty_s)})
+            require(clock, HostClock, "clock")
+        return HostFacts(told["name"], tuple(told["workers"]), told["versions"], use, clock, told["lost"])
+
+    def _ahead_s(self, workers: list[int], uncertainty_s: float) -> float:
+        ahead = [found for worker in workers if (found := self._ahead_ns[worker]) is not None]
+        return max(max(ahead, default=0) / NS - uncertainty_s, 0.0)

@@ -1,0 +1,70 @@
+"""The exchanges of a wave as they come in: which count as before, during and after it, and when enough is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
+from inference_benchmarker.engine.hosts.clocks import EXCHANGES
+
+NS = 1_000_000_000
+OFFSET = 5 * NS
+
+
+class Host:
+    """Answers at once over a way that takes ``way_ns``; its clock gains ``drift``, and is slewed by as much."""
+
+    def __init__(self, way_ns: int, drift: float = 0.0) -> None:
+        self.watch = ClockWatch()
+        self.now = 0
+        self._way = way_ns
+        self._drift = drift
+
+    def ask(self) -> None:
+        asked, heard = self.now, self.now + self._way
+        theirs = round(heard * (1 + self._drift)) + OFFSET
+        self.now += 2 * self._way
+        self.watch.take({"asked": asked, "heard": theirs, "answered": theirs, "raw": heard}, self.now)
+
+    def burst(self) -> int:
+        self.watch.burst()
+        asked = 0
+        while self.watch.left:
+            self.ask()
+            asked += 1
+        return asked
+
+
+def test_nothing_is_known_before_the_first_exchanges_are_whole() -> None:
+    host = Host(100_000)
+    host.ask()
+    assert host.watch.offset() is None
+    host.watch.burst()
+    host.ask()
+    assert (host.watch.offset(), host.watch.drift_ppm()) == (None, None)
+
+
+def test_a_wave_has_exchanges_before_during_and_after() -> None:
+    host = Host(100_000, drift=50e-6)
+    assert host.burst() == EXCHANGES
+    first = host.watch.offset()
+    assert first is not None
+    assert first.offset_ns == pytest.approx(OFFSET, abs=first.uncertainty_ns)
+    assert host.watch.drift_ppm() is None
+    for _ in range(60):
+        host.now += NS
+        host.ask()
+    assert host.burst() == EXCHANGES
+    assert host.watch.drift_ppm() == pytest.approx(50, abs=5)
+    assert host.watch.slew_ppm() == pytest.approx(50, abs=1)
+
+
+def test_over_a_long_way_a_few_exchanges_are_enough_and_a_short_wave_tells_no_drift() -> None:
+    host = Host(200_000_000)
+    assert host.burst() < EXCHANGES
+    host.now += NS
+    host.burst()
+    offset = host.watch.offset()
+    assert offset is not None
+    assert abs(offset.offset_ns - OFFSET) <= offset.uncertainty_ns
+    assert host.watch.drift_ppm() is None

@@ -1,0 +1,106 @@
+"""Hosts that cannot join: each is named, with the reason, and no load is sent."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.engine.hosts import remote
+from inference_benchmarker.engine.launch import run_wave
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.version import __version__
+from tests.engine.hosts.plans import a_plan
+from tests.hosts.host import Spec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.hosts.lab import Lab
+    from tests.performance.stamp_server import StampServer
+
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("users_ssh")]
+
+REASONS = {
+    "stranger": "Host key verification failed",
+    "locked": "Permission denied (publickey)",
+    "no-socket": "forwards no Unix socket",
+    "no-python": "no Python environment of InferenceBenchmarker",
+    "full": "No usable temporary directory found",
+    "hanging": "it had not joined yet",
+}
+
+
+def test_hosts_that_cannot_join_are_named_with_the_reason(lab: Lab, stamps: StampServer, tmp_path: Path) -> None:
+    """A home that cannot be written is none: nothing of the agent's lies there."""
+    hosts = lab.start(
+        Spec("stranger", known=False),
+        Spec("locked", authorized=False),
+        Spec("no-socket", sshd=("AllowStreamLocalForwarding no",)),
+        Spec("no-python", has_python=False),
+        Spec("full", disk="1m"),
+        Spec("hanging", bashrc="sleep 1000\n"),
+        Spec("read-only", read_only_home=True),
+    )
+    hosts[4].fill_disk()
+    names = [f"{host.name}*1" for host in hosts]
+    with pytest.raises(BenchmarkError) as caught:
+        run_wave(a_plan(tmp_path, stamps.url, *names))
+    told = {line.partition(":")[0]: line for line in caught.value.message.splitlines()}
+    assert {*told} == {*REASONS}
+    assert {name: told[name] for name, reason in REASONS.items() if reason not in told[name]} == {}
+    assert len(stamps.log()) == 0
+    left = {host.name: host.left(2) for host in hosts if host.name not in {"full", "hanging"}}
+    assert left == {name: [] for name in left}
+    assert list(tmp_path.glob("*_benchmark")) == []
+
+
+def test_a_host_of_another_version_is_named_with_both(
+    lab: Lab, stamps: StampServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "__version__", "99.1")
+    (other,) = lab.start(Spec("other"))
+    with pytest.raises(BenchmarkError, match=rf"other: .* it has version {__version__}, and here is 99\.1"):
+        run_wave(a_plan(tmp_path, stamps.url, "other*1"))
+    assert (len(stamps.log()), other.left()) == (0, [])
+
+
+def test_a_host_that_does_not_answer_is_not_waited_for_longer_than_was_asked(
+    lab: Lab, stamps: StampServer, tmp_path: Path
+) -> None:
+    lab.start(Spec("hanging", bashrc="sleep 1000\n"))
+    with pytest.raises(BenchmarkError, match=r"hanging: it has not joined within 1 s \(--join-timeout\)"):
+        run_wave(a_plan(tmp_path, stamps.url, "hanging*1", of_hosts={"join_timeout_s": Decimal(1)}))
+
+
+@pytest.mark.slow
+def test_a_login_that_a_crowded_sshd_drops_is_tried_again(lab: Lab, stamps: StampServer, tmp_path: Path) -> None:
+    (crowded,) = lab.start(Spec("crowded", sshd=("MaxStartups 1:100:1",)))
+    with ExitStack() as stack:
+        stack.enter_context(crowded.half_open_logins(1))
+        threading.Timer(1, stack.pop_all().close).start()
+        wave = run_wave(a_plan(tmp_path, stamps.url, "crowded*1"))
+    assert wave.ledger.ok == 200 == len(stamps.log())
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_wait_for_hosts_that_do_not_join(lab: Lab, stamps: StampServer, tmp_path: Path) -> None:
+    lab.start(Spec("hanging", bashrc="sleep 1000\n"))
+    line = [sys.executable, "-m", "inference_benchmarker.cli", stamps.url, "--hosts", "hanging*1"]
+    line += ["--client-rps", "10", "--obs-time", "5", "--output-dir", str(tmp_path)]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        while not list(tmp_path.glob("*_benchmark")):
+            time.sleep(0.02)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        text, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, text
+    assert "nothing was measured" in text
+    assert list(tmp_path.glob("*_benchmark")) == []

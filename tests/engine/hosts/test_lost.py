@@ -1,0 +1,91 @@
+"""Links that are cut and hosts that are lost while a wave runs: what is counted, and what is left there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.engine.launch import run_wave
+from tests.engine.hosts.plans import a_plan, once_it_runs
+from tests.hosts.host import Spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.hosts.host import Host
+    from tests.hosts.lab import Lab
+    from tests.performance.stamp_server import StampServer
+
+pytestmark = [pytest.mark.process, pytest.mark.usefixtures("users_ssh")]
+
+
+@pytest.fixture(scope="module")
+def two(laboratory: Lab) -> Iterator[list[Host]]:
+    """Two hosts; the second one is reached through a relay, which can be cut."""
+    hosts = laboratory.start(Spec("near"), Spec("far", clock_s=-50, relayed=True))
+    yield hosts
+    laboratory.stop(*hosts)
+
+
+def kill(host: Host, word: str) -> None:
+    """Kill the process of a host whose command line has this word."""
+    found = [process.pid for process in host.processes() if word in process.command and "python" in process.command]
+    os.kill(found[0], signal.SIGKILL)
+
+
+@pytest.mark.parametrize("cut_s", [2, pytest.param(8, marks=pytest.mark.slow)])
+def test_a_link_that_is_cut_for_less_than_the_lease_is_mended(
+    stamps: StampServer, two: list[Host], tmp_path: Path, cut_s: int
+) -> None:
+    relay = two[1].relay
+    assert relay is not None
+
+    def cut_and_mend() -> None:
+        relay.cut()
+        threading.Timer(cut_s, relay.mend).start()
+
+    with once_it_runs(stamps, cut_and_mend):
+        wave = run_wave(a_plan(tmp_path, stamps.url, "near*1", "far*1", seconds=2))
+    assert wave.lost_workers == ()
+    assert wave.ledger.ok == 400 == len(stamps.log())
+    assert [host.left() for host in two] == [[], []]
+
+
+@pytest.mark.parametrize("victim", ["engine.hosts.agent", pytest.param("engine.worker", marks=pytest.mark.slow)])
+def test_what_is_killed_on_a_host_is_lost_and_the_others_go_on(
+    stamps: StampServer, two: list[Host], tmp_path: Path, victim: str
+) -> None:
+    with once_it_runs(stamps, lambda: kill(two[1], victim)):
+        wave = run_wave(a_plan(tmp_path, stamps.url, "near*1", "far*1", seconds=2))
+    assert wave.lost_workers == (1,)
+    assert (wave.ledgers[0].sent, wave.ledgers[0].ok) == (200, 200)
+    assert wave.ledgers[1].lost > 0
+    assert len(wave.records) == wave.ledger.sent <= len(stamps.log())
+    far = wave.hosts[1]
+    assert (far.name, far.lost is not None) == ("far", victim == "engine.hosts.agent")
+    assert [host.left() for host in two] == [[], []]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut_s", [11, 30])
+def test_a_host_behind_a_link_that_stays_cut_is_lost_and_ends_by_itself(
+    stamps: StampServer, two: list[Host], tmp_path: Path, cut_s: int
+) -> None:
+    relay = two[1].relay
+    assert relay is not None
+
+    def cut() -> None:
+        relay.cut()
+        threading.Timer(cut_s, relay.mend).start()
+
+    with once_it_runs(stamps, cut):
+        wave = run_wave(a_plan(tmp_path, stamps.url, "near*1", "far*1", seconds=20))
+    assert wave.lost_workers == (1,)
+    assert (wave.ledgers[0].sent, wave.ledgers[0].ok) == (2_000, 2_000)
+    assert wave.hosts[1].lost is not None
+    assert [host.left(cut_s) for host in two] == [[], []]

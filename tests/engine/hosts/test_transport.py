@@ -1,0 +1,80 @@
+"""Lines of JSON over a pipe: noise before the marker is left out, and nobody waits for a pipe that is full."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from inference_benchmarker.engine.hosts.transport import Lines
+
+PATIENCE_S = 10.0
+MARKER = "3f2a"
+
+
+class Side:
+    """One side of a pipe: what it is told, and that the other one has ended."""
+
+    def __init__(self, reading: int, writing: int, marker: str = "") -> None:
+        self.lines = Lines(reading, writing, marker)
+        self.told: list[tuple[dict[str, Any], int]] = []
+        self.over = threading.Event()
+        self.lines.start(lambda message, at: self.told.append((message, at)), self.over.set)
+
+
+@pytest.fixture
+def pipes() -> tuple[int, int, int, int]:
+    """Ours to read and to write, and theirs."""
+    (reading, their_writing), (their_reading, writing) = os.pipe(), os.pipe()
+    return reading, writing, their_reading, their_writing
+
+
+def test_messages_come_in_order_in_both_directions_until_the_end(pipes: tuple[int, int, int, int]) -> None:
+    here, there = Side(*pipes[:2]), Side(*pipes[2:])
+    before = time.monotonic_ns()
+    for number in range(1_000):
+        here.lines.send({"number": number, "text": "línea\n"})
+    there.lines.send(lambda: {"at": time.monotonic_ns()})
+    here.lines.end(PATIENCE_S)
+    assert there.over.wait(PATIENCE_S)
+    assert [message["number"] for message, _ in there.told] == list(range(1_000))
+    there.lines.end(PATIENCE_S)
+    assert here.over.wait(PATIENCE_S)
+    ((message, came),) = here.told
+    assert before < message["at"] < came < time.monotonic_ns()
+
+
+def test_what_a_login_prints_before_the_marker_is_no_message(pipes: tuple[int, int, int, int]) -> None:
+    reading, writing, their_reading, their_writing = pipes
+    here = Side(reading, writing, MARKER)
+    noise = 'Welcome\n{"say": "hello"}\n\xff\nno newline'.encode("latin-1")
+    for part in (
+        noise,
+        MARKER.encode()[:2],
+        MARKER.encode()[2:] + b'{"say": "hello", "cores"',
+        b": 2}\n",
+        b'{"say": "x"}\n',
+    ):
+        os.write(their_writing, part)
+    os.close(their_writing)
+    assert here.over.wait(PATIENCE_S)
+    assert [message for message, _ in here.told] == [{"say": "hello", "cores": 2}, {"say": "x"}]
+    os.close(their_reading)
+    here.lines.end(PATIENCE_S)
+
+
+def test_whoever_sends_does_not_wait_for_a_pipe_that_is_full(pipes: tuple[int, int, int, int]) -> None:
+    """As behind a link that is cut; what was sent comes once it is mended."""
+    reading, writing, their_reading, their_writing = pipes
+    here = Side(reading, writing)
+    for _ in range(20):
+        here.lines.send({"data": "x" * 100_000})
+    with os.fdopen(their_reading, "rb") as there:
+        told = [json.loads(there.readline()) for _ in range(20)]
+    assert {len(message["data"]) for message in told} == {100_000}
+    os.close(their_writing)
+    here.lines.end(PATIENCE_S)
