@@ -56,6 +56,24 @@ def test_a_link_that_is_cut_for_less_than_the_lease_is_mended(
     assert [host.left() for host in two] == [[], []]
 
 
+@pytest.mark.slow
+def test_a_cable_that_is_out_for_some_seconds_loses_no_host(
+    stamps: StampServer, two: list[Host], tmp_path: Path
+) -> None:
+    """TCP tries again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s, the last of which is after the lease's end."""
+
+    def unplug_and_plug() -> None:
+        two[1].unplug()
+        threading.Timer(4, two[1].plug).start()
+
+    with once_it_runs(stamps, unplug_and_plug):
+        wave = run_wave(a_plan(tmp_path, stamps.url, "near*1", "far*1", seconds=2))
+    assert wave.lost_workers == ()
+    assert (wave.ledger.sent, wave.ledgers[0].ok) == (400, 200)
+    assert wave.hosts[1].lost is None
+    assert [host.left() for host in two] == [[], []]
+
+
 @pytest.mark.parametrize("victim", ["engine.hosts.agent", pytest.param("engine.worker", marks=pytest.mark.slow)])
 def test_what_is_killed_on_a_host_is_lost_and_the_others_go_on(
     stamps: StampServer, two: list[Host], tmp_path: Path, victim: str

@@ -96,3 +96,25 @@ def test_an_address_that_is_not_this_hosts_is_refused(stamps: StampServer, two: 
     plan = a_plan(tmp_path, stamps.url, "load1*1", of_hosts={"listen": two[0].address})
     with pytest.raises(BenchmarkError, match=rf"--listen {two[0].address} cannot be used"):
         run_wave(plan)
+
+
+JUMP = """
+import sys, time
+if any("hosts.agent" in word for word in sys.orig_argv):
+    real, begun = time.monotonic_ns, time.monotonic_ns()
+    time.monotonic_ns = lambda: real() + (1_000_000_000 if real() > begun + 4_000_000_000 else 0)
+"""
+
+
+@pytest.mark.slow
+def test_a_host_whose_clock_jumps_makes_the_wave_invalid(laboratory: Lab, stamps: StampServer, tmp_path: Path) -> None:
+    """Its agent shows another time from a moment on, as a host does whose clock is set by hand."""
+    (liar,) = laboratory.start(Spec("liar", bashrc="export PYTHONPATH=/tmp/liar\n"))
+    liar.run("sh", "-c", f"mkdir /tmp/liar && echo '{JUMP}' >/tmp/liar/sitecustomize.py", check=True)
+    wave = run_wave(a_plan(tmp_path, stamps.url, "liar*1", seconds=5))
+    laboratory.stop(liar)
+    assert wave.ledger.ok == 1_000 == len(stamps.log())
+    (host,) = wave.hosts
+    assert host.clock is not None
+    assert host.clock.jump_s == pytest.approx(1, abs=0.1)
+    assert ("host_clock", "invalid") in [(finding.code, finding.severity) for finding in wave.verdict.findings]
