@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from tests.hosts.cpu_quota import CpuQuota, remove_groups
 from tests.hosts.errors import LabError
-from tests.hosts.host import LOGIN, OTHER, Host, Spec
+from tests.hosts.host import LOGIN, OTHER, Host, Spec, remove_cable
 from tests.hosts.openssh import openssh
 from tests.hosts.relay import Relay
 
@@ -271,6 +271,8 @@ def _remove(folder: Path) -> None:
     for file in folder.glob("*/pid"):
         if _lives(file):
             os.kill(int(file.read_text().split()[0]), signal.SIGKILL)
+    for cable in Path("/sys/class/net").glob(f"{folder.name}h*"):
+        remove_cable(cable.name)
     remove_groups(f"{folder.name}h")
     if Path("/sys/class/net", folder.name).exists():
         _ip(f"link delete {folder.name}")
