@@ -1,14 +1,15 @@
 """Turns a plan into arrivals: who is due when, and which worker sends it. Pure: no clock, no sleep.
 
-Arrival *i* has a due time, a worker (``i mod W``), a payload (``i mod n``) and a record; nothing else keeps
-count. Due times are absolute nanoseconds after wave start, so no error accumulates. Warm-up arrivals have
-negative indices and negative due times.
+Arrival *i* has a due time, a worker (``i mod W``, or the one that is drawn for it), a payload (``i mod n``) and a
+record; nothing else keeps count. Due times are absolute nanoseconds after wave start, so no error accumulates. Warm-up
+arrivals have negative indices and negative due times.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from functools import cached_property
 from itertools import islice, starmap
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.schedule import NO_END, Schedule
 from inference_benchmarker.plan.scheduling import schedule_of
-from inference_benchmarker.plan.stripe import OpenStripe, unit_rate
+from inference_benchmarker.plan.stripe import OpenStripe, owners, unit_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +39,8 @@ class TokenBucket:
 
     Open loop: the schedule fills the bucket; ``arrivals(worker)`` are one worker's stripe in order of due time.
     Closed loop: the bucket starts with C arrivals and gets another for each completion; ``stripe(worker)`` is
-    one worker's share of them.
+    one worker's share of them. ``scattered``: of Poisson arrivals each has a worker that is drawn for it, since the
+    workers' hosts have clocks of their own.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class TokenBucket:
         workers: int = 1,
         seed: int = 0,
         warmup_ns: int = 0,
+        scattered: bool = False,
     ) -> None:
         self.load = load
         self.workers = workers
@@ -58,11 +61,19 @@ class TokenBucket:
         self.num_requests = bounds.num_requests
         self._schedule = schedule_of(load) if isinstance(load, OpenLoop) else None
         self._drawn = isinstance(load, OpenLoop) and load.arrivals == "poisson"
+        self._scattered = scattered and self._drawn
 
     @classmethod
     def of(cls, plan: WavePlan) -> TokenBucket:
         """The bucket of a plan whose seed is settled."""
-        return cls(plan.load, plan.bounds, workers=plan.workers, seed=plan.seed or 0, warmup_ns=plan.warmup_ns)
+        return cls(
+            plan.load,
+            plan.bounds,
+            workers=plan.workers,
+            seed=plan.seed or 0,
+            warmup_ns=plan.warmup_ns,
+            scattered=len(plan.hosts.hosts) > 1,
+        )
 
     def arrivals(self, worker: int) -> Iterator[Arrival]:
         """One worker's open-loop arrivals, warm-up first, in order of due time."""
@@ -80,6 +91,7 @@ class TokenBucket:
             num_requests=self.num_requests,
             warmup_ns=self.warmup_ns,
             seed=self.seed if self._drawn else None,
+            scattered=self._scattered,
             steered=self.load.is_steered,
         )
 
@@ -92,6 +104,9 @@ class TokenBucket:
     def count(self, until_ns: int | None = None) -> list[int]:
         """The open-loop arrivals of each worker that are due before ``until_ns`` (default: the plan's end)."""
         total = self.counts([self.end_ns if until_ns is None else until_ns])[0]
+        if self._scattered:
+            number = Counter(islice(owners(self.seed, self.workers), total))
+            return [number[worker] for worker in range(self.workers)]
         return [len(range(worker, total, self.workers)) for worker in range(self.workers)]
 
     def duration_ns(self, until_ns: int | None = None) -> int | None:
