@@ -28,6 +28,9 @@ COMMANDS = (
     "client limits",
     "endpoint",
     "endpoints clean",
+    "hosts check",
+    "hosts prepare",
+    "hosts clean",
     "completion",
 )
 _UNTITLED = ("options", "positional arguments")

@@ -34,6 +34,7 @@ _ABOUT = {
     "client": "what this machine can send",
     "endpoint": "the embedded endpoint alone",
     "endpoints": "put back what was left changed",
+    "hosts": "look at or install on other hosts",
     "completion": "the script for a shell",
 }
 _SATURATION = "saturation_parser"
@@ -43,6 +44,7 @@ _PARTS: dict[str, list[tuple[str, ...]]] = {
         *((part, _SATURATION, part) for part in ("worker-saturation", "rps-saturation")),
     ],
     "endpoints": [("clean", "clean_parser")],
+    "hosts": [(part, "hosts_parser", part) for part in ("check", "prepare", "clean")],
 }
 _LAST_WORD = "\n      esac"
 """The end of the choice among commands in a script for zsh. An address is none of them, and has a wave's flags."""

@@ -35,10 +35,11 @@ COMMANDS = (
     "client",
     "endpoint",
     "endpoints",
+    "hosts",
     "completion",
 )
 _FAMILIES = {
-    "wave": ("wave", "check", "replay", "metrics"),
+    "wave": ("wave", "check", "replay", "metrics", "hosts"),
     "capacity": ("capacity", "plan"),
     "compare": ("compare", "ab", "plot"),
     "endpoint": ("factory", "client", "endpoint", "endpoints"),

@@ -22,7 +22,7 @@ from inference_benchmarker.plan.load import Arrivals, Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.schedule import NO_END
 from inference_benchmarker.plan.stripe import owners
-from inference_benchmarker.units import NS
+from inference_benchmarker.words.units import NS
 from tests.goodness import anderson_darling_exponential, anderson_darling_limit
 from tests.waves import open_plan
 

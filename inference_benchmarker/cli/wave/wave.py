@@ -77,6 +77,7 @@ other commands (each with --help):
   benchmark ab A B             two endpoints under the same load in turn: which is faster, and how surely
   benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
   benchmark endpoint           the embedded endpoint alone, to try things against
+  benchmark hosts check        which hosts can send load over ssh; prepare, clean: install on them
   benchmark endpoints clean    put back what commands that were killed left changed
   benchmark completion SHELL   what bash or zsh completes at Tab
 

@@ -26,7 +26,7 @@ from inference_benchmarker.engine.hosts.sampler import host_constants, sample_re
 from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.system.files import is_file
-from inference_benchmarker.system.host import adopt_orphans, usable_cores
+from inference_benchmarker.system.host import adopt_orphans, raise_descriptor_limit, usable_cores
 from inference_benchmarker.version import __version__
 from inference_benchmarker.wave.run_dir import RunDir
 
@@ -166,7 +166,8 @@ def _clocks() -> dict[str, int]:
 
 def _hello(**more: Any) -> Message:
     versions = {"benchmark": __version__, "python": platform.python_version()}
-    return {"say": "hello", "versions": versions, "cores": usable_cores(), "constants": host_constants(), **more}
+    facts = {"cores": usable_cores(), "open_files": raise_descriptor_limit(), "constants": host_constants()}
+    return {"say": "hello", "versions": versions, "variables": sorted(os.environ), **facts, **more}
 
 
 def _moved(socket: Path, folder: Path) -> Path | None:

@@ -29,7 +29,7 @@ PREPARED = f".cache/inference-benchmarker/{__version__}"
 
 # No terminal, no agent and no windows there; no other connection is used or left behind, and nobody is asked anything.
 # A host that says nothing for 12 s is given up: longer than an agent's lease, which ends there first.
-_OPTIONS = (
+OPTIONS = (
     *("-T", "-a", "-x"),
     *("-o", "BatchMode=yes"),
     *("-o", "ControlMaster=no"),
@@ -157,7 +157,7 @@ class SshTransport:
         self._words.clear()
         self._words_whole.clear()
         forwarded = () if self._socket is None else ("-R", f"{name}:{self._socket}")
-        line = ["ssh", *_OPTIONS, *forwarded, "--", self._host, _command(marker, name)]
+        line = ["ssh", *OPTIONS, *forwarded, "--", self._host, _command(marker, name)]
         (their_input, writing), (reading, their_output) = os.pipe(), os.pipe()
         try:
             # In a session of its own: Ctrl-C is this process's to hear.

@@ -1,0 +1,168 @@
+"""``benchmark hosts``: the hosts that may send load: which are usable, and what a worker needs on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.core.flags import Flag, parse_path, read_flags
+from inference_benchmarker.cli.wave.hosts_flags import HOSTS_FLAGS, OF_HOSTS, WHICH
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import BAD_INPUT, OK
+from inference_benchmarker.plan.hosts import Hosts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.cli.core.flags import Table
+    from inference_benchmarker.engine.hosts.checking import Checked
+    from inference_benchmarker.engine.hosts.preparing import Done
+
+HOSTS_HELP = """\
+usage: benchmark hosts COMMAND --hosts LIST [options]
+
+Hosts that send load, over your own ssh. Commands (each with --help):
+  check    which of them can be reached and used: version, Python, cores, open files, clock
+  prepare  install there what a worker of this version needs, once
+  clean    remove it
+"""
+_ABOUT = {
+    "check": "Logs in to each host as a wave does, and asks its clock; no load is sent.",
+    "prepare": "Installs on each host what a worker of this version needs, in ~/.cache/inference-benchmarker there.",
+    "clean": "Removes from each host what `benchmark hosts prepare` installed, of every version.",
+}
+_EPILOG = "exit codes: 0 all hosts are usable (done), 2 one or more are not, with the reason; 130 interrupted\n"
+_OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}
+_WHEELS = Flag("--wheels", "DIR", "take the wheels from this folder, and nothing from pip's index", parse_path)
+_JSON = Flag("--json", None, "print the table as JSON")
+_FLAGS: dict[str, list[Flag]] = {
+    "check": [*WHICH, _OF_ONE["join_timeout"], _JSON],
+    "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],
+    "clean": WHICH,
+}
+_HEADER = ("Host", "usable", "version", "Python", "cores", "open files", "clock", "known to", "round trip")
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    command, rest = (arguments or ["--help"])[0], arguments[1:]
+    if command in ("-h", "--help"):
+        print(HOSTS_HELP, end="")
+        return OK
+    if command not in _FLAGS:
+        known = ", ".join(_FLAGS)
+        raise BenchmarkError(f"There is no command {command!r} of benchmark hosts.", f"Commands are {known}.")
+    options, problems = hosts_parser(command).parsed(rest)
+    hosts, read = _hosts(command, options, problems)
+    if command == "check":
+        return _check(hosts, as_json=bool(options["json"]))
+    others = [host.name for host in hosts.hosts if not host.is_this_host]
+    return _done(command, others, read)
+
+
+def hosts_parser(command: str) -> Parser:
+    """The flags and help of a command."""
+    table: Table = {OF_HOSTS: _FLAGS[command]}
+    usage = f"benchmark hosts {command} (--hosts LIST | --hosts-file FILE) [options]"
+    return command_parser(f"benchmark hosts {command}", table, usage=usage, description=_ABOUT[command], epilog=_EPILOG)
+
+
+def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[Hosts, dict[str, Any]]:
+    """The hosts that are meant, and what else was given, or one error with everything that is wrong."""
+    given = read_flags(_FLAGS[command], options, problems)
+    named, in_file = given.values["named"], given.values["in_file"]
+    if options["hosts"] is not None and options["hosts_file"] is not None:
+        problems.append("Give either --hosts or --hosts-file, not both.")
+    if options["hosts"] is None and options["hosts_file"] is None:
+        problems.append("Which hosts? Give --hosts LIST or --hosts-file FILE.")
+    hosts = replace(Hosts(named or in_file or ()), **given.of(Hosts))
+    problems += [problem.text for problem in (hosts.problems() if hosts else ())]
+    paths = (("requirements", "is_file", "no such file"), ("wheels", "is_dir", "no such folder"))
+    for name, kind, missing in paths:
+        path = given.values.get(name)
+        if path is not None and not getattr(path, kind)():
+            problems.append(f"--{name} {path}: there is {missing}.")
+    refuse(problems)
+    return hosts, given.values
+
+
+def _check(hosts: Hosts, *, as_json: bool) -> int:
+    from inference_benchmarker.engine.hosts.checking import check_hosts
+
+    found = check_hosts(hosts)
+    if as_json:
+        import json
+
+        print(json.dumps({"hosts": [_json(each) for each in found]}, indent=2), flush=True)
+    else:
+        print("\n".join(_lines(found)), flush=True)
+    return BAD_INPUT if any(each.problem for each in found) else OK
+
+
+def _json(checked: Checked) -> dict[str, Any]:
+    from inference_benchmarker.words.units import NS
+
+    clock = checked.clock
+    told = {"offset_s": clock.offset_ns, "uncertainty_s": clock.uncertainty_ns} if clock is not None else None
+    return {
+        "name": checked.name,
+        "problem": checked.problem,
+        "version": checked.version,
+        "python": checked.python,
+        "cores": checked.cores,
+        "open_files": checked.open_files,
+        "clock": told and {name: nanoseconds / NS for name, nanoseconds in told.items()},
+    }
+
+
+def _lines(found: Sequence[Checked]) -> Iterator[str]:
+    """The table, and a line for each host that is not usable."""
+    from inference_benchmarker.words.text import plain
+    from inference_benchmarker.words.wording import aligned
+
+    yield from map(plain, aligned([_HEADER, *map(_row, found)]))
+    bad = [each for each in found if each.problem]
+    if bad:
+        yield ""
+    yield from (plain(f"   ✗ {each.name}: {(each.problem or '').rstrip('.')}.") for each in bad)
+
+
+def _row(checked: Checked) -> list[str]:
+    from inference_benchmarker.words.units import NS
+    from inference_benchmarker.words.wording import duration_text
+
+    numbers = [None if value is None else f"{value:,}" for value in (checked.cores, checked.open_files)]
+    clock: list[str | None] = [None, None, None]
+    if checked.clock is not None:
+        offset, known, trip = (
+            duration_text(abs(value) / NS)
+            for value in (checked.clock.offset_ns, checked.clock.uncertainty_ns, checked.clock.round_trip_ns)
+        )
+        clock = [("-" if checked.clock.offset_ns < 0 else "+") + offset, f"± {known}", trip]
+    told = [checked.version, checked.python, *numbers, *clock]
+    return [checked.name, "no" if checked.problem else "yes", *("-" if value is None else value for value in told)]
+
+
+def _done(command: str, names: Sequence[str], given: dict[str, Any]) -> int:
+    """Install or remove, and say of each host what came of it."""
+    from inference_benchmarker.cli.core.terminal import say
+    from inference_benchmarker.engine.hosts.preparing import clean_hosts, prepare_hosts
+
+    found = (
+        clean_hosts(names) if command == "clean" else prepare_hosts(names, given["wheels"], given["requirements"], say)
+    )
+    for each in found:
+        print(_told(command, each), flush=True)
+    return BAD_INPUT if any(each.problem for each in found) else OK
+
+
+def _told(command: str, done: Done) -> str:
+    from inference_benchmarker.words.text import plain
+    from inference_benchmarker.words.wording import size_text
+
+    if done.problem is not None:
+        return plain(f"✗ {done.name}: {done.problem.rstrip('.')}.")
+    if command == "clean":
+        return f"✓ {done.name}: nothing of this tool is left there."
+    return plain(f"✓ {done.name}: {size_text(done.size or 0)} installed ({done.text}).")

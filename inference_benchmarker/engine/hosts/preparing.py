@@ -1,0 +1,225 @@
+"""Installs on hosts what a worker of this version needs, made for their Python, processor and glibc; or removes it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import platform
+import secrets
+import shlex
+import subprocess
+import sys
+import tarfile
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.packaged import packaged
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import IO
+
+AT_A_TIME = 8  # logins: of more, sshd drops some (its MaxStartups)
+LOOK_S, INSTALL_S, FETCH_S = 60, 600, 600
+LEAST_PYTHON = (3, 11)
+NEEDED = ("locust", "geventhttpclient", "psutil", "pyzmq")
+"""The distributions that a worker imports; those that they need come with them."""
+
+_PACKAGES = ("inference_benchmarker", "factories")
+_OLDEST_GLIBC = 5  # manylinux_2_5 is the oldest tag
+_NOT_SENT = ("__pycache__",)
+_FACTS = (
+    "import json,platform,sys;"
+    "print({marker!r}+json.dumps([list(sys.version_info[:3]),platform.machine(),platform.libc_ver()]))"
+)
+# Of the Pythons there, the one that is like ours, else the first that is new enough.
+_FIND = (
+    "for python in {pythons}; do "
+    'if "$python" -c {new_enough} 2>/dev/null; then exec "$python" {arguments}; fi; done; '
+    "echo {none} >&2; exit 127"
+)
+_NEW_ENOUGH = f"import sys; sys.exit(sys.version_info < {LEAST_PYTHON})"
+_NO_PYTHON = f"there is no Python {'.'.join(map(str, LEAST_PYTHON))} or newer"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The kind of host that wheels are made for: Python's version, the processor, the glibc's minor version."""
+
+    python: tuple[int, int]
+    machine: str
+    glibc: int
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those by which pip takes wheels for it."""
+        version = f"{self.python[0]}{self.python[1]}"
+        platforms = [f"manylinux_2_{minor}_{self.machine}" for minor in range(self.glibc, _OLDEST_GLIBC - 1, -1)]
+        older = [f"{name}_{self.machine}" for name in ("manylinux2014", "manylinux2010", "manylinux1", "linux")]
+        flags = ["--only-binary=:all:", "--implementation", "cp", "--python-version", ".".join(map(str, self.python))]
+        for abi in (f"cp{version}", "abi3", "none"):
+            flags += ["--abi", abi]
+        for name in (*platforms, *older):
+            flags += ["--platform", name]
+        return flags
+
+    @property
+    def text(self) -> str:
+        """Python 3.11, x86_64, glibc 2.36."""
+        return f"Python {'.'.join(map(str, self.python))}, {self.machine}, glibc 2.{self.glibc}"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A host that was worked on: ``size`` of its environment in bytes, or the ``problem`` without its end."""
+
+    name: str
+    text: str = ""
+    size: int | None = None
+    problem: str | None = None
+
+
+def prepare_hosts(
+    names: Sequence[str], wheels: Path | None, requirements: Path | None, tell: Callable[[str], None]
+) -> list[Done]:
+    """Install what a worker needs on each host; wheels of a kind are fetched once.
+
+    ``wheels``: a folder to take them from, and nowhere else; else pip's own index. BenchmarkError without ssh.
+    """
+    with ThreadPoolExecutor(AT_A_TIME) as pool, tempfile.TemporaryDirectory(prefix="benchmark-wheels-") as folder:
+        looked = list(pool.map(_look, names))
+        kinds = dict.fromkeys(found for found in looked if isinstance(found, Kind))
+        fetched: dict[Kind, Path | Done] = {}
+        for number, kind in enumerate(kinds):
+            tell(f"Fetching wheels for {kind.text}.")
+            fetched[kind] = _fetch(kind, Path(folder) / str(number), wheels, requirements)
+        jobs = [found if isinstance(found, Done) else (found, fetched[found]) for found in looked]
+        return list(pool.map(_install, names, jobs))
+
+
+def clean_hosts(names: Sequence[str]) -> list[Done]:
+    """Remove every environment that was made on these hosts, whichever version's."""
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(_clean, names))
+
+
+def _look(name: str) -> Kind | Done:
+    """The kind of a host, or why nothing can be installed there."""
+    marker = secrets.token_hex(8)
+    line = _with_python("-c", _FACTS.format(marker=marker))
+    told, problem = _told(name, line, marker, None, LOOK_S)
+    if problem is not None:
+        return Done(name, problem=problem)
+    (major, minor, _), machine, (libc, version) = told
+    if libc != "glibc":
+        return Done(name, problem="it has no glibc, for which wheels are made: install this tool there by hand")
+    return Kind((major, minor), machine, int(version.split(".")[1]))
+
+
+def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | None) -> Path | Done:
+    """The tar that is sent to each host of this kind, or why there is none."""
+    place = folder / "wheels"
+    place.mkdir(parents=True)
+    pins = folder / "constraints.txt"
+    pins.write_text("".join(f"{name}=={version}\n" for name, version in _installed()))
+    source = [] if wheels is None else ["--no-index", "--find-links", str(wheels)]
+    wanted = [*NEEDED, *([] if requirements is None else ["--requirement", str(requirements)])]
+    line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    line += ["--constraint", str(pins), "--dest", str(place), *kind.arguments, *source, *wanted]
+    try:
+        done = subprocess.run(
+            line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=FETCH_S
+        )
+    except subprocess.TimeoutExpired:
+        return Done("", problem=f"pip did not fetch the wheels for {kind.text} within {FETCH_S} s")
+    if done.returncode:
+        words = plain(redact(" | ".join(done.stderr.strip().splitlines()[-2:])))
+        return Done("", problem=f"pip found no wheels for {kind.text}: {words}")
+    archive = folder / "sent.tar"
+    with tarfile.open(archive, "w") as sent:
+        sent.add(place, "wheels")
+        for package in _PACKAGES:
+            sent.add(packaged(package), f"packages/{package}", filter=_sent)
+    return archive
+
+
+def _sent(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """A file of ours as it is sent: whose it is here is nobody's there."""
+    if Path(member.name).name in _NOT_SENT:
+        return None
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+@lru_cache
+def _installed() -> tuple[tuple[str, str], ...]:
+    """The versions here: other ones there would be another client."""
+    found = {each.metadata["Name"]: each.version for each in distributions() if each.metadata["Name"]}
+    return tuple(sorted(pair for pair in found.items() if pair[0].lower().replace("_", "-") != "inference-benchmarker"))
+
+
+def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
+    if isinstance(job, Done):
+        return job
+    kind, archive = job
+    if isinstance(archive, Done):
+        return Done(name, kind.text, problem=archive.problem)
+    marker = secrets.token_hex(8)
+    source = base64.b64encode(Path(__file__).with_name("unpacking.py").read_bytes()).decode()
+    code = f"import base64; exec(compile(base64.b64decode({source!r}), 'unpacking.py', 'exec'))"
+    with archive.open("rb") as sent:
+        told, problem = _told(name, _with_python("-c", code, f"~/{PREPARED}", marker), marker, sent, INSTALL_S)
+    if problem is not None or "failed" in told:
+        return Done(name, kind.text, problem=plain(redact(problem or told["failed"])))
+    return Done(name, kind.text, size=told["bytes"])
+
+
+def _clean(name: str) -> Done:
+    marker = secrets.token_hex(8)
+    folder = PREPARED.rpartition("/")[0]
+    script = f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {marker}null; }}"
+    _, problem = _told(name, script, marker, None, LOOK_S)
+    return Done(name, problem=problem)
+
+
+def _with_python(*arguments: str) -> str:
+    """The line of a shell that runs a Python there: the one like ours, else one that is new enough."""
+    here = ".".join(platform.python_version_tuple()[:2])
+    pythons = dict.fromkeys([f"python{here}", "python3", *(f"python3.{minor}" for minor in range(20, 10, -1))])
+    return _FIND.format(
+        pythons=" ".join([*pythons, shlex.quote(sys.executable)]),
+        new_enough=shlex.quote(_NEW_ENOUGH),
+        arguments=shlex.join(arguments),
+        none=shlex.quote(_NO_PYTHON),
+    )
+
+
+def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_s: float) -> tuple[Any, str | None]:
+    """The JSON that a line of shell there tells after the marker, or why it told none, in ssh's last words."""
+    line = ["ssh", *OPTIONS, "--", name, f"exec /bin/sh -c {shlex.quote(script)}"]
+    try:
+        done = subprocess.run(
+            line, stdin=sent or subprocess.DEVNULL, capture_output=True, check=False, timeout=patience_s
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"it did not answer within {patience_s} s"
+    except OSError as error:
+        raise BenchmarkError(f"ssh cannot be started ({error.strerror}).", "Install OpenSSH's client.") from None
+    _, found, told = done.stdout.decode(errors="replace").partition(marker)
+    if found and not done.returncode:
+        return json.loads(told.splitlines()[0]), None
+    return None, _words(done.stderr.decode(errors="replace").splitlines()) or f"ssh ended with {done.returncode}"
+
+
+def _words(lines: Iterable[str]) -> str:
+    return " | ".join(plain(redact(line.strip()))[:300] for line in list(lines)[-3:] if line.strip())

@@ -1,0 +1,78 @@
+"""Makes an environment of what comes on standard input: sent as text to a host that has nothing but Python.
+
+``FOLDER`` (argument 1) is made anew from a tar of wheels and packages, and takes the place of one that is there only
+once it works. A wheel is a zip file whose content belongs into site-packages (PEP 427); scripts are not needed. The
+last line of standard output is MARKER (argument 2) and a line of JSON: its size in bytes, or why there is none.
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+
+_LIBRARIES = (".data/purelib/", ".data/platlib/")
+
+
+def _unpack(wheel: pathlib.Path, site: pathlib.Path) -> None:
+    """Put a wheel's modules into site-packages; no name in it leads out of it."""
+    with zipfile.ZipFile(wheel) as archive:
+        for info in archive.infolist():
+            name = info.filename
+            for part in _LIBRARIES:
+                name = name.partition(part)[2] if part in name else name
+            target = (site / name).resolve()
+            if info.is_dir() or ".data/" in name:
+                continue
+            if not target.is_relative_to(site.resolve()):
+                raise ValueError(f"{wheel.name} has a file at {name}")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(info) as source, target.open("wb") as file:
+                shutil.copyfileobj(source, file)
+
+
+def _made(folder: pathlib.Path) -> int:
+    """Make the environment in a new folder; its size in bytes."""
+    new = folder.with_name(folder.name + ".new")
+    shutil.rmtree(new, ignore_errors=True)
+    try:
+        new.mkdir(parents=True, mode=0o700)
+        with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as sent:
+            for member in sent:  # which the command itself has packed; Python 3.11.2 knows no filter
+                sent.extract(member, new / "sent")
+        venv.create(new, symlinks=True)
+        (site,) = new.glob("lib/python*/site-packages")
+        for wheel in sorted((new / "sent" / "wheels").glob("*.whl")):
+            _unpack(wheel, site)
+        for package in (new / "sent" / "packages").iterdir():
+            shutil.move(package, site / package.name)
+        shutil.rmtree(new / "sent")
+        check = [str(new / "bin" / "python"), "-P", "-c", "import inference_benchmarker.engine.worker.__main__"]
+        done = subprocess.run(check, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError("a worker cannot begin there: " + (done.stderr.strip().splitlines() or ["no words"])[-1])
+        size = sum(path.lstat().st_size for path in new.rglob("*"))
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return size
+
+
+def main() -> None:
+    """Make it, and say what came of it."""
+    folder, marker = pathlib.Path(sys.argv[1]).expanduser(), sys.argv[2]
+    try:
+        told: dict[str, int | str] = {"bytes": _made(folder)}
+    except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile) as error:
+        while sys.stdin.buffer.read(1 << 20):  # or ssh would say that the pipe is broken, and nothing else
+            pass
+        told = {"failed": str(error)}
+    sys.stdout.write(f"\n{marker}{json.dumps(told)}\n")
+
+
+if __name__ == "__main__":
+    main()
