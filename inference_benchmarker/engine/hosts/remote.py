@@ -254,4 +254,4 @@ class RemoteHost:
                 "its SSH server forwards no Unix socket (AllowStreamLocalForwarding in its sshd_config, or a /tmp that "
                 "cannot be written): allow it, or let the workers come to an address of this machine with --listen"
             )
-        return None
+        return self._cargo.lacking(hello["variables"])

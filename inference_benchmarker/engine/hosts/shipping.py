@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.hosts.protocol import FILES
 from inference_benchmarker.errors import refuse
-from inference_benchmarker.words.redact import ASKED_FOR
+from inference_benchmarker.words.redact import ASKED_FOR, HEADERS
+from inference_benchmarker.words.secret_values import asked_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from inference_benchmarker.plan.plan import WavePlan
 
@@ -24,13 +25,22 @@ class Cargo:
 
     ``environment``: variables by name. ``files``: the place of each in the agent's folder, and where it is here.
     ``places``: of the plan's own files below ``FILES`` there, by the plan's field. ``base``: the folder here that
-    ``FILES`` stands for.
+    ``FILES`` stands for. ``asked``: variables that the Python files read and this environment has, but for those sent.
     """
 
     environment: Mapping[str, str] = field(repr=False)
     files: tuple[tuple[str, Path], ...]
     places: Mapping[str, str]
     base: Path
+    asked: tuple[str, ...] = ()
+
+    def lacking(self, there: Collection[str]) -> str | None:
+        """The sentence, without its end, on variables that nobody has there; None where there are all."""
+        missing = [name for name in self.asked if name not in there]
+        if not missing:
+            return None
+        flags = " ".join(f"--pass-env {name}" for name in missing)
+        return f"it lacks {', '.join(missing)}, which the factories file reads and this environment has: give {flags}"
 
 
 def cargo_of(plan: WavePlan) -> Cargo:
@@ -46,9 +56,14 @@ def cargo_of(plan: WavePlan) -> Cargo:
             places[key] = str(path.relative_to(base))
             files |= {str(each.relative_to(base)): each for each in (path, *imported(path))}
     files |= {os.path.normpath(path): path for path in plan.hosts.with_files}
-    names = (*plan.hosts.pass_env, ASKED_FOR)
+    names = (*plan.hosts.pass_env, ASKED_FOR, HEADERS)
+    environment = {name: os.environ[name] for name in names if name in os.environ}
+    sources = [path.read_text(errors="replace") for path in files.values() if path.suffix == ".py"]
     return Cargo(
-        environment={name: os.environ[name] for name in names if name in os.environ},
+        environment=environment,
+        asked=tuple(
+            name for name in asked_for("\n".join(sources), os.environ).split(",") if name not in {*environment, ""}
+        ),
         files=tuple((f"{FILES}/{place}", path) for place, path in files.items()),
         places=places,
         base=base,
