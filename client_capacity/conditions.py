@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import MAX_WORKERS, problems_of
@@ -37,7 +38,8 @@ class Conditions:
     often the found one is tried again; ``start_rps`` the first and ``max_rps`` the most that is tried with one worker.
     For several workers: ``worker_rps``, which one holds (None: it is measured), ``wanted_rps``, which all are to hold
     (None: find the most), and ``max_workers`` (None: one more than the cores that this process may use).
-    ``factory_settings``: texts in place of constants of the factories file.
+    ``factory_settings``: texts in place of constants of the factories file. ``hosts``: those whose workers are
+    tried, in turn, each with a number of its own; none: this one.
     """
 
     factories_file: Path | None
@@ -52,6 +54,7 @@ class Conditions:
     max_workers: int | None = None
     output_dir: Path = Path(".tmp")
     factory_settings: dict[str, str] = field(default_factory=dict)
+    hosts: Hosts = field(default_factory=Hosts)
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong with them; empty when the search can begin."""
@@ -66,7 +69,17 @@ class Conditions:
             *self._out_of_range("wanted_rps", "--client-rps", 0.5, MAX_RATE, "requests/s"),
             *self._out_of_range("max_workers", "--max-workers", 1, MAX_WORKERS, "workers"),
             *self._endpoint_problems(),
+            *self._hosts_problems(),
         ]
+
+    def _hosts_problems(self) -> Iterator[Problem]:
+        """The hosts' own problems are those of each plan."""
+        for host in self.hosts.uncounted:
+            text = f"--hosts {host.name}: say how many workers may be tried there at the most, as in {host.name}*8."
+            yield Problem(("hosts",), text)
+        if self.hosts and self.max_workers is not None and self.max_workers > self.hosts.workers:
+            text = f"--max-workers {self.max_workers}: --hosts name {self.hosts.workers} of them."
+            yield Problem(("max_workers", "hosts"), text)
 
     def _out_of_range(self, name: str, flag: str, least: float, most: float, unit: str) -> Iterator[Problem]:
         value = getattr(self, name)
@@ -85,7 +98,7 @@ class Conditions:
         What has not been answered long after the step's end tells nothing more: the drain is short.
         """
         seconds = max(self.step_time_s, min(LEAST_ARRIVALS / rate, LONGEST_STEP_FACTOR * self.step_time_s))
-        return WavePlan(
+        plan = WavePlan(
             OpenLoop(Decimal(repr(float(rate)))),
             Bounds(Decimal(f"{seconds:.3f}")),
             factories_file=self.factories_file,
@@ -97,12 +110,13 @@ class Conditions:
             output_dir=folder,
             abort=False,  # what the client can send is asked, whatever becomes of it
         )
+        return plan.on(self.hosts).with_workers(workers) if self.hosts else plan
 
     def to_json(self) -> dict[str, Any]:
         """The conditions as they stand in result.json."""
         settings = {name: redact(text) for name, text in self.factory_settings.items()}
         paths = {"factories_file": str(self.factories_file), "output_dir": str(self.output_dir)}
-        return {**asdict(self), **paths, "factory_settings": settings}
+        return {**asdict(self), **paths, "factory_settings": settings, "hosts": self.hosts.to_json()}
 
 
 def numbers(**given: Any) -> dict[str, Any]:

@@ -277,7 +277,7 @@ def _measure_rows(conditions: Conditions, tried: Trials) -> tuple[list[WorkersRo
     """A row for each number of workers, and why there are no more."""
     enough = math.inf if conditions.wanted_rps is None else conditions.wanted_rps / HEADROOM
     rows = [_first_row(conditions, tried, enough)]
-    most = conditions.max_workers or usable_cores() + 1
+    most = conditions.max_workers or (conditions.hosts.workers if conditions.hosts else usable_cores() + 1)
     while (end := _ended(rows, enough, conditions.max_rps)) is None:
         workers = rows[-1].workers + 1
         if workers > most:

@@ -149,7 +149,7 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
         completed_rate=summary.rates.completed,
         worker_cpu_share=statistics.fmean(cpu) if cpu else None,
         max_rss_bytes=max((use.max_rss_bytes for use in wave.workers), default=0),
-        host_cpu_share=wave.host.cpu_share_mean if wave.host else None,
+        host_cpu_share=max((sender.use.cpu_share_mean for sender in senders_of(wave) if sender.use), default=None),
         blocked_by=_blocked_by(wave),
         finding=found.code if found else None,
         disturbed=cause == "client" and _is_disturbed(wave),

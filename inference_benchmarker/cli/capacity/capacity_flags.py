@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, read_flags, table_for
+from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
-from inference_benchmarker.cli.wave.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.source import source_problems

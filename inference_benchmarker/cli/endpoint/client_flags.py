@@ -8,9 +8,11 @@ from typing import Any
 from client_capacity.conditions import Conditions
 from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
+from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
 from inference_benchmarker.cli.core.url_flags import SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.system.packaged import demo_factories
 
 ENDPOINT = [
@@ -55,7 +57,10 @@ SATURATION: dict[str, tuple[str, Table]] = {
     ),
     "rps-saturation": (
         "The highest rate that this client holds, and with how many workers. Takes some minutes.",
-        table_for(Conditions, table={**ENDPOINTS, "search": [*WORKERS, *SEARCH], "output": OUTPUT}),
+        table_for(
+            Conditions,
+            table={**ENDPOINTS, "search": [*WORKERS, *SEARCH], OF_HOSTS: HOSTS_FLAGS, "output": OUTPUT},
+        ),
     ),
 }
 SATURATION_EPILOG = """\
@@ -76,9 +81,14 @@ def make_conditions(command: str, options: dict[str, Any], problems: list[str]) 
     """The conditions that the flags describe, or one error with everything that is wrong with them."""
     if options["demo"] and options["factories_file"] is None:
         options["factories_file"] = str(demo_factories())
-    given = read_flags(chain.from_iterable(SATURATION[command][1].values()), options, problems)
+    table = SATURATION[command][1]
+    given = read_flags(
+        chain.from_iterable(flags for title, flags in table.items() if title != OF_HOSTS), options, problems
+    )
+    hosts = take_hosts(options, given, problems) if OF_HOSTS in table else Hosts()
     settings = dict(given.values["factory_settings"] or ())
-    conditions = Conditions(**{"factories_file": None, **given.of(Conditions), "factory_settings": settings})
+    parts = {"factory_settings": settings, "hosts": hosts}
+    conditions = Conditions(**{"factories_file": None, **given.of(Conditions), **parts})
     problems += given.told(conditions.problems())
     refuse([*problems, *source_problems(conditions.factories_file, None, settings)])
     return conditions

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.flags import Flag, parse_path, read_flags
-from inference_benchmarker.cli.wave.hosts_flags import HOSTS_FLAGS, OF_HOSTS, WHICH
+from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, WHICH
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, OK
-from inference_benchmarker.plan.hosts import Hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.hosts.checking import Checked
     from inference_benchmarker.engine.hosts.preparing import Done
+    from inference_benchmarker.plan.hosts import Hosts
 
 HOSTS_HELP = """\
 usage: benchmark hosts COMMAND --hosts LIST [options]
@@ -70,6 +70,8 @@ def hosts_parser(command: str) -> Parser:
 
 def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[Hosts, dict[str, Any]]:
     """The hosts that are meant, and what else was given, or one error with everything that is wrong."""
+    from inference_benchmarker.plan.hosts import Hosts
+
     given = read_flags(_FLAGS[command], options, problems)
     named, in_file = given.values["named"], given.values["in_file"]
     if options["hosts"] is not None and options["hosts_file"] is not None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int, parse_number, parse_path, table_for
+from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
-from inference_benchmarker.cli.wave.hosts_flags import HOSTS_FLAGS, OF_HOSTS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop

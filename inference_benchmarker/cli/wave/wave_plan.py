@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import read_flags
-from inference_benchmarker.cli.wave.hosts_flags import placed, take_hosts
+from inference_benchmarker.cli.core.hosts_flags import placed, take_hosts
 from inference_benchmarker.cli.wave.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAGS
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop

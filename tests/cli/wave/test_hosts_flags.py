@@ -12,6 +12,8 @@ from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity.capacity import capacity_parser
 from inference_benchmarker.cli.capacity.capacity_flags import make_question
 from inference_benchmarker.cli.compare.ab_flags import asked_for
+from inference_benchmarker.cli.endpoint.client import saturation_parser
+from inference_benchmarker.cli.endpoint.client_flags import make_conditions
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import Hosts
@@ -138,3 +140,15 @@ def test_the_command_ends_with_2_and_one_line_for_each_problem(capsys: pytest.Ca
         "benchmark: --hosts: a is there 2 times: name it once, as a*N.",
         "benchmark: --join-timeout must be from 1 to 2,592,000 seconds, not 0.",
     ]
+
+
+def test_the_clients_limit_is_searched_with_the_workers_of_the_hosts_in_turn() -> None:
+    parser = saturation_parser("rps-saturation")
+    found = make_conditions("rps-saturation", parser.parsed(["--factories-file", "f.py", "--hosts", "a*3,b*1"])[0], [])
+    assert [host.text for host in found.plan(100.0, 3, Path()).hosts.hosts] == ["a*2", "b*1"]
+    assert found.to_json()["hosts"]["hosts"] == ["a*3", "b*1"]
+    with pytest.raises(BenchmarkError, match=r"--hosts b: say how many workers .*, as in b\*8"):
+        make_conditions("rps-saturation", parser.parsed(["--factories-file", "f.py", "--hosts", "a*3,b"])[0], [])
+    line = ["--factories-file", "f.py", "--hosts", "a*3,b*1", "--max-workers", "9"]
+    with pytest.raises(BenchmarkError, match="--max-workers 9: --hosts name 4 of them"):
+        make_conditions("rps-saturation", parser.parsed(line)[0], [])
