@@ -21,6 +21,10 @@ def run(arguments: list[str]) -> int:
     plan = one_request(options, problems)
     if described is not None:
         say(f"{described.words}.")
+    if plan.hosts:
+        from inference_benchmarker.cli.wave.check_hosts import check_from_hosts
+
+        return check_from_hosts(plan, plan.hosts, as_json=bool(options["json"]))
     from inference_benchmarker.engine.check import send_one
 
     try:

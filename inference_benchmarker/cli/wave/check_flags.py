@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
+from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 
-CHECK_DESCRIPTION = "Sends one request as a wave's worker would, and shows what was understood of it."
+CHECK_DESCRIPTION = (
+    "Sends one request as a wave's worker would, and shows what was understood of it; with --hosts one from each host."
+)
 CHECK_EPILOG = """\
 exit codes: 0 the request succeeded, 1 it failed, 2 bad input or a factories file that cannot be used, 130 interrupted
 """
@@ -44,6 +49,7 @@ CHECK_FLAGS = table_for(
     table={
         "endpoint": _ENDPOINT,
         "an address, without a file": URL_FLAGS,
+        OF_HOSTS: HOSTS_FLAGS,
         "output": [Flag("--json", None, "print what was understood as JSON")],
     },
 )
@@ -53,10 +59,12 @@ def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     """The plan of the one request that the flags describe, or one error with everything that is wrong with them."""
     given = read_flags(CHECK_FLAGS["endpoint"], options, problems)
     settings = {"factory_settings": dict(given.values["factory_settings"] or ())}
-    plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **{**given.of(WavePlan), **settings})
+    parts = {**given.of(WavePlan), **settings, "hosts": take_hosts(options, given, problems)}
+    plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **parts)
     if options["factories_file"] is None:
         problems.append("No endpoint: give its address, or --factories-file FILE.")
     else:
-        problems += given.told(problems_of(plan))
+        problems += given.told(problems_of(replace(plan, hosts=Hosts())))
+        problems += given.told(plan.hosts.problems())
     refuse([*problems, *source_problems(plan.factories_file, None, plan.factory_settings)])
     return plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker import cli
 from inference_benchmarker.engine.hosts.shipping import cargo_of
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
@@ -83,3 +84,26 @@ def test_no_load_is_sent(laboratory: Lab, stamps: StampServer, folder: Path) -> 
         assert host.left() == []
     finally:
         laboratory.stop(host)
+
+
+@pytest.mark.process
+@pytest.mark.usefixtures("users_ssh")
+def test_a_check_sends_one_request_from_each_host(
+    laboratory: Lab,
+    stamps: StampServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    host, locked = laboratory.start(Spec("load1"), Spec("locked", authorized=False))
+    try:
+        assert cli.main(["check", stamps.url, "--hosts", "load1*9,locked"]) == 2
+        ok, failed = capsys.readouterr().out.splitlines()
+        assert ok.startswith("✓ load1: answered in ")
+        assert failed.startswith("✗ locked: it cannot be used: ")
+        assert len(stamps.log()) == 1
+        assert host.left() == []
+        assert not list(tmp_path.glob("*_benchmark"))
+    finally:
+        laboratory.stop(host, locked)
