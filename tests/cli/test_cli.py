@@ -192,7 +192,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             [
                 "There is no command 'chekc'. Did you mean check? "
                 "Commands are factory, check, capacity, plan, replay, report, metrics, compare, ab, client, "
-                "endpoint, endpoints, completion, plot; a wave is told by flags."
+                "endpoint, endpoints, hosts, completion, plot; a wave is told by flags."
             ],
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
