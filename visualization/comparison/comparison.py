@@ -237,4 +237,5 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
         if isinstance(load, OpenLoop)
         else load.text
     )
-    return offered, pluralize(plan.workers, "worker", "workers"), f"{plan.warmup_s.normalize():f} s of warm-up"
+    where = f" on {', '.join(host.text for host in plan.hosts.hosts)}" if plan.hosts else ""
+    return offered, pluralize(plan.workers, "worker", "workers") + where, f"{plan.warmup_s.normalize():f} s of warm-up"

@@ -66,6 +66,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     workers = number(run.plan, "workers")
     if workers:
         yield "workers", f"{workers:.0f} worker{'s' if workers > 1 else ''}"
+    if isinstance(hosts := below(run.plan, "hosts", "hosts"), list):
+        yield "hosts", f"from {', '.join(map(str, hosts))}"
     settings = run.plan.get("factory_settings")
     address = address_of({name: str(text) for name, text in settings.items()}) if isinstance(settings, dict) else None
     for name, value in (("endpoint", run.plan.get("endpoint_name")), ("address", address or run.plan.get("url"))):

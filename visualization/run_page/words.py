@@ -60,7 +60,7 @@ def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
     told = [
         " ".join(filter(None, (load.text, ", ".join(planned)))),
         arrivals if isinstance(load, OpenLoop) else "closed loop",
-        pluralize(plan.workers, "worker", "workers"),
+        pluralize(plan.workers, "worker", "workers") + (f" on {len(plan.hosts.hosts)} hosts" if plan.hosts else ""),
         f"warm-up {_length(float(plan.warmup_s))}" if plan.warmup_s else "",
         f"endpoint {endpoint}" if endpoint else "",
         f"{file.parent.name}/{file.name}" if file else "",
