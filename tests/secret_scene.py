@@ -188,7 +188,7 @@ class Scene:
     def judge(self, *told: object) -> None:
         """Raise AssertionError for a secret in a file, in what was printed, or in the line of a process."""
         texts = {"printed": "\n".join(self.printed), "/proc/*/cmdline": "\n".join(self.seen)}
-        own = {"f.py", "own.json"}  # which the user wrote
+        own = {"f.py", "users.py", "own.json"}  # which the user wrote
         for path in self.folder.rglob("*"):
             if path.is_file() and path.name not in own:
                 texts[str(path.relative_to(self.folder))] = opened(path)

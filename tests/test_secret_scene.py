@@ -5,11 +5,13 @@ Whatever it leaves is opened, and no secret is found in any spelling that is pro
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sqlite3
 import time
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,13 +21,13 @@ from PIL import Image, PngImagePlugin
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity import capacity_flags
+from inference_benchmarker.cli.dispatch import COMMANDS
 from tests.exported import read_page
 from tests.proofs import planned
-from tests.secret_scene import ASKED, FOUND, PLANTED, Echo, Scene, holding, opened
+from tests.secret_scene import ASKED, FOUND, PLANTED, TELLING, Echo, Scene, holding, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.bench import Bench
 
@@ -34,6 +36,20 @@ OUT = ("--output-dir", "runs")
 FILE = ("--factories-file", "f.py", *OUT)
 LOAD = ("--client-rps", 40, "--obs-time", 0.5, "--warmup", 0, "--workers", 1)
 HEADERS = ("--header", f"Authorization: Bearer ${ASKED}", "--header", "X-Api-Key: $SERVICE_KEY")
+LOCUST_FILE = f"""
+import os
+from locust import HttpUser, task
+{TELLING}
+
+class Teller(HttpUser):
+    @task
+    def tell(self):
+        headers = {{"Authorization": "Bearer " + FOREST}}
+        answer = self.client.post("/invocations", data=TOLD, headers=headers, name="task " + VALUES[2])
+        if answer.status_code != 200:
+            raise OSError(answer.text)
+"""
+LEAVES_NOTHING = {"endpoint": "answers until it is ended", "completion": "prints a script of names"}
 FORMS = ("text", "markdown", "html", "junit", "csv")
 
 
@@ -79,6 +95,16 @@ def test_a_wave_of_an_address_and_one_that_fails(scene: Scene) -> None:
         (scene.folder / "f.py").read_text().replace("def invoke_factory", "raise OSError(TOLD)\n\ndef invoke_factory")
     )
     scene.run(*FILE, *LOAD, code=2)
+
+
+def test_a_wave_of_a_locust_file_that_counts_and_pushes_its_figures(scene: Scene) -> None:
+    """The collector of the figures answers with every secret, too."""
+    (scene.folder / "users.py").write_text(LOCUST_FILE)
+    flags = ("--locust-file", "users.py", "--url", scene.url, *OUT, *LOAD, "--records", "none")
+    with Echo(errors=1) as collector:
+        told = scene.run(*flags, "--export", f"otlp={collector.url}")
+    assert "sendings of figures; the last that failed: [hidden]" in told.err
+    assert "[hidden]" in (scene.one("*") / "summary.json").read_text()
 
 
 @pytest.mark.slow
@@ -192,6 +218,12 @@ def test_metrics_a_recording_and_an_example(scene: Scene) -> None:
 class TestTheJudge:
     """It would find them."""
 
+    def test_every_command_has_its_scene(self) -> None:
+        """A new one is to be run here, or to be named among those that leave nothing."""
+        calls = [node for node in ast.walk(ast.parse(Path(__file__).read_text())) if isinstance(node, ast.Call)]
+        words = {word for call in calls for word in first_words(call)}
+        assert {*COMMANDS, "plot"} - words == LEAVES_NOTHING.keys()
+
     def test_every_spelling(self) -> None:
         assert all(holding(f"before {each} after") for each in FOUND)
         assert not holding("[hidden]")
@@ -200,6 +232,13 @@ class TestTheJudge:
     def test_every_kind_of_file(self, how: str, tmp_path: Path) -> None:
         WRITERS[how](tmp_path / "file", f"in {PLANTED[ASKED]} it")
         assert holding(opened(tmp_path / "file"))
+
+
+def first_words(call: ast.Call) -> list[object]:
+    """The command of ``scene.run(...)`` or ``cli.main([...])``."""
+    given = call.args[0] if call.args and ast.unparse(call.func) in ("scene.run", "cli.main") else None
+    first = given.elts[0] if isinstance(given, ast.List) else given
+    return [first.value] if isinstance(first, ast.Constant) else []
 
 
 def _parquet(path: Path, text: str) -> None:
