@@ -43,6 +43,16 @@ ALLOWED = {
     "server_capacity/aiperf/inputs.py:main fdopen": "is a pipe to our own process",
     "server_capacity/provisioning/keeping.py:keep write": "is a pipe to our own process",
     "inference_benchmarker/engine/worker/check.py:main replacing": "is redacted, and removed by our own process",
+    # Another host: what it prints is cleaned where it is heard, and what is sent there goes with the wave.
+    "inference_benchmarker/engine/hosts/agent.py:Agent._do_file open": "holds the files that go with a wave",
+    "inference_benchmarker/engine/hosts/agent.py:main write": "is a pipe to our own process",
+    "inference_benchmarker/engine/hosts/transport.py:_write write": "is a pipe to our own process",
+    "inference_benchmarker/engine/hosts/remote.py:RemoteHost._add_to_log write": "is a pipe to a ChildLog",
+    "inference_benchmarker/engine/hosts/ssh.py:SshTransport._started Popen": "is ssh, whose words are redacted",
+    "inference_benchmarker/engine/hosts/preparing.py:_fetch open write_text": "holds versions and packages",
+    "inference_benchmarker/engine/hosts/unpacking.py:_made move": "holds packages, on another host",
+    "inference_benchmarker/engine/hosts/unpacking.py:_unpack ZipFile copyfileobj open": "holds packages, there",
+    "inference_benchmarker/engine/hosts/unpacking.py:main sys.stdout": "is ssh's pipe, whose words are redacted",
     # Rows and pictures, of which every text was redacted before.
     "inference_benchmarker/wave/spool.py:_open_locked open_to_add": "takes redacted batches and hides secrets",
     "inference_benchmarker/wave/spool.py:SpoolWriter._write write": "takes redacted batches and hides secrets",
