@@ -139,6 +139,13 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
         runs.append(run.path)
     experiment.save(None, 0)
     ab.load(tmp_path)
+    once = experiment.sent
+    experiment.sent = (*once, once[0])
+    experiment.save(None, 0)
+    with pytest.raises(BenchmarkError, match="is told twice"):
+        ab.load(tmp_path)
+    experiment.sent = once
+    experiment.save(None, 0)
     swap(*runs)
     with pytest.raises(BenchmarkError, match="is not what it is built on"):
         ab.load(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path  # noqa: TC003 - what is read is held against the types
 from typing import TYPE_CHECKING, Any
@@ -161,6 +162,8 @@ def load(folder: Path) -> Experiment:
         require(experiment, Experiment, FILE)
         outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]
         refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
+        if twice := [run for run, number in Counter(each.run for each in sent).items() if number > 1]:
+            raise ValueError(f"{twice[0]} is told twice")
         require_built_on(folder, data)
         for each in sent:
             _require_as_stored(folder, each)
