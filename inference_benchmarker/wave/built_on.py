@@ -46,7 +46,7 @@ def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
 
 def not_there(folder: Path, data: Mapping[str, Any]) -> str:
     """A sentence on the results that it is built on and that are gone; empty where all are there."""
-    children = [child for child, _ in _children(folder, data)]
+    children = list(_all_below(folder, data))
     gone = sum(not is_folder(child) for child in children)
     if not gone:
         return ""
@@ -62,6 +62,14 @@ def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str
         if any(part in ("", ".", "..") for part in name.split("/")):
             raise ValueError(f"{name[:40]!r} is no folder below its own")
         yield folder / name, digest
+
+
+def _all_below(folder: Path, data: Mapping[str, Any]) -> Iterator[Path]:
+    """The folders of what it is built on, and of what those are built on."""
+    for child, _ in _children(folder, data):
+        yield child
+        if is_file(child / _SEARCH):
+            yield from _all_below(child, read_json(child / _SEARCH, inside=folder))
 
 
 def _digest_in(folder: Path) -> str | None:
@@ -86,12 +94,14 @@ def _lasting_files(folder: Path) -> dict[str, str]:
 
 
 def _require_unchanged(folder: Path) -> None:
-    """Hold a search against its digest, or the files of a wave against theirs."""
+    """Hold a search against its digest and what it is built on, or the files of a wave against their digests."""
     if is_file(folder / _SEARCH):
+        search = read_json(folder / _SEARCH, inside=folder.parent)
         try:
-            require_digest(read_json(folder / _SEARCH, inside=folder.parent))
+            require_digest(search)
         except ValueError:
             raise ValueError(f"{folder.name}/{_SEARCH} was changed after the search was stored") from None
+        require_built_on(folder, search)
         return
     digests = _lasting_files(folder)
     for name in digests:

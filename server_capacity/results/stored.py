@@ -108,9 +108,21 @@ def require_searches(folder: Path, data: Mapping[str, Any]) -> None:
         told, code = row.get("exit_code"), standing(found)["exit_code"]
         if told is not None and told != code:
             raise ValueError(f"{name} has exit code {code}, and is said to have {told}")
+        arguments = (found.get("endpoint") or {}).get("arguments") or {}
+        for key, value in (row.get("variant") or {}).items():
+            if key in arguments and not _is_same(value, arguments[key]):
+                raise ValueError(f"{name} was searched with {key}={arguments[key]}, and is said to be {key}={value}")
         rates = {found.get("rate"), (found.get("at_least") or {}).get("rate")}
         if row.get("rate") is not None and row["rate"] not in rates:
             raise ValueError(f"{name} found another rate than the {row['rate']:g} that it is said to have")
+
+
+def _is_same(text: object, value: object) -> bool:
+    """Tells whether a value of a variant, which is a text there, is this argument: 1e3 is 1000.0, and true is True."""
+    try:
+        return float(str(text)) == float(str(value))
+    except ValueError:
+        return str(text).lower() == str(value).lower()
 
 
 @contextmanager

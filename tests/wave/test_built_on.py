@@ -13,8 +13,10 @@ from inference_benchmarker.wave.built_on import not_there
 from server_capacity.planning.folder import read_search
 from server_capacity.results import capacity_folder as of_capacity
 from server_capacity.results import ranking_folder as of_ranking
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim
 from tests.capacities import found
-from tests.rankings import ranked
+from tests.rankings import ranked, row
 from tests.waves import drawn, stored, wave
 from visualization.comparison import ab
 
@@ -124,6 +126,43 @@ def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: d
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(BenchmarkError, match=said):
         of_ranking.load(tmp_path)
+
+
+def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path) -> None:
+    one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
+    of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
+    assert not_there(tmp_path, of_ranking.read(tmp_path)) == ""
+    shutil.rmtree(waves_of(one)[0])
+    gone = "1 of the 6 results that it is built on is not there to be checked"
+    assert not_there(tmp_path, of_ranking.read(tmp_path)) == gone
+    (waves_of(one)[0] / "requests.parquet").write_bytes(b"")
+    with pytest.raises(BenchmarkError, match=r"requests\.parquet was changed"):
+        of_ranking.load(tmp_path)
+
+
+@pytest.mark.parametrize(("told", "kept"), [("a", True), ("b", False)])
+def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, told: str, kept: bool) -> None:
+    folder = tmp_path / "x_m5_capacity"
+    folder.mkdir()
+    endpoint = {"name": "e", "arguments": {"kind": "a", "servers": 2}}
+    made = row("m5", 100.0, endpoint=endpoint)
+    of_capacity.save(
+        folder,
+        found(
+            schema_version=1,
+            headline="103/s",
+            endpoint=endpoint,
+            rate=made["rate"],
+            interval=made["interval"],
+        ),
+    )
+    made["variant"] = {"kind": told, "servers": "2.0"}
+    of_ranking.save(tmp_path, ranking([made], Aim()))
+    if kept:
+        of_ranking.load(tmp_path)
+    else:
+        with pytest.raises(BenchmarkError, match="was searched with kind=a, and is said to be kind=b"):
+            of_ranking.load(tmp_path)
 
 
 def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
