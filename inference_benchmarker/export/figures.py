@@ -152,7 +152,7 @@ def _findings(each: Figures) -> _Rows:
 def _of_hosts(value: Callable[[HostRow], float | None]) -> Callable[[Figures], _Rows]:
     def rows(each: Figures) -> _Rows:
         values = ((row.host.name, value(row)) for row in each.now.hosts)
-        return [({"host": name}, value) for name, value in values if value is not None]
+        return [({"host": name}, figure) for name, figure in values if figure is not None]
 
     return rows
 
