@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,12 +27,16 @@ class CompletedSpan:
 
     ``otherwise``: the interval where no request is in this one, as of few answers that come in bursts, between which it
     may lie: [l, T + l), l the lower of the two latencies in the middle. A request has it, and is in the interval.
+
+    ``gap_s``: the mean gap between requests. The answers in an interval that a drain cut short count for at least their
+    gaps: a burst in what is left of it would make more completed than was sent.
     """
 
     begin_ns: float
     end_ns: float
     seconds: float
     otherwise: CompletedSpan | None = None
+    gap_s: float = 0.0
 
     @classmethod
     def of(
@@ -49,9 +53,13 @@ class CompletedSpan:
             end = begin + (window.planned_ns or 0)
             if first_abandoned_ns is not None:
                 end = min(end, float(first_abandoned_ns))
-            return cls(begin, end, max(end - begin, 0.0) / NS, otherwise)
+            return cls(begin, end, max(end - begin, 0.0) / NS, otherwise, (window.planned_ns or 0) / requests / NS)
 
         return shifted(median - window.planned_ns / requests / 2, shifted(lower, None))
+
+    def with_answers(self, number: float) -> CompletedSpan:
+        """The interval once so many answers were counted in it."""
+        return replace(self, seconds=max(self.seconds, number * self.gap_s))
 
     def holds(self, done: Int64) -> Mask:
         """Which of some instants are in it."""
@@ -95,9 +103,14 @@ class CompletedGathered:
     @property
     def span(self) -> CompletedSpan:
         """The interval: the other one where no request is in the first."""
-        return self._spans[0 if self._numbers[0] else -1]
+        return self._spans[self._place].with_answers(self._numbers[self._place])
 
     @property
     def rate(self) -> float:
         """So many a second."""
-        return self._numbers[self._spans.index(self.span)] / self.span.seconds if self.span.seconds else 0.0
+        seconds = self.span.seconds
+        return self._numbers[self._place] / seconds if seconds else 0.0
+
+    @property
+    def _place(self) -> int:
+        return 0 if self._numbers[0] else len(self._spans) - 1

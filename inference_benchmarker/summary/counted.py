@@ -152,7 +152,8 @@ class Counted:
         first = int(cut.min()) * SLOT_NS - self.counts.start_ns if len(cut) else None
         over = sum(self.counts.total(name) for name in ("ok", "failed", "abandoned"))
         span = CompletedSpan.of(self._middle_s, over, first, self.window)
-        return span if span.otherwise is None or self._done_in(span) else span.otherwise
+        chosen = span if span.otherwise is None or self._done_in(span) else span.otherwise
+        return chosen.with_answers(self._done_in(chosen))
 
     @cached_property
     def _middle_s(self) -> tuple[float, float] | None:

@@ -74,12 +74,16 @@ def kind_of(path: Path) -> Literal["file", "folder", "something else"] | None:
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "something else"
 
 
-def folders_in(folder: Path) -> list[Path]:
-    """The folders in a folder, in order, links to them too; none where it is none. PermissionError as of ``is_file``.
+def folders_in(folder: Path, *, links: bool = False) -> list[Path]:
+    """The folders in a folder, in order; none where it is none. PermissionError as of ``is_file``.
+
+    ``links``: links to folders are among them, as where a user named the folder to be shown.
 
     Python's ``glob`` leaves what is closed out without a word, and a comparison would then be of what is left.
     """
-    return sorted(each for each in folder.iterdir() if kind_of(each) == "folder") if kind_of(folder) == "folder" else []
+    if kind_of(folder) != "folder":
+        return []
+    return sorted(each for each in folder.iterdir() if is_folder(each) or (links and kind_of(each) == "folder"))
 
 
 def closed(error: PermissionError) -> str:

@@ -37,6 +37,6 @@ def _runs_in(folder: Path, *others: str) -> list[Path]:
     """By name, which begins with the time."""
     names = (RunDir(folder).plan.name, *others)
     try:
-        return [each for each in folders_in(folder) if any(is_file(each / name) for name in names)]
+        return [each for each in folders_in(folder, links=True) if any(is_file(each / name) for name in names)]
     except FileNotFoundError:  # it was deleted meanwhile
         return []

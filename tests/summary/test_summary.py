@@ -673,6 +673,15 @@ def test_answers_in_bursts_between_which_the_interval_lies_are_completed() -> No
     assert found.tokens.tokens_out_per_s == 8.0
 
 
+def test_a_burst_at_the_end_of_a_drain_that_is_cut_short_completes_no_more_than_was_sent() -> None:
+    plan = open_plan("20", "2")
+    records = [r._replace(done=max(1750 * MS, r.due + MS)) for r in on_time(plan)]
+    records[-1] = records[-1]._replace(outcome="abandoned", done=2050 * MS)
+    rates = summarise(observe(plan, records)).rates
+    assert rates.sent is not None
+    assert 0 < rates.completed <= rates.sent == 20
+
+
 FEW = st.lists(st.tuples(st.integers(0, 1999), st.integers(1, 9000)), min_size=1, max_size=12)
 
 

@@ -132,7 +132,7 @@ def _runs_of(folder: Path) -> list[Path]:
     names = (RunDir(folder).plan.name, RunDir(folder).summary.name, _OF_A_SEARCH)
     if any(kind_of(folder / name) for name in names):
         return [folder]
-    inside = [each for each in folders_in(folder) if any(kind_of(each / name) for name in names)]
+    inside = [each for each in folders_in(folder, links=True) if any(kind_of(each / name) for name in names)]
     return inside or _of_ab(folder) or [folder]
 
 

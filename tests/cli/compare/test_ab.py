@@ -36,6 +36,8 @@ def payload_factory():
 RATE = ("--client-rps", "5")
 HEEDED = {"--body", "--header", "--method", "--content-type", "--model", "--prompt", "--input-tokens"}
 HEEDED |= {"--output-tokens", "--api-key", "--no-abort", "--export", "--export-wait", "--json", "--quiet", "--config"}
+HEEDED |= {"--hosts", "--hosts-file", "--join-timeout", "--listen", "--max-clock-error", "--pass-env", "--with-file"}
+HEEDED |= {"--requirements"}  # with the others above, parts of the plan's hosts
 
 
 @pytest.fixture
@@ -47,6 +49,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("files")
 class TestArguments:
+    def test_both_sides_come_from_the_same_hosts(self) -> None:
+        asked = asked_for(["old.py", *RATE, "new.py", "--hosts", "localhost*2,load1*3", "--pass-env", "HOME"])
+        assert asked.plans["A"].hosts == asked.plans["B"].hosts
+        assert [(each.name, each.workers) for each in asked.plans["A"].hosts.hosts] == [("localhost", 2), ("load1", 3)]
+
     def test_both_sides_have_the_same_load(self) -> None:
         asked = asked_for(["old.py", *RATE, "new.py", "--seed", "7", "--repeats", "3"])
         before, after = asked.plans["A"], asked.plans["B"]
