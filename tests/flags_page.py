@@ -37,7 +37,7 @@ _UNTITLED = ("options", "positional arguments")
 _HEAD = """\
 # Flags and keys
 
-Every command and flag, as `--help` has them. `python -m tests.flags_page` makes this page from the command line itself.
+Every command and flag, with the texts of `--help`. `python -m tests.flags_page` makes this page from the command line.
 
 A duration is in seconds, or has its unit: `500ms`, `10s`, `2m`, `1h`. A size is in bytes, or has its unit: `64KiB`,
 `256MiB`, `1GB`. In a clone there are also

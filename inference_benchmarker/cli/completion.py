@@ -23,7 +23,7 @@ Prints the script by which a shell completes commands, flags and files at Tab. F
 _ABOUT = {
     "factory": "list or copy an example",
     "check": "send one request",
-    "capacity": "the highest rate that keeps the limits",
+    "capacity": "the highest rate that meets the limits",
     "plan": "what a load needs",
     "plot": "a page of one run or many",
     "compare": "what changed between runs",
@@ -33,8 +33,8 @@ _ABOUT = {
     "metrics": "the server's metrics of a past window",
     "client": "what this machine can send",
     "endpoint": "the embedded endpoint alone",
-    "endpoints": "put back what was left changed",
-    "hosts": "look at or install on other hosts",
+    "endpoints": "undo what killed commands left behind",
+    "hosts": "check or install on other hosts",
     "completion": "the script for a shell",
 }
 _SATURATION = "saturation_parser"

@@ -37,16 +37,17 @@ if TYPE_CHECKING:
     Searched = tuple[Path, dict[str, Any]]
 
 _DESCRIPTION = """\
-Searches the highest rate below which every limit is kept, with a 95% interval, and confirms the interval's lower end.
+Finds the highest rate at which an endpoint meets every limit, with a 95% interval, and confirms the interval's
+lower end.
 
-  benchmark capacity --demo                              try it out: an embedded endpoint, two minutes
+  benchmark capacity --demo                              try it: an embedded endpoint, two minutes
   benchmark capacity URL --slo 'p99<200ms'               any endpoint; or --factories-file FILE
   benchmark capacity --factories-file FILE --vary instance_type=ml.m5.xlarge,ml.c5.xlarge --target-rps 1000
-  benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: its target for real, on as many instances
+  benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: send its target to its instances
 """
 _EPILOG = """\
-exit codes: 0 found (also where --max-rps keeps every limit), 1 no rate keeps the limits or it cannot tell,
-            2 bad input, 3 the client was the limit, 130 interrupted (after what was found)
+exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets the limits, or cannot tell;
+            2 bad input; 3 the client was the limit; 130 interrupted (what was found is reported)
 """
 
 

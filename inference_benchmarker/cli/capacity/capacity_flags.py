@@ -97,7 +97,7 @@ CAPACITY_FLAGS: Table = table_for(
     table={
         "endpoint": [
             *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file", "url"),
-            Flag("--demo", None, "the embedded endpoint, 4 servers of 20 ms, stands in for what is not given"),
+            Flag("--demo", None, "use the embedded endpoint, 4 servers that take 20 ms, for whatever is not given"),
         ],
         "an address, without a file": URL_FLAGS,
         "limits": _of_a_wave("slo", "success_threshold", "goodput"),
@@ -105,38 +105,42 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--in",
                 "WHAT",
-                "rps (default): requests a second that arrive; or users: the most users of a closed loop",
+                "what to search: rps (default), the highest arrival rate; or users, the most users of a closed loop",
                 _choice(RPS, USERS),
             ),
             *USER_FLAGS,
-            Flag("--arrivals", "KIND", "{default} (default), as users arrive, or constant, which flatters"),
+            Flag(
+                "--arrivals",
+                "KIND",
+                "{default} (default), as independent users arrive, or constant, which gives optimistic results",
+            ),
             Flag(
                 "--time",
                 "S",
-                f"seconds of load that the search may take (default {USUAL_TIME_S:g})",
+                f"seconds of load that the search may send (default {USUAL_TIME_S:g})",
                 parse_number,
                 sets="time_s",
             ),
             Flag(
                 "--precision",
                 "P%",
-                "search until the interval is that narrow, from end to end, instead of --time; with both, whichever "
+                "search until the interval is this narrow, end to end, instead of --time; with both, whichever "
                 "comes first",
                 _precision,
             ),
-            Flag("--max-rps", "R", "the highest rate that may be tried", parse_number),
-            Flag("--start-rps", "R", "the first rate (default: a low one)", parse_number),
+            Flag("--max-rps", "R", "the highest rate to try", parse_number),
+            Flag("--start-rps", "R", "the first rate to try (default: a low one)", parse_number),
             Flag(
                 "--soak",
                 "S",
-                "confirm the interval's lower end for that long: leaks, burst credits",
+                "confirm the interval's lower end for S seconds, to find leaks and spent burst credits",
                 parse_number,
                 sets="soak_s",
             ),
             Flag(
                 "--cache",
                 "KIND",
-                "fresh (default) or warm: send each payload once before the search",
+                "fresh (default), or warm: send each payload once before the search",
                 _choice(FRESH, WARM),
             ),
         ],
@@ -157,8 +161,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--suspend-scaling",
                 None,
-                "suspend the scaling of the variants and inference components that --endpoint-config names, and put it "
-                "back in every case (default: an endpoint that scales is refused)",
+                "suspend scaling of the variants and inference components that --endpoint-config names, and always"
+                " restore it (default: refuse an endpoint that scales)",
             ),
         ],
         OF_ENDPOINTS: VARY_FLAGS,
@@ -167,8 +171,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes; auto (default) begins with one, and takes more up to the cores where the client is "
-                "the limit; on --hosts all that they name work from the start",
+                "worker processes; auto (default) starts with one and adds more, up to the cores, while the client"
+                " is the limit; with --hosts, all workers start at once",
                 _workers,
                 sets="workers_asked",
             ),

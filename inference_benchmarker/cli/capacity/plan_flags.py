@@ -43,9 +43,9 @@ PLAN_FLAGS: Table = table_for(
     WavePlan,
     table={
         "load": [
-            Flag("--target-rps", "R", "requests/s that are to be held (default: the peak of the load)", parse_number),
+            Flag("--target-rps", "R", "requests per second to plan for (default: the peak of the load)", parse_number),
             _OF_A_WAVE["stages"]._replace(
-                about="the load over a day or a spike, for minimum and maximum: 50:30s, 50..400:2m, spike=2000:10s"
+                about="the load over a day or a spike, for the minimum and maximum: 50:30s, 50..400:2m, spike=2000:10s"
             ),
             _OF_A_WAVE["replay"]._replace(
                 about="the same from a recording: CSV, JSON lines, parquet, access logs, LLM traces"
@@ -54,27 +54,29 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--growth",
                 "SHARE",
-                "how much the load may grow, 20%/min: instances run at what leaves room until new ones serve",
+                "how fast the load may grow, such as 20%/min: instances keep that much room until new ones serve",
                 parse_growth,
                 sets="growth_per_min",
             ),
             Flag(
                 "--compare-policies",
                 None,
-                "simulate every policy under the stages, the recording or the growth (default: the planned one, and as "
-                "many instances all along)",
+                "simulate every scaling policy under the stages, the recording or the growth (default: only the "
+                "planned one and a fixed number of instances)",
             ),
-            Flag("--mix", "FILE", "several endpoints, each with its target, as JSON or TOML", parse_path),
+            Flag("--mix", "FILE", "several endpoints with a target each, as JSON or TOML", parse_path),
         ],
         "room": [
-            Flag("--utilisation", "P%", "the share of the limit that instances run at (default 70%)", _share),
-            Flag("--spare", "N", "instances that may be lost while the limit is kept", parse_int),
-            Flag("--minimum", "N", "instances that always serve (default: by the least load, two zones)", parse_int),
-            Flag("--maximum", "N", "instances at most (default: by the peak)", parse_int),
+            Flag("--utilisation", "P%", "share of the capacity at which instances run (default 70%)", _share),
+            Flag("--spare", "N", "number of instances that may be lost while the limit is still met", parse_int),
+            Flag(
+                "--minimum", "N", "minimum number of instances (default: from the lowest load, in two zones)", parse_int
+            ),
+            Flag("--maximum", "N", "maximum number of instances (default: from the peak)", parse_int),
             Flag(
                 "--seconds-to-create",
                 "S",
-                "how long an instance takes until it serves (default: as endpoint_factory measured)",
+                "time until a new instance serves (default: as endpoint_factory measured it)",
                 parse_number,
             ),
         ],
@@ -82,21 +84,21 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--instances",
                 "N[,N]",
-                "how many instances each search measured, where it does not know",
+                "number of instances that each search measured, if the search does not know it",
                 _counts,
             ),
-            Flag("--instance-type", "TYPE", "their type, where the search does not know it"),
+            Flag("--instance-type", "TYPE", "type of these instances, if the search does not know it"),
             Flag(
                 "--routing",
                 "KIND",
-                f"how requests find their instance, {RANDOM} or {LEAST_OUTSTANDING} (default: as it was measured)",
+                f"how requests are routed to instances, {RANDOM} or {LEAST_OUTSTANDING} (default: as measured)",
                 _routing,
             ),
-            Flag("--endpoint-name", "NAME", "how the deployed endpoint is called, for its policies"),
+            Flag("--endpoint-name", "NAME", "name of the deployed endpoint in the scaling policies"),
         ],
         "cost": PRICE_FLAGS,
         "output": [
-            Flag("--output-dir", "DIR", "where the folder of the plan goes", parse_path),
+            Flag("--output-dir", "DIR", "where to create the plan's folder", parse_path),
             Flag("--json", None, "print the plan as JSON"),
         ],
     },

@@ -8,13 +8,12 @@ PRICE_FLAGS = [
     Flag(
         "--price",
         "TYPE=USD",
-        "what an hour of an instance of a type costs; once for each type (default: AWS's price list, where there are "
-        "credentials)",
+        "hourly price of an instance of this type, repeatable (default: AWS's price list, if there are credentials)",
         repeatable=True,
     ),
     Flag(
         "--price-file",
         "FILE",
-        "prices from JSON, {TYPE: USD} or {REGION: {TYPE: USD}}, or from AWS's own index.json of AmazonSageMaker",
+        "prices as JSON, {TYPE: USD} or {REGION: {TYPE: USD}}, or AWS's own index.json of AmazonSageMaker",
     ),
 ]

@@ -28,11 +28,16 @@ _NOT_OF_USERS = {
 
 USER_FLAGS = [
     _THINK_TIME._replace(
-        about="of --in users: a user's thought between an answer and the next request (default: none): 5s, "
-        "exponential:5s, uniform:2s..8s, lognormal:5s:0.5"
+        about="with --in users: pause between an answer and the next request (default: none): 5s, exponential:5s, "
+        "uniform:2s..8s, lognormal:5s:0.5"
     ),
-    Flag("--max-users", "N", "of --in users: the most that may be tried", parse_int),
-    Flag("--start-users", "N", "of --in users: the first number (default: one for each second of thought)", parse_int),
+    Flag("--max-users", "N", "with --in users: the largest number to try", parse_int),
+    Flag(
+        "--start-users",
+        "N",
+        "with --in users: the first number to try (default: one per second of think time)",
+        parse_int,
+    ),
 ]
 
 

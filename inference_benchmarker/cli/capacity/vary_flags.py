@@ -35,28 +35,28 @@ VARY_FLAGS = [
     Flag(
         "--vary",
         "NAME=V,V",
-        "search each variant, and rank them: arguments of endpoint_factory, env.NAME of its env, payload.NAME of "
-        "payload_factory's; several make every combination",
+        "search each variant and rank them: arguments of endpoint_factory, env.NAME for its environment, "
+        "payload.NAME for payload_factory; several flags give every combination",
         parse_axis,
         repeatable=True,
     ),
-    Flag("--parallel", "N", "measure so many endpoints at a time (default 1), which share the cores", parse_int),
-    Flag("--target-rps", "R", "rank by what it takes to serve that rate", parse_number),
+    Flag("--parallel", "N", "number of endpoints to measure at a time (default 1); they share the cores", parse_int),
+    Flag("--target-rps", "R", "rank by the cost of serving this rate", parse_number),
     Flag(
         "--utilisation",
         "P%",
-        "the share of its lower end that an instance is to get (default 70%)",
+        "share of the interval's lower end at which an instance runs (default 70%)",
         parse_share,
     ),
     Flag(
         "--verify",
         "PLAN",
-        "prove a plan of `benchmark plan`, its folder or fleet_plan.json: send its target to as many instances as it "
-        "says, with Poisson arrivals, for as long as it takes to tell (--time says otherwise)",
+        "prove a plan, given by its folder or fleet_plan.json: send its target rate to its number of instances, "
+        "with Poisson arrivals, for as long as the proof needs (or for --time)",
     ),
-    Flag("--recommender", "JOB", "show an Inference Recommender job's results beside ours"),
-    Flag("--max-cost", "USD", "make no endpoint where that may cost more", parse_number),
-    Flag("--yes", None, "make endpoints without asking first"),
+    Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside these"),
+    Flag("--max-cost", "USD", "create no endpoint if it could cost more than this", parse_number),
+    Flag("--yes", None, "create endpoints without asking"),
     *PRICE_FLAGS,
 ]  # fmt: skip
 

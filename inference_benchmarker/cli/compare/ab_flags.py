@@ -52,9 +52,9 @@ _LENGTHS = ("obs_time", "num_requests", "stages", "replay")
 """Options that say how long a wave lasts."""
 
 DESCRIPTION = """\
-Sends the same load to A and B in turn, in a random order, several times, and tells in a line which is faster.
-A and B are factories files, names of shipped examples, or addresses. Every flag of a wave is one of both sides;
---endpoint-name, --set, --header and --model with -a or -b behind them are one of that side alone.
+Sends the same load to A and B in turn, several times in random order, and says in one line which is faster.
+A and B are factories files, names of examples, or addresses. Flags of a wave apply to both sides; --endpoint-name,
+--set, --header and --model with -a or -b appended apply to one side.
 
   benchmark ab old.py new.py --client-rps 100
   benchmark ab http://localhost:8080/a http://localhost:8081/a --client-rps 100 --max-regression p99=10%
@@ -62,9 +62,9 @@ A and B are factories files, names of shipped examples, or addresses. Every flag
 """
 EPILOG = """\
 All flags of a wave: `benchmark --help`. Without --obs-time a wave lasts 10 seconds, after a --warmup of 2.
-A wave that is INVALID does not count and is sent again, for each side as often as there are repeats.
-exit codes: 0 no limit is broken, 1 one is (with --strict: or cannot be told), 2 bad input,
-            3 a side is INVALID, 130 interrupted (after what was measured)
+An INVALID wave does not count and is sent again, at most --repeats times per side.
+exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
+            3 a side is INVALID; 130 interrupted (what was measured is reported)
 """
 
 
@@ -97,9 +97,11 @@ def ab_parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--repeats", metavar="N", default=str(REPEATS), help=f"waves of each side (default {REPEATS})")
+    parser.add_argument(
+        "--repeats", metavar="N", default=str(REPEATS), help=f"number of waves per side (default {REPEATS})"
+    )
     add_gate(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     return parser
 
 

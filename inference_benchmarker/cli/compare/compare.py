@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from visualization.comparison.comparison import Comparison
 
 _DESCRIPTION = """\
-Holds NEW against BASE: each metric of both, the change with its interval, and whether it is worse, improved,
-unchanged, or cannot be told from noise. Each side is a run directory or a folder of several runs; with several it is
-known how far runs of one thing lie apart. Without any, the last two runs below .tmp/.
+Compares NEW with BASE: each metric of both, its change with an interval, and whether it is worse, improved, unchanged,
+or within noise. Each side is a run directory or a folder of several runs; several runs show how much runs of the same
+thing differ. Without arguments, compares the last two runs in .tmp/.
 
   benchmark compare runs/base runs/new --max-regression p99=10%
   benchmark compare --base monday/* --new tuesday/*
@@ -32,11 +32,11 @@ A limit is kept where the interval ends below it, and broken where the metric go
 exit codes: 0 no limit is broken, 1 one is (with --strict: or cannot be told), 2 bad input, 3 a run is INVALID
 """
 _MAX_REGRESSION_HELP = (
-    "how much worse a metric may be, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%"
+    "how much worse a metric may get, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%"
 )
 _FILES = (
     ("--markdown", "write the comparison as Markdown, for a pull request"),
-    ("--junit", "write it as JUnit XML: a test case for each limit and each metric"),
+    ("--junit", "write it as JUnit XML: one test case per limit and metric"),
 )
 
 
@@ -94,7 +94,7 @@ def compare_parser() -> Parser:
         usage="benchmark compare [BASE NEW | --base DIR... --new DIR...] [options]",
         allow_abbrev=False,
     )
-    both = "what to compare with, and what is judged: a run directory or a folder of them"
+    both = "the baseline and the runs to judge: a run directory or a folder of them each"
     parser.add_argument("runs", metavar="BASE NEW", type=Path, nargs="*", help=both)
     for flag, text in (("--base", "the runs to compare with"), ("--new", "the runs that are judged")):
         parser.add_argument(flag, metavar="DIR", type=Path, nargs="+", action="extend", default=[], help=text)
@@ -105,7 +105,7 @@ def compare_parser() -> Parser:
 def add_gate(parser: Parser) -> None:
     """Add what makes a comparison a gate, and its files."""
     parser.add_argument("--max-regression", metavar="LIMIT", action="append", default=[], help=_MAX_REGRESSION_HELP)
-    parser.add_argument("--strict", action="store_true", help="a limit that cannot be told counts as broken")
+    parser.add_argument("--strict", action="store_true", help="a limit that cannot be decided counts as broken")
     for flag, text in _FILES:
         parser.add_argument(flag, metavar="FILE", type=Path, help=text)
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")

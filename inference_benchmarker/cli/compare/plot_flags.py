@@ -60,21 +60,22 @@ def _json(flag: str, text: str, *, file: bool) -> Any:
 
 PLOT: Table = {
     "comparison": [
-        Flag("--plot-output-dir", "DIR", "where page and pictures go (default: the first run directory)"),
+        Flag("--plot-output-dir", "DIR", "where to write the page and the pictures (default: the first run directory)"),
         Flag(
             "--plot-fields",
             "JSON",
-            'the bars to draw, by source: {"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]} (default: all)',
+            'bars to draw, by source: {"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]} (default: all)',
             _fields,
         ),
         Flag(
             "--plot-metadata",
             "JSON|FILE",
-            "an object keyed by run directory name: legend renames the run, other keys are lines shown on hover",
+            "a JSON object with one entry per run directory name: legend renames the run, other keys are shown on "
+            "hover",
             _metadata,
         ),
-        Flag("--plot-format", "LIST", "html, png, svg, with commas between them", _formats, default=KINDS),
-        Flag("--quiet", None, "no progress"),
+        Flag("--plot-format", "LIST", "html, png or svg, comma-separated", _formats, default=KINDS),
+        Flag("--quiet", None, "print no progress"),
     ],
 }
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.settings import Setting
 
 FACTORY_DESCRIPTION = """\
-Lists the shipped examples, or copies one to standard output, to be changed into your own endpoint:
+Lists the examples, or prints one for you to change into your own endpoint:
 
   benchmark factory demo/factories_demo > my_endpoint.py
-  benchmark factory demo/factories_demo --help            its settings, which --set changes for a wave
+  benchmark factory demo/factories_demo --help            its settings, which --set changes
 """
 _PREFIX = "factories_"
 _WIDTH = 80

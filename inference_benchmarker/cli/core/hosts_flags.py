@@ -57,11 +57,14 @@ WHICH = [
     Flag(
         "--hosts",
         "LIST",
-        "hosts that send the load, over your own ssh: load1,load2*4,admin@load3; *N workers there, else one a core",
+        "hosts that send the load, reached over your own ssh: load1,load2*4,admin@load3; *N starts N workers there"
+        " (default: one per core)",
         _listed,
         sets="named",
     ),
-    Flag("--hosts-file", "FILE", "the same from a file, a host a line; # begins a comment", _in_file, sets="in_file"),
+    Flag(
+        "--hosts-file", "FILE", "the same from a file, one host per line; # starts a comment", _in_file, sets="in_file"
+    ),
 ]
 """Those that name the hosts alone."""
 
@@ -73,36 +76,37 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--join-timeout",
                 "S",
-                "how long the hosts may take until every worker is ready",
+                "seconds until every host's agent and every worker must have joined",
                 parse_decimal,
                 sets="join_timeout_s",
             ),
             Flag(
                 "--max-clock-error",
                 "S",
-                "the uncertainty of a host's clock above which there is a warning; ten times as much is INVALID "
-                "(default 2ms)",
+                "warn if a host's clock is less certain than this; ten times as much is INVALID (default 2ms)",
                 parse_decimal,
                 sets="max_clock_error_s",
             ),
             Flag(
-                "--listen", "ADDRESS", "workers connect to this address of ours by TCP, encrypted, and not through ssh"
+                "--listen",
+                "ADDRESS",
+                "workers connect to this address of the primary by TCP, encrypted, instead of through ssh",
             ),
             Flag(
                 "--pass-env",
                 "NAME",
-                "hand on this variable of the environment, repeatable; its value is in no argument and no file",
+                "pass this environment variable to the hosts, repeatable; its value appears in no argument and no file",
                 repeatable=True,
             ),
             Flag(
                 "--with-file",
                 "PATH",
-                "a file that the factories read, below the current folder, repeatable; it has the same path there",
+                "copy this file to every host, repeatable: a path below the current folder, which is the same there",
                 _relative_path,
                 sets="with_files",
                 repeatable=True,
             ),
-            Flag("--requirements", "FILE", "packages that the factories import, as pip reads them", parse_path),
+            Flag("--requirements", "FILE", "packages that the factories file imports, in pip's format", parse_path),
         ]
     },
 )[OF_HOSTS]

@@ -54,8 +54,8 @@ def _text(flag: str, text: str) -> str:
 SET_FLAG = Flag(
     "--set",
     "NAME=VALUE",
-    "a constant of the factories file, repeatable: MODEL=llama; benchmark factory NAME --help lists those of an "
-    "example; also as BENCHMARK_NAME in the environment",
+    "set a constant of the factories file, repeatable: MODEL=llama; `benchmark factory NAME --help` lists those of"
+    " an example; also read from BENCHMARK_NAME in the environment",
     _setting,
     sets="factory_settings",
     repeatable=True,
@@ -68,20 +68,30 @@ MAX_ANSWER_SIZE = Flag(
 )
 URL_FLAGS = [
     Flag(
-        "--body", "TEXT|@FILE", "what is sent to an address; of a .jsonl file, a line for each request in turn", _text
+        "--body",
+        "TEXT|@FILE",
+        "request body for an address; with a .jsonl file, each request sends the next line",
+        _text,
     ),
     Flag(
         "--header",
         "'K: V'",
-        "a header for an address, repeatable; $VAR in it is taken from the environment, and it is stored nowhere",
+        "request header for an address, repeatable; $VAR in it is read from the environment and never stored",
         repeatable=True,
     ),
-    Flag("--method", "M", "how an address is asked (default: GET, with a --body POST)", _text),
-    Flag("--content-type", "T", "of the --body (default: JSON where it is that, else by the file's name)", _text),
-    Flag("--model", "NAME", "at an address of OpenAI's API (default: the only one that it serves)", _text),
-    Flag("--prompt", "TEXT", "what such a model is asked each time (default: other words with each request)", _text),
-    Flag("--input-tokens", "N", "the length of such words, a word a token (default: 200)", parse_int),
-    Flag("--output-tokens", "N", "the most tokens of an answer (default: 128)", parse_int),
+    Flag("--method", "M", "HTTP method for an address (default: GET, or POST with a --body)", _text),
+    Flag(
+        "--content-type",
+        "T",
+        "content type of the --body (default: JSON if it is JSON, else from the file's name)",
+        _text,
+    ),
+    Flag("--model", "NAME", "model at an OpenAI-compatible address (default: the only one served)", _text),
+    Flag("--prompt", "TEXT", "prompt for such a model (default: synthetic words, different in each request)", _text),
+    Flag(
+        "--input-tokens", "N", "length of a synthetic prompt, counted as one token per word (default: 200)", parse_int
+    ),
+    Flag("--output-tokens", "N", "maximum number of tokens in an answer (default: 128)", parse_int),
 ]
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 

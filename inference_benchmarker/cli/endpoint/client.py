@@ -35,7 +35,10 @@ def run(arguments: list[str]) -> int:
 
 def limits_parser() -> Parser:
     """The flags and help of `benchmark client limits`."""
-    parser = Parser(prog="benchmark client limits", description="File descriptors and ports, and what they allow.")
+    parser = Parser(
+        prog="benchmark client limits",
+        description="Shows the limits of file descriptors and ports, and the load that they allow.",
+    )
     parser.add_argument("--json", action="store_true", help="print the limits as JSON")
     return parser
 

@@ -17,38 +17,38 @@ from inference_benchmarker.system.packaged import demo_factories
 
 ENDPOINT = [
     Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
-    Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+    Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
     SET_FLAG,
-    Flag("--demo", None, "an embedded endpoint that answers at once; its factories too where no file is given"),
+    Flag("--demo", None, "use an embedded endpoint that answers at once, and its factories file if none is given"),
 ]
 ENDPOINTS = {"endpoint": ENDPOINT, "an address, without a file": URL_FLAGS}
 SEARCH = [
-    Flag("--lag-limit", "S", "a rate is held while lag p99 is below this", parse_number, sets="lag_limit_s"),
-    Flag("--step-time", "S", "seconds that each rate is sent", parse_number, sets="step_time_s"),
-    Flag("--max-rps", "R", "the most that is tried, per worker", parse_number),
+    Flag("--lag-limit", "S", "a worker keeps a rate if its p99 lag is below this", parse_number, sets="lag_limit_s"),
+    Flag("--step-time", "S", "seconds to send at each rate", parse_number, sets="step_time_s"),
+    Flag("--max-rps", "R", "the highest rate to try, per worker", parse_number),
 ]
-START = Flag("--start-rps", "R", "the first rate that is tried", parse_number)
+START = Flag("--start-rps", "R", "the first rate to try", parse_number)
 OUTPUT = [
-    Flag("--output-dir", "DIR", "where the result's directory goes", parse_path),
+    Flag("--output-dir", "DIR", "where to create the result's directory", parse_path),
     Flag("--json", None, "print the result as JSON"),
-    Flag("--quiet", None, "no progress"),
+    Flag("--quiet", None, "print no progress"),
 ]
 REPEATS = Flag(
     "--repeats",
     "N",
-    f"how often the found rate is tried again, at least {LEAST_REPEATS} (default {{default}}; 0: never)",
+    f"number of times to try the found rate again, at least {LEAST_REPEATS} (default {{default}}; 0 for none)",
     parse_int,
 )
 WORKERS = [
-    Flag("--worker-rps", "R", "the rate that one worker holds (default: measured first)", parse_number),
+    Flag("--worker-rps", "R", "the rate that one worker can keep (default: measured first)", parse_number),
     Flag(
         "--client-rps",
         "R",
-        "the rate you want to send: says how many --workers it takes",
+        "the rate you want to send: reports the number of --workers that it needs",
         parse_number,
         sets="wanted_rps",
     ),
-    Flag("--max-workers", "N", "the most workers that are tried (default: usable cores + 1)", parse_int),
+    Flag("--max-workers", "N", "the most workers to try (default: usable cores + 1)", parse_int),
 ]
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (

@@ -32,6 +32,6 @@ def endpoint_parser() -> Parser:
         "benchmark endpoint",
         ENDPOINT_FLAGS,
         usage="benchmark endpoint [options]",
-        description="The embedded endpoint: a queueing model of an inference server with a known capacity.",
+        description="Runs the embedded endpoint: a queueing model of an inference server with a known capacity.",
         epilog=ENDPOINT_EPILOG,
     )

@@ -7,16 +7,16 @@ usage: benchmark endpoints clean [DIR]
 
 Endpoints that other commands change or make for a while.
 
-  clean   put back and remove what commands left that were killed together with their keepers
+  clean   undo what killed commands left behind, and remove the endpoints that they created
 
 Each has --help.
 """
 CLEAN_DESCRIPTION = """\
-Puts back what commands changed, and removes the endpoints that they made, where they left it so, as they were killed
-together with the keeper that does it else: each undo stands in the cleanup.json of their folder. Asks nothing; a second
-time there is nothing to do.
+Undoes what a command changed, and removes the endpoints that it created, if the command and its keeper process were
+both killed before they could. The steps are in cleanup.json in the command's folder. Asks no question; a second call
+has nothing to do.
 """
 CLEAN_EPILOG = """\
-exit codes: 0 nothing is left, 1 something could not be put back (how to do so by hand is printed), or a process that
-            runs holds it, 2 a cleanup.json that cannot be trusted, 130 interrupted
+exit codes: 0 nothing is left; 1 something could not be undone (the steps to do so by hand are printed), or a running
+            process holds it; 2 a cleanup.json that cannot be trusted; 130 interrupted
 """

@@ -89,17 +89,17 @@ def _of_a_run(options: Namespace) -> int:
 
 def report_parser() -> Parser:
     """Its flags, and its help."""
-    parser = Parser(prog="benchmark report", description="Print a run again; finalise one that was cut off.")
+    parser = Parser(prog="benchmark report", description="Prints a run again, or finishes one that was cut off.")
     of_what = "a run directory, or the folder of a search or a plan (default: the last one in .tmp)"
     parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=of_what)
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
-    again = "ask for the server's metrics of the wave's window once more, and store them with it"
+    again = "collect the server's metrics of the wave's window again, and store them with the run"
     parser.add_argument("--endpoint-config", metavar="FILE", help=again)
     form = (
-        "text, markdown for a pull request, html (a page), junit for a pipeline, csv (a row a run; DIR may hold many)"
+        "text, markdown for a pull request, html (a page), junit for a pipeline, csv (a row per run; DIR may hold many)"
     )
     parser.add_argument("--format", metavar="FORM", choices=FORMS, default=TEXT, help=form)
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write it to a file, in place of what stands there")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write it to a file, replacing its content")
     return parser
 
 

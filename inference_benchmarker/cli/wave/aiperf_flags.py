@@ -29,17 +29,17 @@ def _pause(flag: str, text: str) -> float:
 
 
 AIPERF_FLAGS: list[Flag] = [
-    Flag("--aiperf", None, "after the wave the same load by aiperf, for its token metrics; needs --url"),
-    Flag("--aiperf-only", None, "aiperf without a wave before it"),
+    Flag("--aiperf", None, "after the wave, run aiperf with the same load for its token metrics; needs --url"),
+    Flag("--aiperf-only", None, "run aiperf without a wave before it"),
     Flag(
         "--aiperf-args",
         "JSON",
-        'flags of `aiperf profile`, replaced or added: {"model": "Qwen/Qwen2.5-0.5B", "concurrency": 50}',
+        'flags of `aiperf profile` to replace or add: {"model": "Qwen/Qwen2.5-0.5B", "concurrency": 50}',
     ),
     Flag(
         "--aiperf-pause",
         "S",
-        "seconds between wave and aiperf (default: until the server's metrics are at their baseline)",
+        "seconds between the wave and aiperf (default: until the server's metrics return to their baseline)",
         _pause,
     ),
     Flag("--api-key", "KEY", f"the endpoint's key; better as {API_KEY}, because arguments can be seen"),

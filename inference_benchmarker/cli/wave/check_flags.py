@@ -17,27 +17,27 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 
 CHECK_DESCRIPTION = (
-    "Sends one request as a wave's worker would, and shows what was understood of it; with --hosts one from each host."
+    "Sends one request as a wave's worker would, and shows the result; with --hosts, one request from each host."
 )
 CHECK_EPILOG = """\
-exit codes: 0 the request succeeded, 1 it failed, 2 bad input or a factories file that cannot be used, 130 interrupted
+exit codes: 0 the request succeeded; 1 it failed; 2 bad input or an unusable factories file; 130 interrupted
 """
 TIMEOUT_S = Decimal(60)
 _ENDPOINT = [
     Flag("--factories-file", "FILE", "the endpoint, as for a wave", parse_path),
-    Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+    Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
     SET_FLAG,
     Flag(
         "--load-timeout",
         "S",
-        "how long loading the factories file may take",
+        "seconds that loading the factories file may take",
         parse_decimal,
         sets="load_timeout_s",
     ),
     Flag(
         "--request-timeout",
         "S",
-        "end and fail a request that takes longer",
+        "fail a request that takes longer",
         parse_decimal,
         sets="request_timeout_s",
         default=TIMEOUT_S,
@@ -50,7 +50,7 @@ CHECK_FLAGS = table_for(
         "endpoint": _ENDPOINT,
         "an address, without a file": URL_FLAGS,
         OF_HOSTS: HOSTS_FLAGS,
-        "output": [Flag("--json", None, "print what was understood as JSON")],
+        "output": [Flag("--json", None, "print the result as JSON")],
     },
 )
 

@@ -27,15 +27,15 @@ EXPORT_FLAGS = [
     Flag(
         "--export",
         "WHERE",
-        "the figures of the running wave, repeatable: prometheus[:[HOST:]PORT], a page on loopback, port 9464, or "
-        "otlp[=URL], an OpenTelemetry collector",
+        "export the figures of the running wave, repeatable: prometheus[:[HOST:]PORT], a page on loopback, port "
+        "9464; or otlp[=URL], an OpenTelemetry collector",
         parse_destination,
         repeatable=True,
     ),
     Flag(
         "--export-wait",
         "S",
-        "how long the page stays after the report until somebody has read the verdict there",
+        "seconds that the page stays after the report, until the verdict has been scraped",
         _wait,
         default=WAIT_S,
     ),

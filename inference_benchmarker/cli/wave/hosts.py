@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 HOSTS_HELP = """\
 usage: benchmark hosts COMMAND --hosts LIST [options]
 
-Hosts that send load, over your own ssh. Commands (each with --help):
-  check    which of them can be reached and used: version, Python, cores, open files, clock
-  prepare  install there what a worker of this version needs, once
+Manages hosts that send load, over your own ssh. Commands (each with --help):
+  check    whether each host can be used: version, Python, cores, open files, clock
+  prepare  install on each host what a worker of this version needs, once
   clean    remove it
 """
 _ABOUT = {
-    "check": "Logs in to each host as a wave does, and asks its clock; no load is sent.",
-    "prepare": "Installs on each host what a worker of this version needs, in ~/.cache/inference-benchmarker there.",
+    "check": "Logs in to each host as a wave does, and measures its clock. It sends no load.",
+    "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, of every version.",
 }
-_EPILOG = "exit codes: 0 all hosts are usable (done), 2 one or more are not, with the reason; 130 interrupted\n"
+_EPILOG = "exit codes: 0 every host is usable (or done); 2 a host is not, with the reason; 130 interrupted\n"
 _OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}
-_WHEELS = Flag("--wheels", "DIR", "take the wheels from this folder, and nothing from pip's index", parse_path)
+_WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing from pip's index", parse_path)
 _JSON = Flag("--json", None, "print the table as JSON")
 _FLAGS: dict[str, list[Flag]] = {
     "check": [*WHICH, _OF_ONE["join_timeout"], _JSON],

@@ -10,18 +10,18 @@ from inference_benchmarker.cli.core.flags import Flag, Table
 from inference_benchmarker.errors import BenchmarkError, refuse
 
 METRICS_DESCRIPTION = """\
-Reads the server's metrics of a past window, without a wave.
+Collects the server's metrics of a past window, without a wave.
 
   benchmark metrics --endpoint-config FILE --window -15m..now
   benchmark metrics --endpoint-config FILE --window 2026-11-22T10:00..2026-11-22T10:15
 """
 METRICS_EPILOG = """\
-exit codes: 0 every metric asked for has a value, or did not happen; 1 one has none (its reason stands beside it),
-            2 bad input, 130 interrupted
+exit codes: 0 every metric has a value, or nothing happened to count; 1 a metric has none (the reason is given);
+            2 bad input; 130 interrupted
 """
 METRICS_FLAGS: Table = {
     "what to read": [
-        Flag("--endpoint-config", "FILE", "the metrics, as for a wave"),
+        Flag("--endpoint-config", "FILE", "the metrics to collect, as for a wave"),
         Flag(
             "--window",
             "FROM..TO",
@@ -30,7 +30,7 @@ METRICS_FLAGS: Table = {
     ],
     "output": [
         Flag("--json", None, "print the window and the metrics as in summary.json"),
-        Flag("--quiet", None, "say nothing while waiting, and warn of nothing"),
+        Flag("--quiet", None, "print neither progress nor warnings"),
     ],
 }
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}

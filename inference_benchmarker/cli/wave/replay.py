@@ -13,7 +13,7 @@ _DESCRIPTION = "Describes a recording before a wave with --replay sends it: its 
 _FLAGS = {
     "recording": REPLAY_FLAGS,
     "output": [
-        Flag("--as-stages", "TIME", "print its rates over each TIME (60s, 5m) as a text for --stages"),
+        Flag("--as-stages", "TIME", "print its rate over each TIME (60s, 5m) as a --stages text"),
         Flag("--json", None, "print the description as JSON"),
     ],
 }

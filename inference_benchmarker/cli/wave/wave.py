@@ -56,33 +56,33 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.options import AiperfOptions
 
 _DESCRIPTION = """\
-Sends an evenly paced wave of requests to an inference endpoint and prints a result that can be trusted.
+Sends requests to an inference endpoint at an exact rate, and reports the results and whether to trust them.
 
-  benchmark --demo                        try it out: an embedded endpoint, 10 seconds
-  benchmark http://localhost:8080/ping    any HTTP endpoint; --body, --header and --method as it needs
+  benchmark --demo                        try it: an embedded endpoint, 10 seconds
+  benchmark http://localhost:8080/ping    any HTTP endpoint; see also --body, --header, --method
   benchmark http://localhost:8000/v1      a language model with OpenAI's API
   benchmark --factories-file FILE --client-rps 10 --obs-time 60
 """
 _EPILOG = """\
 other commands (each with --help):
-  benchmark factory            shipped examples to copy: `benchmark factory NAME > my_endpoint.py`
-  benchmark check              one request of a factories file, and what was understood of it
-  benchmark capacity           the highest rate that keeps your limits, with an interval
-  benchmark plan CAPACITY_DIR  how many instances a load needs, scaling policies and money
-  benchmark plot [DIR...]      a page and pictures of one run or many, side by side
-  benchmark replay FILE        describe recorded traffic, as --replay sends it
-  benchmark report [DIR]       print a run again; finalise one that was cut off
-  benchmark metrics            the server's metrics of a past window, without a wave
-  benchmark compare BASE NEW   what changed between two runs, or sets of them; a gate for pipelines
-  benchmark ab A B             two endpoints under the same load in turn: which is faster, and how surely
-  benchmark client             what this machine can send: worker-saturation, rps-saturation, limits
-  benchmark endpoint           the embedded endpoint alone, to try things against
-  benchmark hosts check        which hosts can send load over ssh; prepare, clean: install on them
-  benchmark endpoints clean    put back what commands that were killed left changed
-  benchmark completion SHELL   what bash or zsh completes at Tab
+  benchmark factory            list examples to copy: `benchmark factory NAME > my_endpoint.py`
+  benchmark check              send one request, and show how the tool understands it
+  benchmark capacity           find the highest rate that meets your limits, with an interval
+  benchmark plan CAPACITY_DIR  plan instances for a load, with scaling policies and cost
+  benchmark plot [DIR...]      draw one run or many, side by side, as a page and pictures
+  benchmark replay FILE        describe recorded traffic before --replay sends it
+  benchmark report [DIR]       print a run again, or finish one that was cut off
+  benchmark metrics            collect server metrics of a past window, without a wave
+  benchmark compare BASE NEW   compare two runs or sets of runs; a gate for pipelines
+  benchmark ab A B             send the same load to two endpoints in turn: which is faster?
+  benchmark client             measure what this machine can send
+  benchmark endpoint           run the embedded endpoint alone, to try things out
+  benchmark hosts check        check hosts that send load over ssh; also prepare, clean
+  benchmark endpoints clean    undo what killed commands left behind
+  benchmark completion SHELL   print the completion script for bash or zsh
 
-exit codes: 0 valid and every limit met, 1 a limit was missed, 2 bad input,
-            3 INVALID (the client could not offer the load, or a process was lost), 130 interrupted
+exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
+            3 INVALID (the client could not send the load, or a process was lost); 130 interrupted
 """
 
 

@@ -59,11 +59,11 @@ def _seconds_to_wait(flag: str, text: str) -> float:
 
 
 REPLAY_FLAGS = [
-    Flag("--window", "FROM..TO", "a part of the recording: 10:00..11:00, +10m..+20m, or two instants"),
+    Flag("--window", "FROM..TO", "replay a part of the recording: 10:00..11:00, +10m..+20m, or two timestamps"),
     Flag(
         "--replay-column",
         "NAME",
-        "the column of its times, where it is not found by itself; NAME:ms says their unit, too",
+        "column of the arrival times, if it is not detected; NAME:ms also sets the unit",
         sets="column",
     ),
 ]
@@ -74,124 +74,126 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--factories-file",
                 "FILE",
-                "the endpoint in two Python functions: invoke_factory and payload_factory",
+                "the endpoint as two Python functions: invoke_factory and payload_factory",
                 parse_path,
             ),
-            Flag("--endpoint-name", "NAME", "passed to invoke_factory"),
+            Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
             SET_FLAG,
-            Flag("--locust-file", "FILE", "a self-contained Locust file instead of factories", parse_path),
-            Flag("--url", "URL", "host of a --locust-file that has none; where aiperf sends to; alone, as URL itself"),
+            Flag("--locust-file", "FILE", "a self-contained Locust file instead of a factories file", parse_path),
+            Flag("--url", "URL", "host for a --locust-file that names none; target of aiperf; alone, the same as URL"),
             Flag(
                 "--demo",
                 None,
-                "the embedded endpoint, its factories and its server metrics stand in for what is not given",
+                "use the embedded endpoint, its factories file and its server metrics for whatever is not given",
             ),
         ],
         "an address, without a file": URL_FLAGS,
         "load": [
-            Flag("--client-rps", "R", "open loop: R arrivals a second, fractions allowed", parse_decimal, sets="rate"),
+            Flag(
+                "--client-rps", "R", "open loop: R arrivals per second (fractions allowed)", parse_decimal, sets="rate"
+            ),
             Flag(
                 "--stages",
                 "TEXT",
-                "open loop whose rate changes, instead of --client-rps and --obs-time: rate or from..to, and how long: "
-                "50:30s, 50..400:2m, spike=2000:10s",
+                "open loop at changing rates, instead of --client-rps and --obs-time: a rate or from..to, and a "
+                "duration: 50:30s, 50..400:2m, spike=2000:10s",
                 _stage,
                 repeatable=True,
             ),
             Flag(
                 "--replay",
                 "FILE",
-                "open loop with arrivals as they were recorded: CSV, JSON lines, parquet, access logs, LLM traces",
+                "open loop with recorded arrival times: CSV, JSON lines, parquet, access logs, LLM traces",
                 parse_path,
                 sets="file",
             ),
-            Flag("--speed", "F", "send the recording F times as fast", parse_decimal),
+            Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
             *REPLAY_FLAGS,
             Flag(
                 "--interactive",
                 None,
-                "open loop whose rate you change while it runs: + and - by 10%, 2 and / double and halve, q ends it; "
-                "needs no --obs-time",
+                "open loop whose rate you change at the keyboard: + and - by 10%, 2 and / double and halve, q "
+                "quits; needs no --obs-time",
                 sets="steered",
             ),
-            Flag("--concurrency", "C", "closed loop instead: exactly C requests in flight", parse_int),
+            Flag("--concurrency", "C", "closed loop: exactly C requests in flight", parse_int),
             Flag(
                 "--think-time",
                 "TIME",
-                "with --concurrency, C users who think between an answer and their next request: 5s, exponential:5s, "
-                "uniform:2s..8s, lognormal:5s:0.5",
+                "with --concurrency: C users who pause between an answer and their next request: 5s, "
+                "exponential:5s, uniform:2s..8s, lognormal:5s:0.5",
                 _think,
                 sets="think",
             ),
-            Flag("--arrivals", "KIND", "spacing of the open loop: {default} (default) or poisson"),
-            Flag("--seed", "N", "seed of everything drawn (default: a new one, noted in summary.json)", parse_int),
+            Flag("--arrivals", "KIND", "arrival process of an open loop: {default} (default) or poisson"),
+            Flag("--seed", "N", "seed of every random draw (default: a new one, stored in summary.json)", parse_int),
             Flag("--obs-time", "S", "send for S seconds", parse_decimal, sets="duration_s"),
-            Flag("--num-requests", "N", "send N requests; with --obs-time: whichever comes first", parse_int),
+            Flag("--num-requests", "N", "send N requests; with --obs-time, stop at whichever comes first", parse_int),
             Flag(
                 "--warmup",
                 "S",
-                "seconds of the same load before the window, reported apart",
+                "seconds of the same load before the measured window, reported separately",
                 parse_decimal,
                 sets="warmup_s",
             ),
             Flag(
                 "--drain-timeout",
                 "S",
-                "how long to wait for requests in flight after the last arrival",
+                "seconds to wait for requests in flight after the last arrival",
                 parse_decimal,
                 sets="drain_timeout_s",
             ),
             Flag(
                 "--request-timeout",
                 "S",
-                "end and fail a request that takes longer (default: none)",
+                "fail a request that takes longer (default: no limit)",
                 parse_decimal,
                 sets="request_timeout_s",
             ),
             Flag(
                 "--client-timeout",
                 "S",
-                "a client's patience: end and fail one attempt that takes longer (default: none)",
+                "fail one attempt that takes longer (default: no limit)",
                 parse_decimal,
                 sets="timeout_s",
             ),
             Flag(
                 "--client-retries",
                 "N",
-                "try a request again, up to N times: after a time-out, a broken connection, 429 or 5xx",
+                "retry a request up to N times after a timeout, a broken connection, 429 or 5xx",
                 parse_int,
                 sets="retries",
             ),
             Flag(
                 "--backoff",
                 "WAIT",
-                "the wait before another attempt: none (default), fixed:0.5s, exponential[:BASE..MAX] with jitter",
+                "wait before a retry: none (default), fixed:0.5s, exponential[:BASE..MAX] with jitter",
                 _backoff,
             ),
             MAX_ANSWER_SIZE,
             Flag(
                 "--load-timeout",
                 "S",
-                "how long loading the factories file may take",
+                "seconds that loading the factories file may take",
                 parse_decimal,
                 sets="load_timeout_s",
             ),
             Flag(
                 "--max-in-flight",
                 "N",
-                "cap over all workers (default: what descriptors allow, 10,000 at most)",
+                "limit of requests in flight over all workers (default: by file descriptors, at most 10,000)",
                 parse_int,
             ),
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; about one a core); with --hosts all of them together",
+                "worker processes (default {default}; about one per core); with --hosts, the total over all hosts",
                 parse_int,
             ),
         ],
         OF_HOSTS: HOSTS_FLAGS,
         "limits": [
-            Flag("--success-threshold", "F", "least share of sent requests that must succeed, 0 to 1", parse_number),
+            Flag("--success-threshold", "F", "smallest share of requests that must succeed, 0 to 1", parse_number),
             Flag(
                 "--slo",
                 "EXPR",
@@ -204,61 +206,61 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--goodput",
                 "LIMITS",
-                "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (latency, response_time, tpot)",
+                "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (also latency, "
+                "response_time, tpot)",
                 _request_limit,
                 repeatable=True,
             ),
             Flag(
                 "--abort-on",
                 "EXPR",
-                "end the wave where this is true over the last seconds (without @: 10), repeatable: success<50%@10s, "
-                "p99>2s@10s, ttft.p90>3s@30s",
+                "end the wave early if this holds over the last seconds (10 without @), repeatable: "
+                "success<50%@10s, p99>2s@10s, ttft.p90>3s@30s",
                 _abort_on,
                 repeatable=True,
             ),
             Flag(
                 "--no-abort",
                 None,
-                "go on where no connection to the endpoint stands; without it, such a wave ends after 3 seconds",
+                "continue even if no connection to the endpoint succeeds (default: end such a wave after 3 seconds)",
             ),
         ],
         "server metrics": [
             Flag(
                 "--endpoint-config",
                 "FILE",
-                "server metrics over the wave: a JSON list of CloudWatch and Prometheus blocks",
+                "server metrics to collect over the wave: a JSON list of CloudWatch and Prometheus blocks",
             ),
             Flag(
                 "--metrics-wait",
                 "S",
-                "how long CloudWatch's metrics are waited for after the wave (default: by the Lag and Period of each "
-                "block)",
+                "seconds to wait for CloudWatch metrics after the wave (default: from each block's Lag and Period)",
                 _seconds_to_wait,
             ),
         ],
         "aiperf": AIPERF_FLAGS,
         "monitoring": EXPORT_FLAGS,
         "processes and output": [
-            Flag("--sample-client-hw", None, "record CPU, memory and network of this client during the wave"),
+            Flag("--sample-client-hw", None, "record CPU, memory and network use of this client during the wave"),
             Flag(
                 "--calibrate",
                 None,
-                "measure first what this tool itself adds at this rate on this host (a few seconds)",
+                "first measure the overhead of this tool on this host at this rate (a few seconds)",
             ),
-            Flag("--port", "P", "the primary's port on loopback (default: any free one)", parse_int),
-            Flag("--ui", None, "Locust's web page while the wave runs, on loopback, port 8089 or the next free one"),
+            Flag("--port", "P", "the primary's port on loopback (default: any free port)", parse_int),
+            Flag("--ui", None, "show Locust's web page during the wave, on loopback, port 8089 or the next free one"),
             Flag(
                 "--records",
                 "all|none",
-                "what is kept of each request: its record (default {default}), or none but those of the slowest 1,000: "
-                "a long wave then takes little disk, and percentiles are within 1%",
+                "what to keep of each request: its record (default {default}), or none, except for the slowest "
+                "1,000: a long wave then takes little disk, and percentiles are accurate to 1%",
             ),
-            Flag("--output-dir", "DIR", "where the run directory goes", parse_path),
-            Flag("--name", "TEXT", "how the run is called in reports", _without_secrets),
+            Flag("--output-dir", "DIR", "where to create the run directory", parse_path),
+            Flag("--name", "TEXT", "name of the run in reports", _without_secrets),
             Flag("--json", None, "print the summary as JSON"),
-            Flag("--quiet", None, "no progress"),
-            Flag("--debug", None, "verbose logs"),
-            Flag("--config", "FILE.toml", "the same flags as keys; the command line wins"),
+            Flag("--quiet", None, "print no progress"),
+            Flag("--debug", None, "print verbose logs"),
+            Flag("--config", "FILE.toml", "read flags from a TOML file; the command line takes precedence"),
         ],
     },
 )
