@@ -66,20 +66,20 @@ class Check:
             )
         if seen.unread:
             found["unread_answer"] = (
-                f"invoke returned a {seen.answer_type}, which may hold what has not been read, and the time until "
-                "its end is not measured: return what it holds, or yield it piece by piece."
+                f"invoke returned a {seen.answer_type}, which may still have unread content, whose transfer time is "
+                "not measured: return the content, or yield it piece by piece."
             )
         if seen.status is not None and seen.status >= 400 and self.ok:
             found["error_status"] = (
-                f"invoke returned an answer with status {seen.status}, and a wave takes what it returns for a "
+                f"invoke returned an answer with status {seen.status}, and a wave counts any returned value as a "
                 "success: raise an exception instead."
             )
         if seen.answer == "streamed" and not self.record.chunks and self.ok:
-            found["no_piece"] = "invoke yielded no piece that is not empty, so there is no TTFT."
+            found["no_piece"] = "invoke yielded only empty pieces, so there is no TTFT."
         if impossible_usage(self._records)[0]:
             found["impossible_usage"] = (
                 f"The answer tells {self.record.tokens_out:,} output tokens, and {self.record.chunks:,} pieces came, "
-                "each of which has one at least: the pieces are counted."
+                "each with at least one token: the pieces are counted instead."
             )
         return found
 

@@ -72,7 +72,7 @@ def _errors(summary: Summary) -> str:
     """The error, or the most frequent of several with its count."""
     rows = summary.errors
     if not rows:
-        return "for a reason that was not reported"
+        return "for an unknown reason"
     if len(rows) == 1:
         return one_line(rows[0].key)
     return f"most by {one_line(rows[0].key)} ({rows[0].count:,})"

@@ -82,7 +82,7 @@ def moments(scaling: Scaling, risen: Sequence[Rise]) -> list[Moment]:
 def _of_change(change: Change) -> Iterator[Moment]:
     rose = change.load_rose_s
     if change.asked_s is not None:
-        text = f"{_instances(change.after)} asked for, in place of {change.before:g}"
+        text = f"{_instances(change.after)} requested instead of {change.before:g}"
         yield Moment(change.asked_s, "asked", text, None if rose is None else change.asked_s - rose)
     if change.served_s is not None:
         yield Moment(change.served_s, "served", f"{_instances(change.after)} served", change.from_rise_s)
@@ -99,12 +99,12 @@ def _answer(scaling: Scaling, missed: MissedTime | None) -> Iterator[str]:
     if not scaling.steps:
         yield "not counted"
     elif scaling.is_steady:
-        yield f"{scaling.steps[0].current:g} all the time"
+        yield f"{scaling.steps[0].current:g} throughout"
     else:
         yield scaling.path
     unserved = [change for change in scaling.changes if change.served_s is None][-1:]
     yield from (
-        f"{change.after:g} were asked for and did not all serve by the end"
+        f"{change.after:g} were requested, and not all of them served by the end"
         for change in unserved
         if change == scaling.changes[-1]
     )

@@ -195,7 +195,7 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
 def _records_section(facts: WaveFacts) -> Iterator[str]:
     """That requests were counted, and what cannot be told therefore."""
     if missing := not_told(facts):
-        told = f"of the slowest {len(facts.records):,} requests alone; not told: {', '.join(missing.values())}"
+        told = f"of the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
         yield f"{_INDENT}Records:          {told}"
 
 

@@ -31,9 +31,9 @@ def abort_findings(facts: WaveFacts) -> Iterator[Finding]:
             "worker_memory",
             "invalid",
             f"the wave was ended after {length_text(stopped / NS)}: {aborted_text(aborted)}",
-            f"{percent_text(LEAST_MEMORY)} of the memory that was free before",
-            "The kernel would have killed it, with its records. Look at what invoke keeps: whole answers, payloads, "
-            "sessions. Read large answers piece by piece, or use a machine with more memory.",
+            f"{percent_text(LEAST_MEMORY)} of the memory that was free at the start",
+            "The kernel would have killed it and its records. Check what invoke keeps in memory: whole answers, "
+            "payloads, sessions. Read large answers piece by piece, or use a machine with more memory.",
         )
         return
     dead = aborted.by_dead_endpoint
@@ -42,16 +42,16 @@ def abort_findings(facts: WaveFacts) -> Iterator[Finding]:
         "missed",
         f"after {length_text(stopped / NS)}: {aborted_text(aborted)}",
         f"{DEAD_S} s" if dead else aborted.condition,
-        "Is the endpoint running, and is this its address? With --no-abort the wave goes on."
+        "Is the endpoint running, and is this its address? Use --no-abort to continue regardless."
         if dead
-        else "All numbers are of the time until then: look at errors and latencies there, or use a milder --abort-on.",
+        else "All numbers cover the time until then: check the errors and latencies, or use a milder --abort-on.",
     )
 
 
 def aborted_text(aborted: Aborted) -> str:
     """The last seconds of the wave in a few words."""
     if aborted.worker is not None:
-        return f"worker {aborted.worker} took {size_text(int(aborted.measured or 0))}, and hardly any memory was left"
+        return f"worker {aborted.worker} took {size_text(int(aborted.measured or 0))}, and almost no memory was left"
     requests = pluralize(aborted.requests, "request", "requests")
     if aborted.measured is None:
         return f"{requests} without a connection, over {aborted.over_s} s"

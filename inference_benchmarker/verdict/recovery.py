@@ -36,7 +36,7 @@ def _advice(later: tuple[StageRow, ...]) -> str:
     arrivals, requests = sum(each.arrivals for each in repeats), sum(each.requests for each in repeats)
     if requests > arrivals:
         return (
-            f"Clients that try again kept the load up ({requests / arrivals:.1f} requests per arrival afterwards): a "
+            f"Clients that retry kept the load up ({requests / arrivals:.1f} requests per arrival afterwards): a "
             "longer --backoff, fewer --client-retries, or an endpoint that refuses what it cannot answer in time."
         )
-    return "The backlog outlasts the load: watch it for longer, or bound the endpoint's queue."
+    return "The backlog outlasts the load: observe it for longer, or limit the endpoint's queue."

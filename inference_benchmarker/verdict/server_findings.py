@@ -37,4 +37,4 @@ def _measured(held: Held) -> str:
 def _advice(held: Held) -> str:
     if held.kept is None:
         return f"{one_line(held.reason, _MOST_OF_A_REASON)}."
-    return "Find the rate that keeps it with benchmark capacity and this limit, or scale the endpoint."
+    return "Find the rate that meets it with benchmark capacity and this limit, or scale the endpoint."

@@ -47,9 +47,9 @@ def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             text = slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
             advice = _slo_advice(facts, slo, measured, part)
             if share := unclear_within(slo, part):
-                text += f", within {precision_text(share)} of the limit, which cannot be told apart"
+                text += f", within {precision_text(share)} of the limit, too close to decide"
                 if facts.counts is not None:
-                    advice = "The record of each request tells them apart: send the wave with --records all."
+                    advice = "The records of all requests decide it: send the wave with --records all."
             yield Finding("slo_missed", "missed", text, slo.expression, advice)
 
 
@@ -91,18 +91,18 @@ def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
 
 def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Summary) -> str:
     if slo.stage and not summary.ledger.scheduled:
-        return f"No arrival was due in stage {slo.stage} before the wave ended: nothing can be measured there."
+        return f"No arrival was due in stage {slo.stage} before the wave ended: there is nothing to measure."
     if _for_errors(slo, measured, summary):
         return _error_advice(summary)
     if slo.is_on_user_metric:
         return _user_metric_advice(slo, measured)
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
-    return f"Find the rate that holds this limit with {search_waves(facts.plan.load)}, or scale the endpoint."
+    return f"Find the rate that meets this limit with {search_waves(facts.plan.load)}, or scale the endpoint."
 
 
 def _user_metric_advice(slo: Slo, measured: float | None) -> str:
     if measured is None:
         name = slo.metric.removeprefix("metric.")
-        return f'No ok request told it: let invoke return or yield Response(metrics={{"{name}": ...}}).'
+        return f'No successful request reported it: let invoke return or yield Response(metrics={{"{name}": ...}}).'
     return f"Each request's value is in requests.parquet, column {slo.metric}."

@@ -125,8 +125,8 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
             "primary_lost",
             "invalid",
             "the primary process ended in mid-wave",
-            "it lives until the last report",
-            "See logs/primary.log in the run directory; what had been reported by then is in this report.",
+            "it runs until its last report",
+            "See logs/primary.log in the run directory; this report has what was reported until then.",
         )
     if facts.lost_workers:
         yield Finding(
@@ -144,7 +144,7 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"the run directory could not be written: {facts.disk_error}",
             "all records stored",
-            "Free some space or give another place with --output-dir; the wave was stopped when it happened.",
+            "Free some space, or choose another place with --output-dir; the wave was stopped when it happened.",
         )
     if facts.left_behind:
         yield Finding(
@@ -153,7 +153,7 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{pluralize(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
             + one_line(", ".join(facts.left_behind)),
             "0",
-            "They were ended. What they sent is in no number here: let what invoke starts end with it.",
+            "They were ended. What they sent is in no number here: make invoke end what it starts.",
         )
     if facts.foreign_connections:
         yield Finding(
@@ -161,7 +161,7 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
             "warning",
             pluralize(facts.foreign_connections, "connection", "connections") + " of other programs to the wave's port",
             "0",
-            "They were refused and changed nothing. Leave --port out, or look what else uses that port: a Locust "
+            "They were refused and changed nothing. Leave --port out, or check what else uses that port: a Locust "
             "worker of another test, a port scan.",
         )
     if not all(ledger.balanced for ledger in facts.ledgers):
@@ -171,7 +171,7 @@ def _process_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, repeated {ledger.repeated:,}, "
             f"dropped {ledger.dropped:,}, lost {ledger.lost:,}",
             "scheduled + repeated = sent + dropped + lost",
-            "This is a fault of this tool: please report it with the run directory.",
+            "This is a bug of this tool: please report it with the run directory.",
         )
 
 
@@ -184,8 +184,8 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(share)})",
             "0",
-            "All allowed requests were in flight: answers came slower than arrivals. "
-            f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
+            "All allowed requests were in flight: answers came more slowly than arrivals. Use "
+            f"{less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
     if ledger.late_changes:
         late = [number for number, each in enumerate(facts.ledgers) if each.late_changes]
@@ -193,9 +193,9 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "schedule_late",
             "invalid",
             f"{_workers(late)} heard of {pluralize(ledger.late_changes, 'change', 'changes')} of the rate too late",
-            "each is heard before it is in force",
-            "What was sent around a change is not what the stages say: the worker was held up. Let invoke block less, "
-            "use more --workers, or a machine with less beside it.",
+            "each is received before it takes effect",
+            "What was sent around a change differs from the stages, since the worker was blocked. Let invoke block "
+            "less, use more --workers, or run fewer other programs on this machine.",
         )
     share = ledger.arrivals / ledger.scheduled if ledger.scheduled else 1.0
     if facts.open_loop and share < LEAST_SENT_SHARE:
@@ -204,7 +204,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{percent_text(share, LEAST_SENT_SHARE)} of the planned arrivals were sent",
             f"{percent_text(LEAST_SENT_SHARE)}",
-            "The offered load was not the planned one: read the other findings for the cause.",
+            "The load that was sent is not the planned one: the other findings name the cause.",
         )
     number = facts.plan.bounds.num_requests
     unbounded = facts.plan.bounds.duration_ns is None and facts.window.stopped_at_ns is None
@@ -214,7 +214,7 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.arrivals, 'request was', 'requests were')} sent",
             f"{number:,}",
-            "Requests did not come back, so the next ones were never sent: bound them with --request-timeout.",
+            "Requests were not answered, so the next ones were never sent: limit them with --request-timeout.",
         )
 
 
@@ -262,7 +262,7 @@ def _metric_findings(facts: WaveFacts) -> Iterator[Finding]:
             "warning",
             f"{len(short)} of {len(asked)} server metrics are missing or incomplete",
             "0",
-            "The reason stands beside each of them.",
+            "Each of them has its reason beside it.",
         )
 
 
@@ -273,10 +273,10 @@ def _usage_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "impossible_usage",
             "warning",
-            f"{wrong:,} of {facts.ledger.ok:,} answers tell fewer output tokens than pieces came",
+            f"{wrong:,} of {facts.ledger.ok:,} answers report fewer output tokens than the pieces that came",
             "0",
-            "Their pieces were counted instead. Look at what the server tells as usage, and that invoke yields nothing "
-            "but what was generated.",
+            "Their pieces were counted instead. Check the usage that the server reports, and that invoke yields "
+            "only generated text.",
         )
 
 

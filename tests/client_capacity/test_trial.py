@@ -135,7 +135,7 @@ def test_a_pool_that_also_drops_is_named() -> None:
 def test_descriptors_that_run_out_are_not_the_endpoints_errors() -> None:
     short = WorkerUse(connections=Connections(refused={"EMFILE": 30}))
     cause, reason = shortfall(wave(failing, workers=(short,)), LIMIT_S)
-    assert (cause, reason) == ("client", "descriptors: 30 requests failed for want of file descriptors")
+    assert (cause, reason) == ("client", "descriptors: 30 requests failed because no file descriptor was free")
 
 
 def test_where_the_verdict_blames_the_endpoint_so_does_the_search() -> None:

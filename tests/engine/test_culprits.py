@@ -226,7 +226,7 @@ def test_retries_that_boto3_hides_are_counted(bench: Bench) -> None:
     assert wave.ledger["sent"] == 80
     assert arrived > 80
     retried = finding(wave, "hidden_retries")
-    assert retried["measured"] == f"{arrived - 80} retries of the client library beneath 80 requests"
+    assert retried["measured"] == f"{arrived - 80} retries by the client library in 80 requests"
     assert "total_max_attempts" in retried["advice"]
 
 
@@ -246,7 +246,7 @@ def test_requests_that_fail_for_want_of_descriptors_were_not_offered(bench: Benc
         flags = ("--client-rps", 150, "--obs-time", "1.5", "--max-in-flight", 1000)
         wave = bench.run(*flags, target=endpoint, before="ulimit -n 128")
     failed = blames_the_client(wave, "descriptors")
-    assert failed["measured"] == f"{wave.ledger['failed']} requests failed for want of file descriptors"
+    assert failed["measured"] == f"{wave.ledger['failed']} requests failed because no file descriptor was free"
     assert failed["severity"] == "invalid"
 
 

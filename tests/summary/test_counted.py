@@ -192,7 +192,7 @@ def test_without_records_it_is_said_what_they_would_tell() -> None:
     facts, counts = both(PLAN, on_time(PLAN))
     told = [to_text(each, summarise(each), judge(each, summarise(each))) for each in (facts, counts)]
     assert "Records:" not in told[0]
-    assert "of the slowest 13 requests alone; not told: whether the first requests were slower" in told[1]
+    assert "of the slowest 13 requests only; not measured: whether the first requests were slower" in told[1]
     assert "percentiles ±1%" in told[1]
 
 
@@ -215,7 +215,7 @@ def test_a_limit_within_the_precision_is_missed_and_says_so() -> None:
     (finding,) = judge(counts, summarise(counts)).findings
     assert finding.code == "slo_missed"
     assert finding.limit == "p99<20.1ms"
-    assert "within ±1% of the limit, which cannot be told apart" in finding.measured
+    assert "within ±1% of the limit, too close to decide" in finding.measured
     assert "--records all" in finding.advice
 
 

@@ -73,7 +73,9 @@ def test_the_finding_says_what_to_do() -> None:
     assert (first.measured, first.limit) == ("metric.depth.mean 49.5", "metric.depth.mean>49.5001")
     assert first.advice == "Each request's value is in requests.parquet, column metric.depth."
     assert second.measured == "metric.nobody.p99 not measured"
-    assert second.advice == 'No ok request told it: let invoke return or yield Response(metrics={"nobody": ...}).'
+    assert second.advice == (
+        'No successful request reported it: let invoke return or yield Response(metrics={"nobody": ...}).'
+    )
 
 
 def test_a_stage_has_its_own() -> None:

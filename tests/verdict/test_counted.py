@@ -1,4 +1,4 @@
-"""Percentiles of samples that were counted: marked in the report, and no limit is met by what cannot be told apart."""
+"""Percentiles of samples that were counted: marked in the report, and no limit is met by what too close to decide."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_a_limit_that_is_too_near_to_tell_counts_as_missed(slo: str, precision: 
 def test_the_finding_says_so() -> None:
     facts, summary = _wave("p99<=20.0005ms", "p99<=19ms")
     near, far = (each.measured for each in judge(facts, summary).findings if each.code == "slo_missed")
-    assert near.endswith("within ±0.01% of the limit, which cannot be told apart")
+    assert near.endswith("within ±0.01% of the limit, too close to decide")
     assert "within" not in far
-    assert "cannot be told apart" in headline(summary, judge(facts, summary))
+    assert "too close to decide" in headline(summary, judge(facts, summary))
 
 
 def test_an_exact_value_at_its_limit_is_met() -> None:

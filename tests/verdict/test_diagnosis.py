@@ -144,8 +144,8 @@ class TestWhereTheTimeWent:
 
     def test_a_server_that_says_more_than_the_client_saw_answered_others(self) -> None:
         assert remarks(wave(model_ms(30)))["time"] == (
-            "ModelLatency 30 ms (150%) is more than the client's latency of 20 ms on average. The server's times are "
-            "of other requests, too: failed ones, the warm-up's, or other callers'."
+            "ModelLatency 30 ms (150%) is more than the client's latency of 20 ms on average. The server's times "
+            "include other requests: failed ones, the warm-up's, or other callers'."
         )
         assert "network and client 0 ms (0%)" in remarks(wave(model_ms(20.2)))["time"]
 
@@ -191,8 +191,8 @@ class TestModelLatency:
         ("used", "said"),
         [
             (None, "Profile the inference code"),
-            (0.95 * 4800, "The hardware is used up (95%): more or larger instances, or automatic scaling. Profile"),
-            (0.3 * 4800, "The hardware is not used up (30%): look for too few workers"),
+            (0.95 * 4800, "The hardware is saturated (95%): use more or larger instances, or autoscaling. Profile"),
+            (0.3 * 4800, "The hardware is not saturated (30%): look for too few workers"),
             (0.7 * 4800, "Profile the inference code"),
         ],
     )
@@ -214,8 +214,8 @@ def test_overhead_beyond_single_digits_is_said(milliseconds: float, said: bool) 
 def test_overhead_that_is_the_loading_of_models_is_called_so(hits: float, loading: bool) -> None:
     loads = [row("ModelCacheHit", Average=hits), row("ModelLoadingWaitTime", unit="Microseconds", Average=170_000)]
     found = remarks(wave(model_ms(20), overhead_ms(160), *loads, latency_ms=200))
-    assert ("Most of it is waiting for models to be loaded" in found["overhead_latency"]) is loading
-    assert ("Look at the sizes" in found["overhead_latency"]) is not loading
+    assert ("Most of it is time spent loading models" in found["overhead_latency"]) is loading
+    assert ("Check the sizes" in found["overhead_latency"]) is not loading
 
 
 @pytest.mark.parametrize(("latency", "said"), [(22, False), (21.9, False), (25, True), (200, True)])
@@ -226,18 +226,18 @@ def test_a_large_share_of_network_is_said(latency: float, said: bool) -> None:
 def test_a_client_at_its_own_limit_is_named_before_the_network() -> None:
     facts = wave(model_ms(17), latency_ms=100)
     limited = remarks(facts, "client")["network"]
-    assert limited.endswith("This client was at its own limit: mend that first (the findings say how).")
-    assert "Network and client take 83 ms (83%) of the latency. Where is this client?" in remarks(facts)["network"]
+    assert limited.endswith("This client was the limit: fix that first (the findings say how).")
+    assert "Network and client take 83 ms (83%) of the latency. Run this client in" in remarks(facts)["network"]
 
 
 @pytest.mark.parametrize(
     ("cpu_share", "said", "place"),
     [
-        (None, "(83%) of the latency. Where is this client?", True),
-        (0.2, "(83%) of the latency. Where is this client?", True),
-        (3.0, "of the latency, 30 ms of it this client's own CPU. Make invoke cheaper: a request takes 30 ms", True),
-        (7.0, "of the latency, 70 ms of it this client's own CPU. Make invoke cheaper: a request takes 70 ms", False),
-        (20.0, "of the latency, 83 ms of it this client's own CPU. Make invoke cheaper: a request takes 83 ms", False),
+        (None, "(83%) of the latency. Run this client in", True),
+        (0.2, "(83%) of the latency. Run this client in", True),
+        (3.0, "of the latency, 30 ms of it this client's own CPU. Make invoke faster: a request takes 30 ms", True),
+        (7.0, "of the latency, 70 ms of it this client's own CPU. Make invoke faster: a request takes 70 ms", False),
+        (20.0, "of the latency, 83 ms of it this client's own CPU. Make invoke faster: a request takes 83 ms", False),
     ],
 )
 def test_what_the_client_computes_is_no_distance(cpu_share: float | None, said: str, place: bool) -> None:
@@ -263,9 +263,9 @@ class TestHardware:
             (0.29, "Mostly idle at this rate"),
             (0.3, ""),
             (0.59, ""),
-            (0.6, "A good load to plan instances with."),
-            (0.69, "A good load to plan instances with."),
-            (0.7, "Little is left for peaks."),
+            (0.6, "A good load for planning instances."),
+            (0.69, "A good load for planning instances."),
+            (0.7, "This leaves little room for peaks."),
             (0.8, "Nearly used up: use more or larger instances"),
             (0.9, "Used up: use more or larger instances"),
             (1.0, "Used up"),
@@ -280,7 +280,7 @@ class TestHardware:
 
     def test_of_unknown_hardware_no_share_is_made_up(self) -> None:
         text = remarks(wave(cpu(312.44, 394, hardware=None)))["cpu"]
-        assert text.startswith("CPU: 312.4%, at most 394%; of how much is not known. Allow sagemaker:DescribeEndpoint")
+        assert text.startswith("CPU: 312.4%, at most 394%; the total is not known. Allow sagemaker:DescribeEndpoint")
         assert "InstanceType" in text
 
     def test_gpus_are_counted_memory_is_not(self) -> None:
@@ -292,19 +292,19 @@ class TestHardware:
         assert "GPU: 100% of 400% (25%), on 2 x ml.g5.12xlarge. Mostly idle" in found["gpu"]
         assert "GPU memory: 380% of 400% (95%)" in found["gpu_memory"]
         assert "KV cache" in found["gpu_memory"]
-        assert found["memory"].startswith("Memory: 85%. Nearly used up: a container without memory is killed")
+        assert found["memory"].startswith("Memory: 85%. Nearly used up: a container that runs out of memory is killed")
 
     def test_buckets_around_the_wave_hold_idle_time(self) -> None:
         low, high = (around(cpu(maximum=4800 * share)) for share in (0.2, 0.85))
         assert remarks(wave(low))["cpu"] == (
-            "CPU: at most 960% of 4,800% (20%), on 2 x ml.g5.12xlarge; idle time around the wave is in it."
+            "CPU: at most 960% of 4,800% (20%), on 2 x ml.g5.12xlarge; this includes idle time around the wave."
         )
         assert "Nearly used up" in remarks(wave(high))["cpu"]
 
     @pytest.mark.parametrize("ahead_s", [-100, 100])
     def test_whatever_this_clock_says(self, ahead_s: float) -> None:
         diluted, inside = around(cpu(480), ahead_s), replace(cpu(480), start=START + ahead_s, end=START + ahead_s + 10)
-        assert "idle time around the wave is in it" in remarks(wave(diluted))["cpu"]
+        assert "this includes idle time around the wave" in remarks(wave(diluted))["cpu"]
         assert "Mostly idle" in remarks(wave(inside))["cpu"]
 
     def test_what_idle_time_dilutes_explains_nothing_else(self) -> None:
@@ -312,7 +312,7 @@ class TestHardware:
         assert found["model_latency"].startswith("ModelLatency is the largest part: 150 ms on average. Profile")
         assert "hardware" not in found["server_errors"]
         full = remarks(wave(model_ms(150), around(cpu(4560)), latency_ms=160))
-        assert "The hardware is used up (95%)" in full["model_latency"]
+        assert "The hardware is saturated (95%)" in full["model_latency"]
 
     @pytest.mark.parametrize(("share", "slos", "said"), [(0.01, "", True), (0.02, "", False), (0, "p50<1ms", False)])
     def test_a_server_that_fails_or_is_too_slow_is_not_too_large(self, share: float, slos: str, said: bool) -> None:
@@ -450,7 +450,7 @@ class TestErrors:
                 "has 3 events of the wave's window. No line looks like an error. The most frequent:",
                 ["3 x ping"],
             ),
-            (ServerLog("g", 0, 1), "has no event of the wave's window. Lines may come late: ", []),
+            (ServerLog("g", 0, 1), "has no event of the wave's window. Log lines may arrive late: ", []),
             (ServerLog("g", 0, 1, reason="nobody may"), "was not read: nobody may.", []),
             (
                 ServerLog("g", 0, 1, 20_000, (LogLine("ERROR", 2),), errors=True, reason="there are more"),
@@ -494,7 +494,7 @@ class TestErrors:
     @pytest.mark.parametrize(("share", "used", "said"), [(0.1, 960, True), (0.005, 960, False), (0.1, 2880, False)])
     def test_errors_of_idle_hardware_are_the_container_s(self, share: float, used: float, said: bool) -> None:
         text = remarks(wave(cpu(used), change=failing(share)))["server_errors"]
-        assert ("The hardware was not used up meanwhile (20%)" in text) is said
+        assert ("The hardware was not saturated (20%)" in text) is said
 
     @pytest.mark.parametrize(
         ("metric", "key", "said"),
@@ -552,8 +552,8 @@ class TestMultiModel:
             )
         )
         assert found["model_cache"].startswith(
-            "87.5% of the requests found their model in memory, the others waited 512 ms for it on average, "
-            "at most 3 models were loaded. Models push each other out"
+            "87.5% of the requests found their model in memory, the others waited 512 ms for it on average, at most "
+            "3 models were loaded. Models evict each other"
         )
 
     def test_a_cache_that_holds_needs_nothing(self) -> None:
@@ -565,17 +565,22 @@ class TestColdStart:
     def test_the_first_requests_took_longer(self) -> None:
         facts = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index < 50 else r)
         assert remarks(facts)["cold_start"] == (
-            "The first 10 requests took 900 ms (median), the rest 20 ms; latency settled after 500 ms. The endpoint's "
-            "cold start, or this client's first connections, are in these numbers: use --warmup 2 to keep it out."
+            "The first 10 requests took 900 ms (median), the rest 20 ms; latency settled after 500 ms. These "
+            "numbers include the endpoint's cold start, or this client's first connections: use --warmup 2 to keep "
+            "it out."
         )
 
     @pytest.mark.parametrize(
         ("longest_ms", "hold_s", "said"),
         [
-            (None, 0.01, "The endpoint's cold start, or this client's first connections, are in these numbers: use"),
-            (900, 0.01, "A cold start is in these numbers (the server took up to 900 ms): use --warmup"),
-            (30, 0.01, "The endpoint took 30 ms at most, so that was on the way or in this client"),
-            (None, 0.5, "That is this client's own start, not the endpoint's: its code ran for 500 ms in a row"),
+            (None, 0.01, "These numbers include the endpoint's cold start, or this client's first connections: use"),
+            (900, 0.01, "These numbers include a cold start (the server took up to 900 ms): use --warmup"),
+            (30, 0.01, "The endpoint took 30 ms at most, so the time went to the network or this client"),
+            (
+                None,
+                0.5,
+                "That is this client's own start-up, not the endpoint's: its code ran for 500 ms without a break",
+            ),
             (900, 0.5, "That is this client's own start"),
         ],
     )
@@ -596,7 +601,7 @@ class TestColdStart:
         warm = [r._replace(index=r.index - 200, due=r.due - 2 * NS, sent=r.sent - 2 * NS) for r in on_time(plan)[:200]]
         records = [r._replace(done=r.sent + (900 if r.index < -150 else 20) * MS) for r in warm] + on_time(plan)
         facts = observe(plan, records, server_metrics=(cpu(2880),))
-        assert remarks(facts)["cold_start"].endswith("The warm-up of 2 s took it: it is in no number of the wave.")
+        assert remarks(facts)["cold_start"].endswith("The warm-up of 2 s absorbed it: it is in no number of the wave.")
 
     @pytest.mark.parametrize("latency_ms", [1, 5])
     def test_some_milliseconds_are_none(self, latency_ms: int) -> None:

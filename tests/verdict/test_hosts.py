@@ -102,7 +102,7 @@ def test_ports_and_refusals_are_those_of_one_host() -> None:
     refused = Connections(opened=30, refused={"EADDRNOTAVAIL": 4, "ENETUNREACH": 2})
     wave = used(hosted(LATENCY), WorkerUse(), WorkerUse(), WorkerUse(connections=refused))
     (ports,), (network,) = of(wave, "ports"), of(wave, "local_network")
-    assert ports.measured == "load3: 4 requests failed for want of a free local port"
+    assert ports.measured == "load3: 4 requests failed because no local port was free"
     assert network.measured == "2 requests were refused by load3 itself (ENETUNREACH)"
     assert wave.verdict.limited_by == "client"
 

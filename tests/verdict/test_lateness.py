@@ -172,7 +172,7 @@ CAUSES: dict[str, tuple[dict[str, Any], str]] = {
         {"workers": (replace(IDLE, collections=Collections(3, 0.3, 0.2)),)},
         "Python's garbage collection stopped a worker for 200 ms",
     ),
-    "a quota": ({"host": replace(HOST, throttled_s=0.4)}, "The cgroup stopped this client for 400 ms"),
+    "a quota": ({"host": replace(HOST, throttled_s=0.4)}, "The cgroup throttled this client for 400 ms"),
     "no free core": (
         {"workers": (WorkerUse(cpu_share=0.1, starved_share=0.3),)},
         "A worker waited 30% of the time for a free core",
@@ -190,10 +190,10 @@ def test_the_cause_is_named_from_the_evidence(name: str) -> None:
 
 def test_the_pace_is_blamed_only_where_a_worker_was_busy() -> None:
     busy = found(of([50 * MS] * 20, workers=(WorkerUse(cpu_share=0.8),)))["schedule_lag"]
-    assert busy.advice.startswith("The client cannot keep this pace: use more --workers")
+    assert busy.advice.startswith("The client cannot keep this rate: use more --workers")
     idle = found(of([50 * MS] * 20))["schedule_lag"]
-    assert idle.advice.startswith("Nothing that was measured names the cause (the busiest worker used 3% of a core)")
-    assert "a pause of this machine makes such" in found(of([50 * MS]))["late_arrivals"].advice
+    assert idle.advice.startswith("No measurement shows the cause (the busiest worker used 3% of a core)")
+    assert "a short pause of this machine is typical" in found(of([50 * MS]))["late_arrivals"].advice
 
 
 def test_where_requests_were_counted_the_rule_is_the_same() -> None:

@@ -145,7 +145,7 @@ class TestScheduleLag:
 
     def test_without_a_cause_the_advice_is_more_workers(self) -> None:
         advice = only(wave(late(NS), WorkerUse()), "schedule_lag").advice
-        assert advice.startswith("The client cannot keep this pace: use more --workers")
+        assert advice.startswith("The client cannot keep this rate: use more --workers")
 
     def test_a_payload_that_takes_its_time_is_named_before_any_other_cause(self) -> None:
         def change(r: RequestRecord) -> RequestRecord:
@@ -170,12 +170,12 @@ class TestScheduleLag:
     ) -> None:
         worker = WorkerUse(starved_share=starved, cpu_share=cpu, block=block())
         advice = only(wave(late(NS), worker), "schedule_lag").advice
-        assert advice.startswith("spin (mine.py:3) keeps the worker from sending on time: make it cheaper, or use more")
+        assert advice.startswith("spin (mine.py:3) keeps the worker from sending on time: make it faster, or use more")
 
     def test_only_a_block_in_invoke_is_named_as_one(self) -> None:
         workers = (WorkerUse(block=block("tool", "run")), WorkerUse(block=block("payload", "build")))
         advice = only(wave(late(NS), *workers), "schedule_lag").advice
-        assert advice.startswith("The client cannot keep this pace")
+        assert advice.startswith("The client cannot keep this rate")
 
 
 BUSY_WITH_OTHERS = replace(HOST, cores=2, cpu_share_mean=0.6, cpu_share_max=0.99)
@@ -195,9 +195,9 @@ class TestOtherPrograms:
     def test_they_are_named_with_both_sides_cpu(self) -> None:
         advice = self.advice(BUSY_WITH_OTHERS, self.IDLE, self.IDLE)
         assert advice == (
-            "Other programs on this host took the CPU (its 2 cores were 60% busy on average and 99% at most, 3.3% with "
-            "this wave's workers): run less beside it, or use a bigger client; --sample-client-hw shows what each "
-            "process of the wave took."
+            "Other programs on this host took the CPU (its 2 cores were 60% busy on average and 99% at most, 3.3% "
+            "with this wave's workers): run fewer other programs, or use a larger client; --sample-client-hw shows "
+            "what each process of the wave used."
         )
 
     @pytest.mark.parametrize(
@@ -217,11 +217,11 @@ class TestOtherPrograms:
         host = replace(HOST, cores=1, cpu_share_mean=mean, cpu_share_max=most)
         advice = self.advice(host, WorkerUse(cpu_share=cpu_share and cpu_share / 2))
         busy = cpu_share is None or cpu_share / 2 > 0.5
-        pace = "The client cannot keep this pace" if busy else "Nothing that was measured names the cause"
+        pace = "The client cannot keep this rate" if busy else "No measurement shows the cause"
         assert advice.startswith("Other programs on this host" if named else pace)
 
     def test_without_a_sample_of_the_host_nobody_else_is_named(self) -> None:
-        assert self.advice(None, self.IDLE).startswith("Nothing that was measured names the cause")
+        assert self.advice(None, self.IDLE).startswith("No measurement shows the cause")
 
     def test_code_that_was_seen_to_block_is_named_before_them(self) -> None:
         assert self.advice(BUSY_WITH_OTHERS, replace(self.IDLE, block=block())).startswith("spin (mine.py:3) keeps")
@@ -230,7 +230,7 @@ class TestOtherPrograms:
     def test_the_tool_is_not_blamed_for_a_loop_that_had_no_cpu(self, seen: Block | None) -> None:
         worker = delayed(0.02, block=seen, cpu_share=0.044)
         blocked = only(wave(late(0), worker, host=BUSY_WITH_OTHERS), "loop_blocked")
-        assert blocked.measured == "p99 20 ms until the event loop comes round"
+        assert blocked.measured == "p99 20 ms of event-loop delay"
         assert blocked.advice.startswith("Other programs on this host took the CPU (its 2 cores")
 
     def test_invoke_is_blamed_all_the_same(self) -> None:
@@ -244,13 +244,14 @@ class TestMoreWorkers:
     @pytest.mark.parametrize(
         ("workers", "cores", "text"),
         [
-            (1, None, "use more --workers; `benchmark client worker-saturation` tells what one can send"),
-            (7, 8, "use more --workers (this host has 8 cores); `benchmark client worker-saturation` tells"),
+            (1, None, "use more --workers; `benchmark client worker-saturation` measures what one can send"),
+            (7, 8, "use more --workers (this host has 8 cores); `benchmark client worker-saturation` measures"),
             (
                 8,
                 8,
-                "The client cannot keep this pace: use a bigger client, several of them, or a lower --client-rps, "
-                "since all 8 cores have a worker (`benchmark client rps-saturation` tells what this client can send).",
+                "The client cannot keep this rate: use a larger client, several of them, or a lower --client-rps, "
+                "since all 8 cores have a worker (`benchmark client rps-saturation` measures what this client can "
+                "send).",
             ),
             (9, 8, "since all 8 cores have a worker"),
             (1, 1, "since the only core has a worker"),
@@ -276,7 +277,7 @@ class TestWorkerCpu:
         busy = only(wave(late(0), *workers), "worker_cpu")
         assert (busy.severity, busy.limit) == ("warning", "90%")
         assert busy.measured == "worker 2 used 97% of a core while it sent"
-        assert busy.advice.startswith("Make invoke cheaper, or use more --workers")
+        assert busy.advice.startswith("Make invoke faster, or use more --workers")
 
     def test_a_hair_above_it_does_not_look_like_the_limit(self) -> None:
         busy = only(wave(late(0), WorkerUse(cpu_share=0.9000001)), "worker_cpu")
@@ -327,7 +328,7 @@ class TestLoopBlocked:
     )
     def test_the_percentile_is_one_that_so_many_beats_have(self, count: int, measured: str | None) -> None:
         findings = found(wave(late(0), delayed(9.0, count, 0.008)))
-        assert [f.measured.split(" until")[0].replace("9 s", "9000 ms") for f in findings.values()] == (
+        assert [f.measured.split(" of event")[0].replace("9 s", "9000 ms") for f in findings.values()] == (
             [] if measured is None else [measured]
         )
 
@@ -336,27 +337,27 @@ class TestLoopBlocked:
 
     def test_a_worker_with_too_few_beats_hides_no_other(self) -> None:
         workers = (delayed(9.0, count=19, p95_s=9.0), WorkerUse(), delayed(0.01, block=block()), delayed(0.006))
-        assert only(wave(late(0), *workers), "loop_blocked").measured.startswith("p99 10 ms until")
+        assert only(wave(late(0), *workers), "loop_blocked").measured.startswith("p99 10 ms of event-loop delay")
 
     @pytest.mark.parametrize(
         ("found_there", "named", "advice"),
         [
             (
                 block(),
-                ", held up by spin (mine.py:3), 12.3 ms in a row at the longest",
+                ", held up by spin (mine.py:3), 12.3 ms at a stretch at most",
                 "make it shorter, or use more --workers",
             ),
             (
                 block("payload", "b (m.py:1)"),
-                ", held up by payload building, b (m.py:1), 12.3 ms in a row at the longest",
+                ", held up by payload building, b (m.py:1), 12.3 ms at a stretch at most",
                 BUILD,
             ),
             (
                 block("tool", "run (x.py:1)"),
-                ", held up by the tool itself, 12.3 ms in a row at the longest",
+                ", held up by the tool itself, 12.3 ms at a stretch at most",
                 "Use more --workers",
             ),
-            (None, "comes round", "None of its code was seen running then"),
+            (None, "of event-loop delay", "None of its code was seen running then"),
         ],
     )
     def test_what_held_it_up_is_named_with_one_thing_to_do(
@@ -388,7 +389,7 @@ class TestLoopBlocked:
         blocked = only(wave(late(0), delayed(0.02, starved_share=0.3, cpu_share=0.2)), "loop_blocked")
         assert blocked.advice.startswith("A worker waited 30% of the time for a free core")
         unseen = only(wave(late(0), delayed(0.02)), "loop_blocked")
-        assert "garbage collection, a thread that holds Python's lock, or other programs" in unseen.advice
+        assert "garbage collection, a thread that holds Python's global lock, or other programs" in unseen.advice
         assert "--sample-client-hw" in unseen.advice
 
 
@@ -465,7 +466,7 @@ class TestConnectionPool:
         pool = only(wave(late(0), *workers), "connection_pool")
         assert pool.measured == "11 connections discarded by a full pool, 15 opened for 1,000 requests"
         assert (pool.severity, pool.limit) == ("warning", "1% of requests")
-        assert "A new connection for each further request is in the latency" in pool.advice
+        assert "Latency includes a new connection for each further request" in pool.advice
 
     @pytest.mark.parametrize(
         ("looked_at", "waiting", "named"),
@@ -481,7 +482,7 @@ class TestConnectionPool:
                 == f"{100 * waiting // looked_at}% of the requests in flight waited for their pool's connections"
             )
             assert pool.limit == "5%"
-            assert pool.advice.startswith("That wait is in the latency")
+            assert pool.advice.startswith("Latency includes that wait")
 
     def test_a_wait_goes_before_a_full_pool(self) -> None:
         pool = only(wave(late(0), connected(discarded=500, looked_at=100, waiting=90)), "connection_pool")
@@ -548,7 +549,7 @@ class TestConnectionsOpened:
 class TestHiddenRetries:
     def test_each_is_told_and_nobody_is_blamed(self) -> None:
         retries = only(wave(late(0), connected(retries=1), connected(retries=1233)), "hidden_retries")
-        assert retries.measured == "1,234 retries of the client library beneath 1,000 requests"
+        assert retries.measured == "1,234 retries by the client library in 1,000 requests"
         assert (retries.severity, retries.limit) == ("warning", "0")
         facts = wave(late(0), connected(retries=3))
         assert judge(facts, summarise(facts)).limited_by is None
@@ -577,7 +578,7 @@ class TestDescriptors:
     def test_requests_that_failed_for_want_of_them_were_not_offered(self, count: int, severity: str, name: str) -> None:
         worker = replace(connected(refused={name: count}), descriptor_limit=128)
         few = only(wave(failing(count, "ConnectionError"), worker), "descriptors")
-        assert few.measured == f"{count} requests failed for want of file descriptors"
+        assert few.measured == f"{count} requests failed because no file descriptor was free"
         assert (few.severity, few.limit) == (severity, "128 open files")
 
     def test_the_workers_count_them_and_no_text_does(self) -> None:
@@ -612,7 +613,7 @@ class TestPorts:
     @pytest.mark.parametrize("name", ["EADDRNOTAVAIL", "EADDRINUSE"])
     def test_requests_that_failed_for_want_of_one_were_not_offered(self, count: int, severity: str, name: str) -> None:
         ports = only(wave(failing(count, "OSError"), connected(refused={name: count})), "ports")
-        assert ports.measured == f"{count} requests failed for want of a free local port"
+        assert ports.measured == f"{count} requests failed because no local port was free"
         assert (ports.severity, ports.limit) == (severity, "1,000 ports")
 
     def test_without_a_host_the_limit_is_none_of_them(self) -> None:

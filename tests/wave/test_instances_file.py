@@ -42,7 +42,7 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
     assert "   Instances:        1 -> 3; no limit was missed; served 1.5 s after the load rose\n" in out
     told = (
         "0.0s the load rose: 10 requests/s",
-        "0.5s +0.5 s 3 instances asked for, in place of 1",
+        "0.5s +0.5 s 3 instances requested instead of 1",
         "3 instances served",
     )
     assert all(text in " ".join(out.split()) for text in told)

@@ -55,8 +55,8 @@ def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterat
             "warning",
             f"{_completed(evidence.summary)}, {measured}{clean}",
             f"{percent_text(KEPT_UP_SHARE)} completed",
-            "More arrives than the endpoint answers, so latency tells how long the wave was, not how fast the endpoint "
-            f"is: find the rate it holds with {search_waves(evidence.facts.plan.load)}, or scale it.",
+            "Requests arrive faster than the endpoint answers, so latency grows with the length of the wave: find "
+            f"the rate that it can serve with {search_waves(evidence.facts.plan.load)}, or scale it.",
         )
 
 
@@ -73,11 +73,11 @@ def standstill_findings(evidence: Evidence) -> Iterator[Finding]:
     yield Finding(
         ENDPOINT_STALLED,
         "warning",
-        f"the endpoint answered nobody for {duration_text(found.length_s)} from second {found.begin_s:.1f} on, with "
-        f"{found.waiting:,} requests waiting at last",
+        f"the endpoint answered no request for {duration_text(found.length_s)} from second {found.begin_s:.1f} on, "
+        f"with {found.waiting:,} requests waiting at last",
         "a tenth of the wave, and five times any other wait",
-        "Those who waited make the highest percentiles: look at what the endpoint did then (a restart, a collection, "
-        "a new instance, its log), and repeat the wave.",
+        "The requests that waited make up the highest percentiles: check what the endpoint did then (a restart, a "
+        "garbage collection, a new instance; its log), and repeat the wave.",
     )
 
 

@@ -136,12 +136,12 @@ class Evidence:
             if self.facts.hosts:
                 return f"name more --hosts, or {less_load(self.facts.plan.load)}, since {taken}"
             return (
-                f"use a bigger client, several of them, or {less_load(self.facts.plan.load)}, since {taken} "
-                "(`benchmark client rps-saturation` tells what this client can send)"
+                f"use a larger client, several of them, or {less_load(self.facts.plan.load)}, since {taken} "
+                "(`benchmark client rps-saturation` measures what this client can send)"
             )
         have = "the hosts have" if self.facts.hosts else "this host has"
         spread = "" if self.cores is None else f" ({have} {self.cores} cores)"
-        return f"use more --workers{spread}; `benchmark client worker-saturation` tells what one can send"
+        return f"use more --workers{spread}; `benchmark client worker-saturation` measures what one can send"
 
 
 def most_in_flight(facts: WaveFacts) -> int:

@@ -14,7 +14,7 @@ BUILD_FLOOR_S = 0.001
 STARVED_SHARE = 0.1
 NOTABLE_STEAL = 0.02
 BUSY_WORKER = 0.5  # of a core: below it a worker has time to spare, whatever else held it up
-SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave took."
+SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave used."
 
 
 def late_advice(evidence: Evidence, limit_s: float) -> str:
@@ -28,8 +28,8 @@ def hiccup_advice(evidence: Evidence, limit_s: float) -> str:
     if cause:
         return f"{cause} A few late arrivals do not make the wave INVALID."
     return (
-        "A few late arrivals do not make the wave INVALID, and nothing that was measured names their cause: a pause of "
-        "this machine makes such. Send the wave again if the figure matters."
+        "A few late arrivals do not make the wave INVALID, and no measurement shows their cause; a short pause of "
+        "this machine is typical. Send the wave again if the figure matters."
     )
 
 
@@ -47,7 +47,7 @@ def _seen_cause(evidence: Evidence, limit_s: float) -> str:
     for worker in evidence.workers:
         if worker.block and worker.block.part == "invoke":
             where = worker.block.where
-            return f"{where} keeps the worker from sending on time: make it cheaper, or {evidence.more_workers()}."
+            return f"{where} keeps the worker from sending on time: make it faster, or {evidence.more_workers()}."
     of_hosts = (_host(sender, limit_s) for sender in evidence.senders)
     return _pause(evidence, limit_s) or next(filter(None, of_hosts), "")
 
@@ -68,14 +68,14 @@ def _host(sender: Sender, limit_s: float) -> str:
         return others_advice(sender)
     if host is not None and (host.throttled_s or 0.0) > limit_s:
         return (
-            f"The cgroup stopped {'this client' if sender.name is None else sender.name} for "
-            f"{duration_text(host.throttled_s or 0.0)} in all, since its CPU quota was used up: raise the quota."
+            f"The cgroup throttled {'this client' if sender.name is None else sender.name} for "
+            f"{duration_text(host.throttled_s or 0.0)} in total, since it used up its CPU quota: raise the quota."
         )
     if host is not None and (host.steal_share_mean or 0.0) > NOTABLE_STEAL:
         return (
             f"Other guests of the {'same machine' if sender.name is None else f'machine of {sender.name}'} took "
-            f"{percent_text(host.steal_share_mean or 0.0)} of the CPU (steal): "
-            "more workers do not help. Send the wave again, or use a client with CPUs of its own."
+            f"{percent_text(host.steal_share_mean or 0.0)} of the CPU (steal): more workers do not help. Send the "
+            "wave again, or use a client with dedicated CPUs."
         )
     return ""
 
@@ -84,10 +84,10 @@ def _pace(evidence: Evidence) -> str:
     """Too much to do, where a worker was busy or that is not known."""
     shares = [worker.cpu_share for worker in evidence.workers if worker.cpu_share is not None]
     if not shares or max(shares) > BUSY_WORKER:
-        return f"The client cannot keep this pace: {evidence.more_workers()}."
+        return f"The client cannot keep this rate: {evidence.more_workers()}."
     return (
-        f"Nothing that was measured names the cause (the busiest worker used {percent_text(max(shares))} of a core): "
-        f"send the wave again; if it is late again, {evidence.more_workers()}."
+        f"No measurement shows the cause (the busiest worker used {percent_text(max(shares))} of a core): send the "
+        f"wave again; if it is late again, {evidence.more_workers()}."
     )
 
 
@@ -101,8 +101,8 @@ def starved_advice(evidence: Evidence, worker: WorkerUse) -> str:
     """The advice where a worker waited for a free core."""
     name, waited = evidence.sender_of(worker).name, percent_text(worker.starved_share or 0.0)
     return (
-        f"A worker{'' if name is None else f' on {name}'} waited {waited} of the time for a free core: run less beside "
-        f"it, or use a bigger client; {SHOWN_BY_PROCESS}"
+        f"A worker{'' if name is None else f' on {name}'} waited {waited} of the time for a free core: run fewer "
+        f"other programs, or use a larger client; {SHOWN_BY_PROCESS}"
     )
 
 
@@ -112,7 +112,7 @@ def others_advice(sender: Sender) -> str:
     assert host is not None
     assert own is not None
     return (
-        f"Other programs on {sender.told} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy on "
-        f"average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run less beside it, or "
-        f"use a bigger client; {SHOWN_BY_PROCESS}"
+        f"Other programs on {sender.told} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy "
+        f"on average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run fewer other "
+        f"programs, or use a larger client; {SHOWN_BY_PROCESS}"
     )

@@ -60,8 +60,8 @@ def as_consequence(evidence: Evidence, finding: Finding) -> Finding:
         return finding
     return replace(
         finding,
-        advice="A consequence: the endpoint fell behind before the pool was full, and with more connections more "
-        "requests would only wait there.",
+        advice="A consequence: the endpoint fell behind before the pool was full; with more connections, more "
+        "requests would wait at the endpoint.",
     )
 
 
@@ -92,7 +92,7 @@ def _connection_pool(evidence: Evidence) -> Iterator[Finding]:
     if _waits_for_pool(evidence):
         share = percent_text(_waiting_share(evidence))
         measured = f"{share} of the requests in flight waited for their pool's connections"
-        advice = _pool_advice(evidence, "That wait is in the latency")
+        advice = _pool_advice(evidence, "Latency includes that wait")
         yield Finding("connection_pool", "warning", measured, percent_text(WAITING_SHARE), advice)
     elif sent and discarded / sent > DISCARDED_SHARE:
         yield Finding(
@@ -100,7 +100,7 @@ def _connection_pool(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{discarded:,} connections discarded by a full pool, {opened:,} opened for {sent:,} requests",
             f"{percent_text(DISCARDED_SHARE)} of requests",
-            _pool_advice(evidence, "A new connection for each further request is in the latency"),
+            _pool_advice(evidence, "Latency includes a new connection for each further request"),
         )
 
 
@@ -119,8 +119,8 @@ def _lock_wait(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{percent_text(_locked_share(evidence), WAITING_SHARE)} of the requests in flight waited for a lock",
             percent_text(WAITING_SHARE),
-            "That wait is in the latency, and the endpoint gets no more at a time than the lock lets pass: hold none "
-            "in invoke while a request is under way.",
+            "Latency includes that wait, and the endpoint gets only the requests that the lock lets through: hold "
+            "no lock in invoke during a request.",
         )
 
 
@@ -136,8 +136,8 @@ def _connections_opened(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{opened:,} connections opened for {sent:,} requests",
             f"{percent_text(REOPENED_SHARE)} of requests",
-            "Setting one up is in the latency: keep them open in invoke (a session, a pool made in invoke_factory), "
-            "unless the endpoint closes them.",
+            "Latency includes opening them: keep them open in invoke (a session, or a pool created in "
+            "invoke_factory), unless the endpoint closes them.",
         )
 
 
@@ -147,10 +147,10 @@ def _hidden_retries(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             "hidden_retries",
             "warning",
-            f"{retries:,} retries of the client library beneath {sent:,} requests",
+            f"{retries:,} retries by the client library in {sent:,} requests",
             "0",
-            "Failed attempts and the pauses after them are in the latency instead of the error count: turn retries off "
-            '(boto3: Config(retries={"mode": "standard", "total_max_attempts": 1}), requests: max_retries=0).',
+            "Failed attempts and the pauses after them count as latency instead of errors: turn retries off (boto3: "
+            'Config(retries={"mode": "standard", "total_max_attempts": 1}), requests: max_retries=0).',
         )
 
 
@@ -158,12 +158,15 @@ def _descriptors(evidence: Evidence) -> Iterator[Finding]:
     limit = max((worker.descriptor_limit for worker in evidence.workers), default=0)
     opened = [worker.descriptors for worker in evidence.workers]
     peak = max(opened, default=0)
-    advice = "Use more --workers, or raise the limit (`benchmark client limits` tells how)."
+    advice = "Use more --workers, or raise the limit (`benchmark client limits` explains how)."
     failed = evidence.refused("EMFILE", "ENFILE")
     cap = sum(evidence.facts.caps)
     capped = evidence.facts.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
     if failed:
-        measured, severity = f"{failed:,} requests failed for want of file descriptors", evidence.of_failed_here(failed)
+        measured, severity = (
+            f"{failed:,} requests failed because no file descriptor was free",
+            evidence.of_failed_here(failed),
+        )
     elif capped and evidence.summary.ledger.dropped:
         measured, severity = f"file descriptors allowed {cap:,} requests in flight, so arrivals were dropped", "warning"
     elif limit and peak > NEAR * limit:
@@ -186,7 +189,7 @@ def _ports_of(evidence: Evidence, sender: Sender) -> Iterator[Finding]:
     limit = "0" if ports is None else f"{ports:,} ports"
     advice = "Let the client keep its connections open (a session, a pool): each closed one holds a port for 60 s."
     if failed:
-        measured = f"{sender.prefix}{failed:,} requests failed for want of a free local port"
+        measured = f"{sender.prefix}{failed:,} requests failed because no local port was free"
         yield Finding("ports", evidence.of_failed_here(failed), measured, limit, advice)
     elif ports and host is not None and (host.time_wait or 0) > NEAR * ports and opened > ports / 2:
         measured = f"{sender.prefix}{host.time_wait:,} closed connections hold a local port"
@@ -208,5 +211,5 @@ def _local_network(evidence: Evidence) -> Iterator[Finding]:
                 evidence.of_failed_here(failed),
                 f"{failed:,} requests were refused by {sender.told} itself ({seen})",
                 "0",
-                f"They never reached the endpoint: look at {sender.told}'s routes, firewall and network buffers.",
+                f"They never reached the endpoint: check {sender.told}'s routes, firewall and network buffers.",
             )

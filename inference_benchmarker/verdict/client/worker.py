@@ -140,7 +140,7 @@ def _worker_cpu(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{worker} used {percent_text(busiest, CPU_LIMIT)} of a core while it sent",
             f"{percent_text(CPU_LIMIT)}",
-            f"Make invoke cheaper, or {evidence.more_workers()}.",
+            f"Make invoke faster, or {evidence.more_workers()}.",
         )
 
 
@@ -157,7 +157,7 @@ def _loop_blocked(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             "loop_blocked",
             "warning" if evidence.facts.paced else "invalid",
-            f"{where}p{percent} {late_by} until the event loop comes round{_culprit(evidence, worst)}",
+            f"{where}p{percent} {late_by} of event-loop delay{_culprit(evidence, worst)}",
             duration_text(limit),
             _block_advice(evidence, worst),
         )
@@ -181,7 +181,7 @@ def _culprit(evidence: Evidence, worker: WorkerUse) -> str:
     where = ""
     if block is not None and not _had_no_cpu(evidence, worker):
         name = {"invoke": block.where, "payload": f"payload building, {block.where}", "tool": "the tool itself"}
-        where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} in a row at the longest"
+        where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} at a stretch at most"
     if (worker.starved_share or 0.0) > STARVED_SHARE:
         where += f"; the worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core"
     return where
@@ -197,8 +197,8 @@ def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{worker} was silent for {duration_text(longest)}",
             duration_text(HEARTBEAT_LOSS_S),
-            "It reports twice a second unless something holds it up: invoke, or a host that does not let it run. "
-            "Its log is in the run directory.",
+            "It reports twice a second unless something blocks it: invoke, or a host that does not let it run. Its "
+            "log is in the run directory.",
         )
 
 
@@ -209,14 +209,14 @@ def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
         return others_advice(evidence.sender_of(worker))
     if worker.block is None:
         return (
-            "None of its code was seen running then: garbage collection, a thread that holds Python's lock, or other "
-            f"programs kept it from running; {SHOWN_BY_PROCESS}"
+            "None of its code was seen running then: garbage collection, a thread that holds Python's global lock, "
+            f"or other programs stopped it; {SHOWN_BY_PROCESS}"
         )
     if worker.block.part == "payload":
         return f'Compute payloads before the wave ("pre_computed": True), or {evidence.more_workers()}.'
     if worker.block.part == "invoke":
         return (
-            "While it computes, or waits in a way that gevent cannot switch, nothing else of the worker runs: make it "
+            "While it computes, or waits in a call that blocks gevent, the worker does nothing else: make it "
             f"shorter, or {evidence.more_workers()}. The stack is in summary.json."
         )
     return f"{evidence.more_workers()[:1].upper()}{evidence.more_workers()[1:]}."
@@ -239,7 +239,8 @@ def _payload_building(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{duration_text(build.mean, limit)} on average{where}",
             duration_text(limit),
-            'It is in the response time, not the endpoint\'s: compute payloads before the wave ("pre_computed": True).',
+            "It adds to the response time, and is not the endpoint's: compute payloads before the wave "
+            '("pre_computed": True).',
         )
 
 
@@ -252,5 +253,5 @@ def _payload_failed(evidence: Evidence) -> Iterator[Finding]:
             evidence.of_failed_here(count),
             f"{count:,} payloads could not be built ({rows[0].key})",
             "0",
-            "Nothing was sent for them: mend payload_factory; the first texts of each error are in summary.json.",
+            "Nothing was sent for them: fix payload_factory; the first texts of each error are in summary.json.",
         )

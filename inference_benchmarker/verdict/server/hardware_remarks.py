@@ -36,12 +36,13 @@ CODES: dict[Resource, RemarkCode] = {
 }
 
 _FULL_ADVICE = {
-    CPU: "use more or larger instances, or let automatic scaling act before it gets there",
+    CPU: "use more or larger instances, or scale out earlier",
     GPU: "use a larger GPU or more instances, or larger batches",
-    MEMORY: "a container without memory is killed: use a larger instance, or fewer workers or models in it",
-    GPU_MEMORY: "usual where a server reserves it beforehand (the KV cache of an LLM server); "
-    "otherwise use smaller batches or fewer models",
-    KV_CACHE: "requests wait or are pushed out: use shorter contexts, fewer requests at a time, or more GPU memory",
+    MEMORY: "a container that runs out of memory is killed: use a larger instance, or fewer workers or models per "
+    "instance",
+    GPU_MEMORY: "normal if the server reserves it in advance (the KV cache of an LLM server); otherwise use smaller "
+    "batches or fewer models",
+    KV_CACHE: "requests wait or are preempted: use shorter contexts, fewer concurrent requests, or more GPU memory",
     DISK: "use a larger volume",
 }
 _UNKNOWN = 'Allow sagemaker:DescribeEndpoint and sagemaker:DescribeEndpointConfig, or give "InstanceType" in the block.'
@@ -55,10 +56,10 @@ def hardware_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
         code = CODES[use.resource]
         name = use.resource[:1].upper() + use.resource[1:] + (f" ({use.of})" if use.of else "")
         if use.whole is None:
-            yield Remark(code, f"{name}: {_amounts(use)}; of how much is not known", _UNKNOWN)
+            yield Remark(code, f"{name}: {_amounts(use)}; the total is not known", _UNKNOWN)
             continue
         around = platform.is_diluted(use)
-        note = "; idle time around the wave is in it" if around else ""
+        note = "; this includes idle time around the wave" if around else ""
         idle = not around and platform.healthy  # who fails or is too slow is not too large
         yield Remark(code, f"{name}: {_amounts(use)}{note}", _advice(use, around=around, idle=idle))
 
@@ -98,5 +99,5 @@ def _advice(use: Use, *, around: bool, idle: bool) -> str:
     if share >= NEAR:
         return f"{'Used up' if share >= FULL else 'Nearly used up'}: {_FULL_ADVICE[use.resource]}."
     if share >= PLANNED:
-        return "Little is left for peaks." if share >= TIGHT else "A good load to plan instances with."
+        return "This leaves little room for peaks." if share >= TIGHT else "A good load for planning instances."
     return _IDLE_ADVICE.get(use.resource, "") if share < IDLE and idle else ""

@@ -232,7 +232,7 @@ def hint(namespace: str, name: str, dimensions: Collection[str], statistics: Col
         return wrong
     if known.sparse:
         also = f" ({known.only})" if known.only else ""
-        return f"CloudWatch has it only once it happened{also}"
+        return f"CloudWatch creates it only when it first happens{also}"
     if absent := unpublished(namespace, name, statistics):
         return absent
     if known.only:
@@ -267,10 +267,10 @@ def listed(words: Collection[str], last: str = "and") -> str:
 def _elsewhere(namespace: str, name: str) -> str:
     homes = _homes(name)
     if namespace not in NAMESPACES and (close := nearest(namespace, homes or NAMESPACES)):
-        return f"CloudWatch has no namespace {namespace!r} that we know.{close}"
+        return f"CloudWatch has no namespace {namespace!r} that this tool knows.{close}"
     if homes:
         return f"{name} lives in {listed(homes, 'or')}, not in {namespace}"
-    return f"{namespace} has no metric {name!r} that we know.{nearest(name, _names(namespace))}"
+    return f"{namespace} has no metric {name!r} that this tool knows.{nearest(name, _names(namespace))}"
 
 
 def _homes(name: str) -> list[str]:

@@ -67,7 +67,7 @@ def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> Held:
     rows = [row for row in listed if row.name == limit.name]
     if not rows:
         names = sorted({row.name for row in listed if row.asked})
-        told = f"the server told nothing of {limit.name}, only of {', '.join(names)}" if names else "it was not told"
+        told = f"the server reported no {limit.name}, only {', '.join(names)}" if names else ("it was not reported")
         return Held(limit, reason=told + nearest(limit.name, names))
     found = [_held(limit, row) for row in rows]
     unknown = [each for each in found if each.kept is None]
@@ -99,10 +99,10 @@ def why_no_bound(limit: ServerLimit, metric: ServerMetric) -> str:
     if limit.unit == "s":
         return f"{metric.name} is no time, but {metric.unit or 'a plain number'}: write the limit without a unit"
     if resource_of(metric) is None:
-        return f"it is not known what of {metric.name} is 100%: write the limit as the number that it shows"
+        return f"it is not known which {metric.name} is 100%: write the limit as the number that it reports"
     if whole_of(metric) is None:
         return 'it is not known what the endpoint runs on: give "InstanceType" in the --endpoint-config'
-    return f"{metric.name} is held against its whole: write {limit.limit:g}%, or a share from 0 to 1"
+    return f"{metric.name} is compared with its total: write {limit.limit:g}%, or a share from 0 to 1"
 
 
 def is_share(limit: ServerLimit, metric: ServerMetric | None) -> bool:

@@ -42,8 +42,8 @@ def _instances(facts: WaveFacts) -> Iterator[Remark]:
         yield Remark(
             "instances",
             f"The number of instances changed during the wave ({', '.join(changed)})",
-            "Its rates and times are a mixture, and measure no one instance's capacity: keep the number as it is for "
-            "that (MinCapacity = MaxCapacity).",
+            "Rates and times are a mixture of these, and do not measure the capacity of one number of instances: to "
+            "do so, keep the number fixed (MinCapacity = MaxCapacity).",
         )
 
 

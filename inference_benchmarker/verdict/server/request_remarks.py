@@ -78,8 +78,8 @@ def _errors(platform: PlatformMetrics) -> Iterator[Remark]:
     used = max(platform.shares, default=None)
     if used is not None and used < PLANNED and errors >= MOST_ERRORS * counted:
         advice.append(
-            f"The hardware was not used up meanwhile ({used:.0%}): look at the container's settings, its workers, "
-            "queue sizes, time-outs and memory limits."
+            f"The hardware was not saturated ({used:.0%}): check the container's settings: workers, queue sizes, "
+            "timeouts and memory limits."
         )
     share = percent_text(errors / counted)
     yield Remark(
@@ -96,8 +96,8 @@ def _refusals(platform: PlatformMetrics) -> Iterator[Remark]:
         yield Remark(
             "refused",
             f"{refused:,.0f} of {counted:,.0f} requests were refused ({share}, {whose})",
-            "The errors above say why: throttling (429) asks for more capacity or fewer requests at a time, the others "
-            "for another payload, a smaller one, or permissions.",
+            "The errors above say why: throttling (429) needs more capacity or fewer concurrent requests; the "
+            "others need another payload, a smaller one, or permissions.",
         )
 
 
@@ -143,7 +143,7 @@ def _kind_of_lines(log: ServerLog) -> str:
         return "The most frequent lines that look like errors:"
     if log.lines:
         return "No line looks like an error. The most frequent:"
-    return "" if log.reason else "Lines may come late: `benchmark report DIR --endpoint-config FILE` asks again."
+    return "" if log.reason else "Log lines may arrive late: `benchmark report DIR --endpoint-config FILE` asks again."
 
 
 def _waiting(platform: PlatformMetrics) -> Iterator[Remark]:
@@ -156,7 +156,7 @@ def _waiting(platform: PlatformMetrics) -> Iterator[Remark]:
             yield Remark(
                 "queueing",
                 f"{waiting:,.3g} requests waited at the server on average{top}{_which(row, queues)}",
-                "More arrive than it works on at a time: use more replicas or larger batches, or send less.",
+                "More requests arrive than it serves at once: use more replicas or larger batches, or send less.",
             )
 
 
@@ -178,10 +178,10 @@ def _crowded(platform: PlatformMetrics) -> Iterator[Remark]:
         return
     yield Remark(
         "queueing",
-        f"Up to {most:,.0f} requests were in the endpoint at a time, {at_work:,.3g} would be usual "
+        f"Up to {most:,.0f} requests were in the endpoint at once, {at_work:,.3g} would be expected "
         f"({rate_text(platform.summary.rates.sent)} x ModelLatency {duration_text(model)})",
-        "Requests queued before the model for a while: look at the latency over time (timeline.csv), and for pauses, "
-        "bursts, or too few workers.",
+        "Requests queued for the model at times: check the latency over time (timeline.csv) for pauses, bursts, or "
+        "too few workers.",
     )
 
 
@@ -196,8 +196,8 @@ def _models(platform: PlatformMetrics) -> Iterator[Remark]:
     told += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
     told += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
     advice = (
-        "Models push each other out: use instances with more memory, more of them, or fewer models per endpoint, and "
-        "let the warm-up touch every model once."
+        "Models evict each other: use instances with more memory, more instances, or fewer models per endpoint, and "
+        "let the warm-up call every model once."
     )
     yield Remark("model_cache", ", ".join(told), advice if hits < LEAST_HITS else "")
 
@@ -214,7 +214,7 @@ def _cold(platform: PlatformMetrics) -> Iterator[Remark]:
     )
     warmup_s = platform.facts.plan.warmup_ns / NS
     if found.until_s <= warmup_s:
-        advice = f"The warm-up of {warmup_s:g} s took it: it is in no number of the wave."
+        advice = f"The warm-up of {warmup_s:g} s absorbed it: it is in no number of the wave."
     else:
         advice = f"{_why_slow(platform, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
     yield Remark("cold_start", measured, advice)
@@ -228,17 +228,17 @@ def _why_slow(platform: PlatformMetrics, found: ColdStart) -> str:
     half = (found.first_s - found.rest_s) / 2
     if platform.longest_hold_s >= half:
         return (
-            f"That is this client's own start, not the endpoint's: its code ran for "
-            f"{duration_text(platform.longest_hold_s)} in a row (a library that loads at its first call)"
+            "That is this client's own start-up, not the endpoint's: its code ran for "
+            f"{duration_text(platform.longest_hold_s)} without a break (a library that loads at its first call)"
         )
     longest = platform.server_longest_s
     if longest is None:
-        return "The endpoint's cold start, or this client's first connections, are in these numbers"
+        return "These numbers include the endpoint's cold start, or this client's first connections"
     if longest >= half:
-        return f"A cold start is in these numbers (the server took up to {duration_text(longest)})"
+        return f"These numbers include a cold start (the server took up to {duration_text(longest)})"
     return (
-        f"The endpoint took {duration_text(longest)} at most, so that was on the way or in this client "
-        "(first connections, a library's first call)"
+        f"The endpoint took {duration_text(longest)} at most, so the time went to the network or this client (first "
+        "connections, a library's first call)"
     )
 
 
@@ -249,7 +249,7 @@ def _foreign(platform: PlatformMetrics) -> Iterator[Remark]:
         yield Remark(
             "foreign_traffic",
             f"The server counted {counted:,.0f} requests, this wave sent {sent:,}: {counted - sent:,.0f} came from "
-            "elsewhere and are in the server's metrics",
-            "Other callers, another wave within the same period (leave one idle between waves), or retries of the "
-            "client.",
+            "elsewhere and are part of the server's metrics",
+            "Likely causes: other callers, another wave in the same period (leave an idle period between waves), or "
+            "retries by the client library.",
         )

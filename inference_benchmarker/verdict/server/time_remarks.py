@@ -36,7 +36,7 @@ def _parts(platform: PlatformMetrics) -> Iterator[Remark]:
         yield Remark(
             "time",
             f"{' + '.join(parts[1:])} is more than the client's latency of {duration_text(latency)} on average",
-            "The server's times are of other requests, too: failed ones, the warm-up's, or other callers'.",
+            "The server's times include other requests: failed ones, the warm-up's, or other callers'.",
         )
         return
     whole = f"client latency {duration_text(latency)} on average"
@@ -80,14 +80,14 @@ def _model_advice(platform: PlatformMetrics) -> str:
     profile = "Profile the inference code, test the model outside the endpoint"
     compiled = f"{profile}, compile it (SageMaker Neo), or use {faster}."
     if used is None:
-        return f"{compiled} Where it grows with the rate, automatic scaling helps."
+        return f"{compiled} If it grows with the rate, autoscaling helps."
     if used >= NEAR:
-        return f"The hardware is used up ({used:.0%}): more or larger instances, or automatic scaling. {compiled}"
+        return f"The hardware is saturated ({used:.0%}): use more or larger instances, or autoscaling. {compiled}"
     if used >= PLANNED:
         return compiled
     return (
-        f"The hardware is not used up ({used:.0%}): look for too few workers or threads in the container, locks, and "
-        f"calls to others. {profile}."
+        f"The hardware is not saturated ({used:.0%}): look for too few workers or threads in the container, locks, "
+        f"and calls to other services. {profile}."
     )
 
 
@@ -96,11 +96,11 @@ def _overhead(platform: PlatformMetrics) -> Iterator[Remark]:
     if overhead is None or overhead < LONG_OVERHEAD_S:
         return
     advice = (
-        "Look at the sizes of requests and responses, authentication, and requests that come rarely; after a cold "
-        "start a --warmup helps."
+        "Check the sizes of requests and responses, authentication, and infrequent requests; after a cold start a "
+        "--warmup helps."
     )
     if platform.loading_s >= LARGEST_PART * overhead:
-        advice = "Most of it is waiting for models to be loaded."
+        advice = "Most of it is time spent loading models."
     measured = f"OverheadLatency is {duration_text(overhead)} on average; single-digit milliseconds are usual"
     yield Remark("overhead_latency", measured, advice)
 
@@ -118,12 +118,15 @@ def _network(platform: PlatformMetrics) -> Iterator[Remark]:
 def _network_advice(platform: PlatformMetrics, network: float, own: float, latency: float) -> str:
     """The advice on the network's part; what is known to be the client's is no distance, and is left out."""
     if platform.limited_by == "client":
-        return "This client was at its own limit: mend that first (the findings say how)."
-    cheaper = f"Make invoke cheaper: a request takes {duration_text(own)} of CPU here, as in reading or writing JSON."
+        return "This client was the limit: fix that first (the findings say how)."
+    cheaper = (
+        f"Make invoke faster: a request takes {duration_text(own)} of CPU in this client, for example to "
+        "encode or decode JSON."
+    )
     if network - own < max(LONG_NETWORK_S, LARGE_NETWORK * latency):
         return cheaper
     place = (
-        "Where is this client? Run it in the endpoint's region and network, look for gateways, proxies and balancers "
-        "between, reuse connections, and use a VPC interface endpoint."
+        "Run this client in the endpoint's region and network, look for gateways, proxies and load balancers "
+        "between them, reuse connections, and use a VPC interface endpoint."
     )
     return f"{cheaper} {place}" if own >= LONG_NETWORK_S else place

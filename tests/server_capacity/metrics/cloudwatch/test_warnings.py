@@ -40,15 +40,16 @@ CPU = {"CPUUtilization": ["Average"], "GPUUtilization": ["Average"]}
             "CPUUtilisation",
             VARIANT,
             ["Average"],
-            "/aws/sagemaker/Endpoints has no metric 'CPUUtilisation' that we know. Did you mean 'CPUUtilization'?",
+            "/aws/sagemaker/Endpoints has no metric 'CPUUtilisation' that this tool knows. Did you mean "
+            "'CPUUtilization'?",
         ),
-        (SAGEMAKER, "Foo", VARIANT, ["Sum"], "AWS/SageMaker has no metric 'Foo' that we know."),
+        (SAGEMAKER, "Foo", VARIANT, ["Sum"], "AWS/SageMaker has no metric 'Foo' that this tool knows."),
         (
             "AWS/Sagemaker",
             "ModelLatency",
             VARIANT,
             ["Average"],
-            "CloudWatch has no namespace 'AWS/Sagemaker' that we know. Did you mean 'AWS/SageMaker'?",
+            "CloudWatch has no namespace 'AWS/Sagemaker' that this tool knows. Did you mean 'AWS/SageMaker'?",
         ),
         (
             INSTANCES,
@@ -71,7 +72,13 @@ CPU = {"CPUUtilization": ["Average"], "GPUUtilization": ["Average"]}
             ["p99"],
             "AWS/SageMaker documents Sum and SampleCount for Invocations, not p99",
         ),
-        ("AWS/Lambda", "Durations", ["FunctionName"], ["p99"], "AWS/Lambda has no metric 'Durations' that we know."),
+        (
+            "AWS/Lambda",
+            "Durations",
+            ["FunctionName"],
+            ["p99"],
+            "AWS/Lambda has no metric 'Durations' that this tool knows.",
+        ),
         (SAGEMAKER, "ModelLatency", VARIANT, ["p99"], ""),
         (SAGEMAKER, "ModelLatency", (*VARIANT, "InstanceId"), ["p99"], ""),
         ("MyCompany/Inference", "QueueDepth", ["Host"], ["p99"], ""),
@@ -220,7 +227,7 @@ def test_warnings_come_before_the_first_request_and_stop_nothing(bench: Bench, f
         assert said == []
         return
     assert [line.partition(": ")[2].partition("(")[0] for line in said] == [
-        "/aws/sagemaker/Endpoints has no metric 'CPUUtilisation' that we know. Did you mean 'CPUUtilization'?",
+        "/aws/sagemaker/Endpoints has no metric 'CPUUtilisation' that this tool knows. Did you mean 'CPUUtilization'?",
         "there is no endpoint 'other' in us-east-1",
         "127.0.0.1:1/metrics: 127.0.0.1:1 cannot be reached ",
     ]
