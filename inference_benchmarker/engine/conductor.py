@@ -26,9 +26,9 @@ from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.wave.finalise import finalise
 
 if TYPE_CHECKING:
+    from inference_benchmarker.engine.interrupts import Interrupts
     from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.pilot import Pilot
-    from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.engine.wave_processes import WaveProcesses
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.engine.source import DEFINE, describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.drawing import uniform
+from inference_benchmarker.plan.exact import uniform
 
 if TYPE_CHECKING:
     from pathlib import Path

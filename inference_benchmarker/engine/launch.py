@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.hosts.joining import joined
+from inference_benchmarker.engine.interrupts import counting_interrupts
 from inference_benchmarker.engine.live import FaultTolerantView, Live, NullView
-from inference_benchmarker.engine.processes import counting_interrupts, note_asked_for
+from inference_benchmarker.engine.processes import note_asked_for
 from inference_benchmarker.engine.source import source_problems
 from inference_benchmarker.engine.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse

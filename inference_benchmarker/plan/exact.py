@@ -1,4 +1,4 @@
-"""Numbers of a plan are exact decimals, however they were given. Pure."""
+"""Numbers of a plan: exact decimals, however they were given, and draws that follow from the seed. Pure."""
 
 from __future__ import annotations
 
@@ -19,3 +19,18 @@ def exact(text: str) -> Decimal:
     if len(text) > _MOST_DIGITS:
         raise ValueError(f"a number has {len(text):,} digits")
     return Decimal(text)
+
+
+_MASK = (1 << 64) - 1
+
+
+def uniform(seed: int, index: int) -> float:
+    """A number in [0, 1) that depends on the seed and the arrival alone, so any worker draws it alike.
+
+    The mixing function is SplitMix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number
+    generators, OOPSLA 2014).
+    """
+    z = (seed * 0x9E3779B97F4A7C15 + (index + 1) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return ((z ^ (z >> 31)) >> 11) / (1 << 53)

@@ -37,7 +37,7 @@ from inference_benchmarker.wave.finalise import finalise, make_countable, nothin
 from inference_benchmarker.wave.identity import check_of_wave, digests_of, require_unchanged
 from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
-from inference_benchmarker.wave.recorded import scheduled
+from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.report_check import check_report
 from inference_benchmarker.wave.requests_file import Requests, in_file, read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir

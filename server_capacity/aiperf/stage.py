@@ -11,8 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
 from inference_benchmarker.engine.launch import facts_of, make_run_dir
-from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
 from inference_benchmarker.engine.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code

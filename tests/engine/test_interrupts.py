@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
+from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
 
 
 def press(times: int = 1) -> None:

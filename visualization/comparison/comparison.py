@@ -11,10 +11,9 @@ from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.url import ADDRESS_SETTINGS
 from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
-from visualization.comparison.intervals import Estimates
+from visualization.comparison.intervals import Estimates, user_metrics_of
 from visualization.comparison.repeats import over_runs
 from visualization.comparison.server_rows import server_rows
-from visualization.comparison.user_rows import user_metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.student_t import student_t
 from visualization.comparison.blocks import Completed, Seconds
@@ -136,3 +137,12 @@ class Estimates:
 
 def _error(above: Floats, below: Floats) -> float:
     return ratio_error(above, below) if below.sum() else 0.0
+
+
+_STATS = ("mean", "p50", "p99")
+
+
+def user_metrics_of(waves: Iterable[Wave]) -> list[Metric]:
+    """The metrics that any of these waves has, each with the statistics to compare."""
+    names = sorted({name for wave in waves for name in wave.summary.metrics})
+    return [(PREFIX + name, stat) for name in names for stat in _STATS]

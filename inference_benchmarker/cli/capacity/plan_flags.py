@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.capacity.price_flags import PRICE_FLAGS
+from inference_benchmarker.cli.capacity.vary_flags import PRICE_FLAGS
 from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
 from inference_benchmarker.cli.wave.wave_flags import REPLAY_FLAGS, WAVE_FLAGS
 from inference_benchmarker.errors import BenchmarkError, refuse

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.capacity.price_flags import PRICE_FLAGS
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import MAX_RATE
@@ -30,6 +29,21 @@ def parse_share(flag: str, text: str) -> float:
         raise BenchmarkError(f"{flag} must be above 0% and at most 100%, not {text[:100]}.")
     return value
 
+
+PRICE_FLAGS = [
+    Flag(
+        "--price",
+        "TYPE=USD",
+        "hourly price of an instance of this type, repeatable (default: AWS's price list, if there are credentials)",
+        repeatable=True,
+    ),
+    Flag(
+        "--price-file",
+        "FILE",
+        "prices as JSON, {TYPE: USD} or {REGION: {TYPE: USD}}, or AWS's own index.json of AmazonSageMaker",
+    ),
+]
+"""The flags of every command that tells of money."""
 
 VARY_FLAGS = [
     Flag(

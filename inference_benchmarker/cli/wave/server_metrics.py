@@ -82,7 +82,7 @@ def print_with_metrics(
 
     What has come is stored and printed, whatever is pressed meanwhile. ``follower``: what it counted during the wave.
     """
-    from inference_benchmarker.engine.processes import counting_interrupts
+    from inference_benchmarker.engine.interrupts import counting_interrupts
 
     tell = say_nothing if options["quiet"] else say
     with counting_interrupts():
@@ -97,7 +97,7 @@ def print_with_metrics(
 
 def with_metrics(wave: Wave, sources: list[Source], follower: Follower, tell: Callable[[str], None]) -> Wave:
     """The wave with its server's metrics, waited for and stored; what has come, where an interrupt ends the waiting."""
-    from inference_benchmarker.engine.processes import counting_interrupts, until_interrupted
+    from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import collected
     from inference_benchmarker.wave import store
 

@@ -199,8 +199,8 @@ def _exit_code(wave: Wave) -> int:
 
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], export: Export, *, last: bool) -> Wave:
     """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
+    from inference_benchmarker.engine.interrupts import counting_interrupts
     from inference_benchmarker.engine.launch import resolve, run_wave
-    from inference_benchmarker.engine.processes import counting_interrupts
 
     if options["replay"]:
         if not options["quiet"]:

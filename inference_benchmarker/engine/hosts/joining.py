@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from inference_benchmarker.engine.interrupts import Interrupts
     from inference_benchmarker.engine.live import ShowsStart
-    from inference_benchmarker.engine.processes import Interrupts
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 

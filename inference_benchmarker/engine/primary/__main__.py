@@ -36,7 +36,7 @@ from inference_benchmarker.engine.primary.transport import Transport
 from inference_benchmarker.engine.zmq_keys import PrimaryKeys
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.wave.recorded import scheduled
+from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool import DISK_FULL
 from inference_benchmarker.words.units import NS

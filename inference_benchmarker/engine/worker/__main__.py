@@ -59,7 +59,7 @@ from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.system.host import LOOPBACK, brand, die_with_parent
-from inference_benchmarker.wave.recorded import scheduled
+from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.redact import own_secrets
 

@@ -20,7 +20,7 @@ from locust.util.load_locustfile import load_locustfile
 from inference_benchmarker.engine.source import describe_error
 from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout, Turn
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.drawing import uniform
+from inference_benchmarker.plan.exact import uniform
 from inference_benchmarker.records.response import MAX_COUNT
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.progress import progress_text
 from server_capacity.experiments.measurements.client_limit import ClientWatch
 from server_capacity.experiments.measurements.counting import shown_metric
-from server_capacity.experiments.measurements.live_counts import counts_of
-from server_capacity.experiments.measurements.live_users import UserWatch
+from server_capacity.experiments.measurements.live_counts import UserWatch, counts_of
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import LONGEST_TIME_S
 from server_capacity.search.stretch import Count, Slice

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.experiments.measurements.limit_rows import limit_row
 from server_capacity.search.user_limits import UserEstimate, user_estimate
 
 if TYPE_CHECKING:
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.answer import Estimate, Interval
 
 
 def users_estimates(question: Question, explored: SearchEvidence) -> list[UserEstimate]:
@@ -41,3 +41,32 @@ def _row(found: UserEstimate, question: Question, confirmed: Sequence[Confirmed]
         "at_low": None if at_low is None else at_low["value"],
         "at_low_text": "" if at_low is None else at_low["text"],
     }
+
+
+def limit_row(
+    expression: str,
+    metric: str,
+    found: Estimate | None,
+    *,
+    bound: float | None,
+    unit: str,
+    allowed: float | None = None,
+) -> dict[str, Any]:
+    """The row of a limit; None: nothing is estimated of it."""
+    return {
+        "expression": expression,
+        "metric": metric,
+        "allowed": allowed,
+        "bound": bound,
+        "unit": unit,
+        "rate": None if found is None else found.rate,
+        "interval": None if found is None else interval_json(found.interval),
+        "slope": None if found is None else found.slope,
+        "dispersion": None if found is None else found.dispersion,
+        "kept_everywhere": found is not None and found.kept_everywhere,
+    }
+
+
+def interval_json(interval: Interval | None) -> dict[str, float] | None:
+    """Its ends."""
+    return None if interval is None else {"low": interval.low, "high": interval.high}

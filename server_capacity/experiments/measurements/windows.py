@@ -10,7 +10,7 @@ import numpy as np
 from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import count_stages
-from server_capacity.search.windows import window_share
+from server_capacity.search.bursts import window_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

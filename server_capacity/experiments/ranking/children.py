@@ -21,7 +21,7 @@ from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from inference_benchmarker.engine.processes import Interrupts
+    from inference_benchmarker.engine.interrupts import Interrupts
 
 POLL_S = 0.2
 MOST_INTERRUPTS = 3

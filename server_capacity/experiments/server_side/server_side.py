@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.processes import until_interrupted
+from inference_benchmarker.engine.interrupts import until_interrupted
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.instances import add_line
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from inference_benchmarker.engine.processes import Interrupts
+    from inference_benchmarker.engine.interrupts import Interrupts
     from inference_benchmarker.facts.server_metric import ServerMetric, Source
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir

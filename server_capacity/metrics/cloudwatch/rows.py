@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.verdict.server.known_metrics import hint, unit_of, unpublished
 from server_capacity.metrics.cloudwatch.buckets import changes, combination, combine, within
-from server_capacity.metrics.cloudwatch.retention import no_longer_kept
 from server_capacity.metrics.cloudwatch.warnings import long_enough
 
 if TYPE_CHECKING:
@@ -265,3 +264,23 @@ def _instances(reading: Reading, wanted: Wanted) -> tuple[tuple[float, float], .
 
 def _dimension_text(dimensions: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in dimensions.items()) or "no dimensions"
+
+
+DAY_S = 86_400.0
+KEPT_S = {1: 3 * 3600.0, 60: 15 * DAY_S, 300: 63 * DAY_S, 3600: 455 * DAY_S}
+"""Buckets of so many seconds or more, kept for so many ("Metrics retention" in Amazon CloudWatch's user guide)."""
+
+
+def no_longer_kept(period: int, age_s: float) -> str | None:
+    """The sentence for a window that is older than what CloudWatch keeps of the period; None where it is not."""
+    shortest = max(each for each in KEPT_S if each <= period)
+    if age_s <= KEPT_S[shortest]:
+        return None
+    longer = next((each for each, kept_s in KEPT_S.items() if age_s <= kept_s), None)
+    if longer is None:
+        return f"CloudWatch keeps nothing longer than {_text(max(KEPT_S.values()))}"
+    return f"CloudWatch keeps buckets of {period} s for {_text(KEPT_S[shortest])}: use a Period of {longer}"
+
+
+def _text(seconds: float) -> str:
+    return f"{seconds / DAY_S:.0f} days" if seconds >= DAY_S else f"{seconds / 3600:.0f} hours"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from server_capacity.search.answer import Estimate
-from server_capacity.search.windows import window_share
+from server_capacity.search.bursts import window_share
 
 
 @pytest.mark.parametrize(

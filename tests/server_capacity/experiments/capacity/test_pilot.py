@@ -20,7 +20,7 @@ from inference_benchmarker.records.record import FAILED, Ledger
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.counting import Counted
-from server_capacity.experiments.measurements.live_users import UserWatch
+from server_capacity.experiments.measurements.live_counts import UserWatch
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.settings import Settings
