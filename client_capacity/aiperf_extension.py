@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from inference_benchmarker.engine.endpoint import load_payloads
-from inference_benchmarker.engine.json_bodies import json_body
+from inference_benchmarker.engine.endpoint.factories_file import load_payloads
+from inference_benchmarker.engine.endpoint.json_bodies import json_body
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import FOR_ANYBODY, replacing
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
 GRACE_NS = NS // 10  # an answer of an echo that comes later than this after the last arrival comes from a backlog

@@ -20,7 +20,9 @@ def staircase(levels: Sequence[float], factor: float) -> tuple[float, float, flo
     one that would have come next; here of their logarithms, since steps are factors. The interval is Student's
     for that mean, and at least half a step to either side, which is as fine as the levels can tell.
     """
-    from inference_benchmarker.summary.student_t import student_t  # numpy; a search's flags are read without it
+    from inference_benchmarker.summary.statistics.student_t import (
+        student_t,  # numpy; a search's flags are read without it
+    )
 
     logs = [math.log(level) for level in levels[1:]]
     mean = statistics.fmean(logs)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
-from inference_benchmarker.engine.interrupts import Interrupts, counting_interrupts
 from inference_benchmarker.engine.launch import resolve, run_wave
+from inference_benchmarker.engine.processes.interrupts import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import senders_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from client_capacity.conditions import Conditions
     from inference_benchmarker.verdict.finding import Finding
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 LEAST_COMPLETED_SHARE = 0.95

@@ -26,7 +26,7 @@ from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import EVENT, SpoolReader, SpoolWriter
+from inference_benchmarker.wave.spool.spool import EVENT, SpoolReader, SpoolWriter
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from server_capacity.aiperf.export import AiperfResult

@@ -14,7 +14,7 @@ from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.plan.retries import Retries
 
 

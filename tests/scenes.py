@@ -16,7 +16,7 @@ from inference_benchmarker.cli.live.screen import Screen
 from inference_benchmarker.facts.server_metric import LiveMetric
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.waves import MS, closed_plan, open_plan
 

@@ -12,9 +12,9 @@ from inference_benchmarker.facts.instances import Count, Followed
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.steering import RateChange, as_offered
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
-from inference_benchmarker.wave.instances import write_instances
+from inference_benchmarker.wave.files.instances_file import write_instances
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.words.units import NS
 from tests.waves import CONSTANTS, MS, Worker, on_time, staged, use
 

@@ -23,13 +23,13 @@ PATCHED = (
     "inference_benchmarker/engine/worker/",
     "inference_benchmarker/engine/primary/",
     "inference_benchmarker/clients/",
-    "inference_benchmarker/engine/locust_runtime.py",
-    "inference_benchmarker/engine/locust_sockets.py",
-    "inference_benchmarker/engine/patched.py",
+    "inference_benchmarker/engine/locust/runtime.py",
+    "inference_benchmarker/engine/locust/sockets.py",
+    "inference_benchmarker/engine/locust/patched.py",
 )
 ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them, or tells a library by it
     CLI,
-    "inference_benchmarker/engine/processes.py",
+    "inference_benchmarker/engine/processes/children.py",
     "inference_benchmarker/system/host.py",
     "inference_benchmarker/system/files.py",
     "inference_benchmarker/system/memory.py",
@@ -43,7 +43,7 @@ ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them,
 )
 OF_HOSTS = (  # who signals and samples processes, by their ids; `check` has one of its own, a worker is itself one
     "inference_benchmarker/engine/hosts/",
-    "inference_benchmarker/engine/leftovers.py",
+    "inference_benchmarker/engine/processes/leftovers.py",
     "inference_benchmarker/engine/check.py",
     "inference_benchmarker/engine/worker/",
 )
@@ -136,7 +136,7 @@ def test_a_process_id_is_its_hosts_own() -> None:
 
 def test_only_the_command_line_prints_parses_and_exits() -> None:
     assert places(lambda n: isinstance(n, ast.Call) and dotted(n.func) == "print", but=(CLI,)) == []
-    assert places(lambda n: "argparse" in imports(n), but=(CLI, "inference_benchmarker/engine/locust_runtime.py")) == []
+    assert places(lambda n: "argparse" in imports(n), but=(CLI, "inference_benchmarker/engine/locust/runtime.py")) == []
     assert places(lambda n: isinstance(n, ast.Call) and dotted(n.func) in {"sys.exit", "exit"}, but=(CLI,)) == []
 
 
@@ -152,9 +152,9 @@ def test_the_files_of_a_run_directory_are_the_stores() -> None:
     parquet = places(lambda n: isinstance(n, ast.Import) and any(a.name == "pyarrow.parquet" for a in n.names))
     homes = [
         "inference_benchmarker/recording/formats.py",
-        "inference_benchmarker/wave/counts_file.py",
-        "inference_benchmarker/wave/identity.py",
-        "inference_benchmarker/wave/requests_file.py",
+        "inference_benchmarker/wave/files/counts_file.py",
+        "inference_benchmarker/wave/files/identity.py",
+        "inference_benchmarker/wave/files/requests_file.py",
     ]  # a user's own
     assert [place.split(":")[0] for place in parquet] == homes
 

@@ -24,11 +24,12 @@ ALLOWED = {
     "inference_benchmarker/cli/core/redacting_stream.py:_write_whole write": "is an outlet's, which hides secrets",
     "inference_benchmarker/cli/core/redacting_stream.py:_open_what_is_closed open": "opens nothing, "
     "/dev/null, in place of a stream",
-    "inference_benchmarker/engine/child_logs.py:_Log.__init__ FileIO open_to_add": "takes lines that are cleaned",
+    "inference_benchmarker/engine/processes/child_logs.py:_Log.__init__ FileIO open_to_add": "takes "
+    "lines that are cleaned",
     # What a process prints gets into such a log.
     "inference_benchmarker/engine/check.py:_run Popen": "prints to a log of ChildLogs",
     "inference_benchmarker/engine/hosts/local.py:LocalHost._spawn Popen": "prints to a log of ChildLogs",
-    "inference_benchmarker/engine/locust_runtime.py:set_up_logging basicConfig": "logs to standard error, a ChildLog",
+    "inference_benchmarker/engine/locust/runtime.py:set_up_logging basicConfig": "logs to standard error, a ChildLog",
     "server_capacity/aiperf/installation.py:_start Popen": "prints to a log of ChildLogs",
     "server_capacity/aiperf/making.py:make_requests Popen": "prints to a log of ChildLogs",
     "server_capacity/provisioning/making.py:Making._start Popen": "prints to a log of ChildLogs",
@@ -54,11 +55,11 @@ ALLOWED = {
     "inference_benchmarker/engine/hosts/unpacking.py:_unpack ZipFile copyfileobj open": "holds packages, there",
     "inference_benchmarker/engine/hosts/unpacking.py:main sys.stdout": "is ssh's pipe, whose words are redacted",
     # Rows and pictures, of which every text was redacted before.
-    "inference_benchmarker/wave/spool.py:_open_locked open_to_add": "takes redacted batches and hides secrets",
-    "inference_benchmarker/wave/spool.py:SpoolWriter._write write": "takes redacted batches and hides secrets",
-    "inference_benchmarker/wave/spool.py:SpoolWriter._move_elsewhere mkstemp": "is the spool's second file",
-    "inference_benchmarker/wave/counts_file.py:write_counts ParquetWriter replacing write_table": "was spooled",
-    "inference_benchmarker/wave/requests_file.py:write_requests ParquetWriter replacing write_table": "was spooled",
+    "inference_benchmarker/wave/spool/spool.py:_open_locked open_to_add": "takes redacted batches and hides secrets",
+    "inference_benchmarker/wave/spool/spool.py:SpoolWriter._write write": "takes redacted batches and hides secrets",
+    "inference_benchmarker/wave/spool/spool.py:SpoolWriter._move_elsewhere mkstemp": "is the spool's second file",
+    "inference_benchmarker/wave/files/counts_file.py:write_counts ParquetWriter replacing write_table": "was spooled",
+    "inference_benchmarker/wave/files/requests_file.py:write_requests ParquetWriter replacing write_table": "spooled",
     "visualization/pages/series.py:_write replacing": "takes pixels; texts, as SVG is one, go through replace_file",
     "visualization/static/pictures.py:_bytes savefig": "draws into memory",
     "inference_benchmarker/export/page.py:_Reader._send wfile": "answers with numbers and redacted labels",

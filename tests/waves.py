@@ -32,7 +32,7 @@ from inference_benchmarker.records.record import (
 )
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 

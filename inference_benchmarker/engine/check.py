@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.child_logs import child_log
-from inference_benchmarker.engine.leftovers import MARK, Orphans, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import REAP_S, child_environment, note_asked_for, write_line
-from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.engine.processes.child_logs import child_log
+from inference_benchmarker.engine.processes.children import REAP_S, child_environment, note_asked_for, write_line
+from inference_benchmarker.engine.processes.leftovers import MARK, Orphans, end_leftovers, new_mark
+from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Seen

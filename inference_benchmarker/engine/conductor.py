@@ -7,10 +7,10 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.feed_watcher import FeedWatcher
-from inference_benchmarker.engine.hosts_watcher import HostsWatcher
-from inference_benchmarker.engine.running_wave import RunningWave
-from inference_benchmarker.engine.watchers import (
+from inference_benchmarker.engine.watchers.feed_watcher import FeedWatcher
+from inference_benchmarker.engine.watchers.hosts_watcher import HostsWatcher
+from inference_benchmarker.engine.watchers.running_wave import RunningWave
+from inference_benchmarker.engine.watchers.watchers import (
     POLL_S,
     DiskWatcher,
     DrainWatcher,
@@ -26,13 +26,13 @@ from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.wave.finalise import finalise
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.interrupts import Interrupts
     from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.pilot import Pilot
-    from inference_benchmarker.engine.wave_processes import WaveProcesses
+    from inference_benchmarker.engine.processes.interrupts import Interrupts
+    from inference_benchmarker.engine.watchers.wave_processes import WaveProcesses
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 BEFORE_IT_BEGAN = "Interrupted before the wave began; nothing was measured."

@@ -14,13 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.disk import free_bytes, room_problems, room_warning
+from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.engine.hosts.joining import joined
-from inference_benchmarker.engine.interrupts import counting_interrupts
 from inference_benchmarker.engine.live import FaultTolerantView, Live, NullView
-from inference_benchmarker.engine.processes import note_asked_for
-from inference_benchmarker.engine.source import source_problems
-from inference_benchmarker.engine.wave_processes import WaveProcesses
+from inference_benchmarker.engine.processes.children import note_asked_for
+from inference_benchmarker.engine.processes.interrupts import counting_interrupts
+from inference_benchmarker.engine.watchers.disk import free_bytes, room_problems, room_warning
+from inference_benchmarker.engine.watchers.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.problems import check_plan, problems_of
@@ -83,7 +83,7 @@ def run_wave(
                 import psutil  # noqa: F401 - asked of later
 
                 from inference_benchmarker.engine.conductor import Conductor
-                from inference_benchmarker.wave.spool_state import SpoolState
+                from inference_benchmarker.wave.spool.spool_state import SpoolState
 
                 spool_state = following.enter_context(closing(SpoolState([run_dir.spool], plan.workers)))
                 conductor = Conductor(

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
-from inference_benchmarker.plan.exact import take_exactly
 from inference_benchmarker.plan.load import MAX_CONCURRENCY
+from inference_benchmarker.plan.numbers import take_exactly
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.plan.steering import can_be_offered, can_be_present
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.export.metric import Metric
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 WINDOW_S = 5

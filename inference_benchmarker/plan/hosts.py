@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.errors import BenchmarkError, Problem
-from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.load import seconds_problems
+from inference_benchmarker.plan.numbers import exact, take_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.errors import Problem
-from inference_benchmarker.plan.exact import take_exactly
+from inference_benchmarker.plan.numbers import take_exactly
 from inference_benchmarker.plan.replay import Recording, Replay  # noqa: TC001 - a stored plan is held against its types
 from inference_benchmarker.plan.stage import LEAST_RATE, LEAST_SECONDS, MAX_RATE, Stage
 from inference_benchmarker.plan.think import Think  # noqa: TC001 - as those of a replay

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.plan.abort_on import AbortOn
-from inference_benchmarker.plan.exact import exact, take_exactly
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
+from inference_benchmarker.plan.numbers import exact, take_exactly
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.scheduling import schedule_of

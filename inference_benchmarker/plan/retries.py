@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError, Problem
-from inference_benchmarker.plan.exact import exact, take_exactly, uniform
 from inference_benchmarker.plan.load import seconds_problems
+from inference_benchmarker.plan.numbers import exact, take_exactly, uniform
 from inference_benchmarker.plan.stage import LEAST_SECONDS
 from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.exact import take_exactly
+from inference_benchmarker.plan.numbers import take_exactly
 from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
 
 if TYPE_CHECKING:

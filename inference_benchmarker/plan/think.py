@@ -11,7 +11,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.exact import take_exactly, uniform
+from inference_benchmarker.plan.numbers import take_exactly, uniform
 from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.plan.load import ClosedLoop
-from inference_benchmarker.summary.distribution import PERCENTILES, percentile_name
+from inference_benchmarker.summary.statistics.distribution import PERCENTILES, percentile_name
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.words.csv_cells import CleanRows
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.verdict import Verdict
 

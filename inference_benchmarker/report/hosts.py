@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.client_use import HostUse
     from inference_benchmarker.facts.hosts import HostClock
-    from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.hosts import HostRow
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 HEADER = (
     *("Host", "workers", "sent", "lag p99", "latency p50", "p99", "CPU", "steal"),

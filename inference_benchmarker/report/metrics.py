@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.distribution import PERCENTILES
+from inference_benchmarker.summary.statistics.distribution import PERCENTILES
 from inference_benchmarker.summary.time_table import COLUMNS, marked
 from inference_benchmarker.words.wording import aligned, number_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 
 def user_metric_lines(metrics: Mapping[str, Distribution], width: int | None = None) -> Iterator[str]:

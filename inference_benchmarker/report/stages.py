@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.plan.slo import Slo
-    from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.recovery import Recovery
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import StageRow
 
 _MAX_ROWS = 20

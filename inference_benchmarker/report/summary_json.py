@@ -13,7 +13,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.by_name import LabelRow
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.verdict import Verdict
 

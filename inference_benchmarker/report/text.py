@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.distribution import Distribution
     from inference_benchmarker.summary.goodput import Goodput
     from inference_benchmarker.summary.repeats import Repeats
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.distribution import PERCENTILES
+from inference_benchmarker.summary.statistics.distribution import PERCENTILES
 from inference_benchmarker.summary.time_table import COLUMNS, marked
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import INDENT, aligned
@@ -12,7 +12,7 @@ from inference_benchmarker.words.wording import INDENT, aligned
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.summary.tokens import Tokens
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.summary.gathering import Numbering, summed
-from inference_benchmarker.summary.grouped_histogram import GroupedHistogram
 from inference_benchmarker.summary.request_times import request_times
+from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from inference_benchmarker.records.columns import Floats, Int64, Records
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True)

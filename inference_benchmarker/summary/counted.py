@@ -14,9 +14,9 @@ import numpy as np
 
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import PRECISION, LabelCounts, bucket_values
-from inference_benchmarker.summary.buckets import NOTHING, dense, less, more, of_buckets, up_to
 from inference_benchmarker.summary.by_name import ErrorRow, LabelRow
 from inference_benchmarker.summary.completed_rate import CompletedSpan
+from inference_benchmarker.summary.statistics.buckets import NOTHING, dense, less, more, of_buckets, up_to
 from inference_benchmarker.summary.tokens import Tokens
 from inference_benchmarker.words.units import NS
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64
     from inference_benchmarker.records.counts import Counts, Series
     from inference_benchmarker.records.parts import InParts
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 _ALWAYS = {"cold_start": "whether the first requests were slower"}
 _OF_STREAMS = {"tpot": "TPOT", "tokens_out_per_s_per_request": "tokens/s of each request"}

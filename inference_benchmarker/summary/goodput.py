@@ -14,7 +14,7 @@ import numpy as np
 
 from inference_benchmarker.summary.completed_rate import CompletedGathered
 from inference_benchmarker.summary.request_times import TIME_COLUMNS, request_times
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,15 +14,15 @@ import numpy as np
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.gathering import gather
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
-from inference_benchmarker.summary.student_t import student_t
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.student_t import student_t
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.hosts import HostFacts
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Int64, Records
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 BLOCKS = 20
 FEWEST_BLOCKS = 6

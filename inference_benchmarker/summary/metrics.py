@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.metrics import PREFIX
-from inference_benchmarker.summary.grouped_histogram import GroupedHistogram
+from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.records.columns import Records
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 
 class MetricsGathered:

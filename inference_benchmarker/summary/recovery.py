@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.summary.buckets import less, of_buckets
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.buckets import less, of_buckets
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

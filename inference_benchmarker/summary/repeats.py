@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Records
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True)

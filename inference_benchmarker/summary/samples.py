@@ -9,7 +9,7 @@ import numpy as np
 
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.request_times import request_times
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from inference_benchmarker.summary.by_name import (
 )
 from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan, FirstAbandoned
 from inference_benchmarker.summary.counted import Counted
-from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.goodput import GoodGathered, Goodput
 from inference_benchmarker.summary.hosts import HostRow, host_rows
@@ -30,6 +29,7 @@ from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, ra
 from inference_benchmarker.summary.recovery import Recovery, recoveries
 from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
 from inference_benchmarker.summary.samples import Streams, StreamsSeen, TimesGathered
+from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens, TokensGathered, TokenSums
 from inference_benchmarker.words.units import NS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.distribution import PERCENTILES, Distribution
+from inference_benchmarker.summary.statistics.distribution import PERCENTILES, Distribution
 from inference_benchmarker.words.wording import duration_text, precision_text
 
 if TYPE_CHECKING:

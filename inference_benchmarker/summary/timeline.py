@@ -13,9 +13,9 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.records.ordered import watermarks
-from inference_benchmarker.summary.by_second import InFlightTime, SecondPercentiles, SecondSums
 from inference_benchmarker.summary.goodput import meets
 from inference_benchmarker.summary.request_times import output_tokens
+from inference_benchmarker.summary.statistics.by_second import InFlightTime, SecondPercentiles, SecondSums
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import has_usage, output_tokens, request_times
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.distribution import Distribution
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Mask, Records

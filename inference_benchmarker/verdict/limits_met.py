@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.streaming_histogram import PRECISION
+from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo

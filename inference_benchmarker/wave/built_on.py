@@ -13,7 +13,7 @@ from inference_benchmarker.data.digest import digest_of, require_digest
 from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file, is_folder
-from inference_benchmarker.wave.identity import require_unchanged
+from inference_benchmarker.wave.files.identity import require_unchanged
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.wording import pluralize
 

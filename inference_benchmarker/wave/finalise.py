@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.wave.run_dir import RunDir
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 
 def finalise(

@@ -32,17 +32,17 @@ from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.system.files import is_file, replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave.consistency import check_requests, check_wave
-from inference_benchmarker.wave.counts_file import read_counts, write_counts
+from inference_benchmarker.wave.files.counts_file import read_counts, write_counts
+from inference_benchmarker.wave.files.identity import check_of_wave, digests_of, require_unchanged
+from inference_benchmarker.wave.files.instances_file import read_instances, write_instances
+from inference_benchmarker.wave.files.requests_file import Requests, in_file, read_requests, write_requests
 from inference_benchmarker.wave.finalise import finalise, make_countable, nothing_recorded, offered
-from inference_benchmarker.wave.identity import check_of_wave, digests_of, require_unchanged
-from inference_benchmarker.wave.instances import read_instances, write_instances
 from inference_benchmarker.wave.plan_file import save_plan as save_plan  # noqa: PLC0414 - the rest of the store
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.report_check import check_report
-from inference_benchmarker.wave.requests_file import Requests, in_file, read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import is_locked
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool import is_locked
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:

@@ -97,7 +97,7 @@ class Wave(WaveFacts):
         return in_memory(self.records) if stored is None else stored
 
     def _stored(self) -> Dataset | None:
-        from inference_benchmarker.wave.requests_file import dataset
+        from inference_benchmarker.wave.files.requests_file import dataset
 
         return None if self.run_dir is None else dataset(self.run_dir.requests)
 

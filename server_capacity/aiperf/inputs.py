@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.json_file import UNREADABLE
-from inference_benchmarker.engine.endpoint import load
-from inference_benchmarker.engine.json_bodies import json_bodies
+from inference_benchmarker.engine.endpoint.factories_file import load
+from inference_benchmarker.engine.endpoint.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import replacing
 from inference_benchmarker.system.host import die_with_parent

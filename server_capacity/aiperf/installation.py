@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from inference_benchmarker.engine.child_logs import child_log
-from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.engine.processes.child_logs import child_log
+from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.words.redact import redact, without

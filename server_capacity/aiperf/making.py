@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.child_logs import child_log
-from inference_benchmarker.engine.leftovers import MARK, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import child_environment
+from inference_benchmarker.engine.processes.child_logs import child_log
+from inference_benchmarker.engine.processes.children import child_environment
+from inference_benchmarker.engine.processes.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.words.redact import secret_values

@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
 from inference_benchmarker.engine.launch import facts_of, make_run_dir
-from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
+from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
 from inference_benchmarker.facts.server_metric import collected

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.endpoint_factory import NAME
-from inference_benchmarker.engine.source import check_source
+from inference_benchmarker.engine.endpoint.endpoint_factory import NAME
+from inference_benchmarker.engine.endpoint.source import check_source
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.suggest import meant, question
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from inference_benchmarker.data.json_file import UNREADABLE, foreign
 from inference_benchmarker.data.json_text import parse_json
-from inference_benchmarker.engine.child_logs import hidden
+from inference_benchmarker.engine.processes.child_logs import hidden
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import OWNER_ONLY, kind_of, open_file, replacing
 from inference_benchmarker.system.host import birth_ns

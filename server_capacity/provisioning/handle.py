@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from inference_benchmarker.engine.processes import child_environment
+from inference_benchmarker.engine.processes.children import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, left_in, read
 from server_capacity.provisioning.keeping import ALL_PUT_BACK, SOME_LEFT, order_of

@@ -14,9 +14,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.child_logs import ChildLogs, hidden
-from inference_benchmarker.engine.leftovers import end_descendants, end_leftovers, new_mark
-from inference_benchmarker.engine.processes import child_environment, note_asked_for
+from inference_benchmarker.engine.processes.child_logs import ChildLogs, hidden
+from inference_benchmarker.engine.processes.children import child_environment, note_asked_for
+from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.maker import REMOVAL_S

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from inference_benchmarker.data.json_file import UNREADABLE
-from inference_benchmarker.engine.leftovers import end_leftovers
+from inference_benchmarker.engine.processes.leftovers import end_leftovers
 from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.undo import MARK, Call, CommandLine
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.summary.student_t import student_t
+from inference_benchmarker.summary.statistics.student_t import student_t
 from server_capacity.search.answer import Interval
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from client_capacity.calibration import ECHO, NULL, calibration_bounds, calibrat
 from client_capacity.overhead import Calibration, Run, Times
 from inference_benchmarker import cli
 from inference_benchmarker.data.json_file import read_json
-from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.endpoint.factories_file import load
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket

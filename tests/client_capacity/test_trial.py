@@ -18,7 +18,7 @@ from client_capacity.trial import _Spoken, progress_line, shortfall, step_of
 from client_capacity.worker_saturation import find_worker_saturation
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from tests.waves import HOST, MS, observe, on_time, open_plan

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.engine.processes import note_asked_for
+from inference_benchmarker.engine.processes.children import note_asked_for
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Probe, Seen, size_of, type_name
 from inference_benchmarker.records.record import RequestRecord

@@ -11,8 +11,8 @@ import pytest
 
 from inference_benchmarker import Bounds, OpenLoop, Stage, WavePlan, run_wave
 from inference_benchmarker.engine.live import NullView
-from inference_benchmarker.summary.distribution import Distribution
 from inference_benchmarker.summary.request_times import output_tokens
+from inference_benchmarker.summary.statistics.distribution import Distribution
 from tests.bench import NS, SENDER, Bench
 from tests.parts import in_memory
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.records.columns import Floats, Records
     from inference_benchmarker.records.feed import Cell
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 pytestmark = pytest.mark.process
 

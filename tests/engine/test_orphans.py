@@ -47,7 +47,7 @@ def leave(mark=None):
     return int(done.stdout)
 """
 PROGRAM = """
-from inference_benchmarker.engine.leftovers import Orphans, new_mark
+from inference_benchmarker.engine.processes.leftovers import Orphans, new_mark
 
 with adopting_orphans() if sys.argv[1] == "adopts" else nullcontext():
     mark, adopts = new_mark(), adopts_orphans()

@@ -13,7 +13,7 @@ import pytest
 import zmq
 from zmq.utils import z85
 
-from inference_benchmarker.engine.zmq_keys import KeyPair, PrimaryKeys, WorkerKeys, make_keys
+from inference_benchmarker.engine.locust.zmq_keys import KeyPair, PrimaryKeys, WorkerKeys, make_keys
 from tests.strangers import JUNK, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
 
 if TYPE_CHECKING:

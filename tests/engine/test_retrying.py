@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 import pytest
 
-from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.retries import Backoff, Retries

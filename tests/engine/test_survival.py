@@ -406,7 +406,7 @@ def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -
 BROKEN_SPOOL = """
 import os, sys
 from pathlib import Path
-from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
+from inference_benchmarker.wave.spool.spool import SpoolReader, SpoolWriter
 
 writer = SpoolWriter(Path("spool.bin"))
 writer.batch(b"first")

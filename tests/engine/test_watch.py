@@ -30,7 +30,7 @@ from geventhttpclient.connectionpool import ConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 from urllib3.util.retry import Retry
 
-from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker import client_watch, loop_watch
 from inference_benchmarker.engine.worker import watch as worker_watch
 from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
@@ -41,7 +41,7 @@ from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.record import BatchWriter
-from inference_benchmarker.wave.worker_state import WorkerState
+from inference_benchmarker.wave.spool.worker_state import WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

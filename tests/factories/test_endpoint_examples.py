@@ -12,8 +12,8 @@ import pytest
 
 from inference_benchmarker import made
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.engine.endpoint import load
-from inference_benchmarker.engine.endpoint_factory import begin, make, remove
+from inference_benchmarker.engine.endpoint.endpoint_factory import begin, make, remove
+from inference_benchmarker.engine.endpoint.factories_file import load
 from server_capacity.provisioning.performing import NotDoneError, check_call, perform_undo
 from server_capacity.provisioning.undo import Call, undo_given
 from tests.shipped import FACTORIES

@@ -12,7 +12,7 @@ import pytest
 
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.endpoint.factories_file import load
 from tests.bench import most_in_flight
 from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES, ExampleWave, run_example

@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker import Response, clients
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
-from inference_benchmarker.engine.endpoint import Endpoint, load
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint, load
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.response import FinishReasonError
 from tests.scripted_server import ScriptedServer, answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.endpoint.factories_file import load
 from inference_benchmarker.errors import BenchmarkError
 from tests.shipped import FACTORIES, run_example
 

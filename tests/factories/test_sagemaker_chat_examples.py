@@ -13,7 +13,7 @@ import pytest
 from inference_benchmarker import Response
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.endpoint.factories_file import load
 from inference_benchmarker.records.error_key import error_key
 from tests.shipped import FACTORIES
 

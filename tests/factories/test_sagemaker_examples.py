@@ -14,7 +14,7 @@ import pytest
 from inference_benchmarker import Response
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
 from inference_benchmarker.embedded.running import EndpointConfig, start
-from inference_benchmarker.engine.endpoint import Endpoint, load
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint, load
 from inference_benchmarker.errors import BenchmarkError
 from tests.shipped import FACTORIES, NAMES, run_example
 

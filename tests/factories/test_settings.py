@@ -11,9 +11,9 @@ import pytest
 
 from inference_benchmarker.cli.core.examples import find, settings_page, shipped
 from inference_benchmarker.embedded.aws.boto3_settings import isolated
-from inference_benchmarker.engine.endpoint import load
-from inference_benchmarker.engine.settings import Setting, settings_of
-from inference_benchmarker.engine.source import import_file
+from inference_benchmarker.engine.endpoint.factories_file import load
+from inference_benchmarker.engine.endpoint.settings import Setting, settings_of
+from inference_benchmarker.engine.endpoint.source import import_file
 from tests.scripted_server import Asked, ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES
 

@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker import Response
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, start
-from inference_benchmarker.engine.endpoint import load
+from inference_benchmarker.engine.endpoint.factories_file import load
 from inference_benchmarker.records.error_key import error_key
 from tests.scripted_server import ScriptedServer, answer, chunked_head, chunks
 from tests.shipped import FACTORIES

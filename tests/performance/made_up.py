@@ -18,7 +18,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.packed import BASE_DTYPE
 from inference_benchmarker.records.record import NONE, OUTCOMES, Ledger, _joined
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.words.units import NS
 
 RATE, WORKERS, INTERVAL_NS = 10_000, 2, NS // 2

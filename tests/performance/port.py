@@ -16,7 +16,7 @@ from statistics import median
 import msgpack
 import zmq
 
-from inference_benchmarker.engine.zmq_keys import PrimaryKeys, WorkerKeys, make_keys
+from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys, WorkerKeys, make_keys
 from inference_benchmarker.records.record import BASE
 from tests.performance.figures import Figure, Program, below
 

@@ -15,8 +15,8 @@ from statistics import median
 import psutil
 
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, Report
-from inference_benchmarker.wave.spool import SpoolWriter
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool import SpoolWriter
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.performance import measure
 from tests.performance.figures import Figure, Program, below

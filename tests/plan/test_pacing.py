@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from inference_benchmarker.plan.exact import uniform
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.words.units import NS

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.exact import uniform
 from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of

@@ -13,8 +13,8 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import FAILED as FAILED_OUTCOME
 from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger, RequestRecord
-from inference_benchmarker.wave.requests_file import read_requests
-from inference_benchmarker.wave.worker_state import WorkerState
+from inference_benchmarker.wave.files.requests_file import read_requests
+from inference_benchmarker.wave.spool.worker_state import WorkerState
 from tests.waves import MS, Worker
 
 if TYPE_CHECKING:

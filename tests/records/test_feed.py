@@ -13,8 +13,8 @@ import pytest
 from inference_benchmarker.records.feed import KEPT_S, Cell, Feed, FeedWriter, read_cells
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, BatchWriter, split_batch
-from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool import SpoolReader, SpoolWriter
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 
 MS = NS // 1000

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.words.units import NS
 
 TIMES = st.lists(st.integers(0, 30 * 24 * 3600 * NS), max_size=60)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.engine.endpoint import Endpoint
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.metrics import MOST_METRICS, MOST_NAME
 from inference_benchmarker.records.record import BASE, BatchWriter, Ledger, Report, RequestRecord, packed_sections

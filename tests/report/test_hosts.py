@@ -12,7 +12,7 @@ from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.report.hosts import HEADER, host_lines, host_table
 from inference_benchmarker.report.markdown import to_markdown
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.hosted import CLOCK, hosted
 from tests.waves import open_plan

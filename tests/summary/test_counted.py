@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.record import RequestRecord
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 TIMES = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl")
 PLAN = replace(open_plan("10", "4"), workers=2, warmup_s=Decimal(1))

@@ -17,9 +17,9 @@ from inference_benchmarker.plan.slo import RequestLimit
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
-from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.grouped_histogram import GroupedHistogram, _counts_of
-from inference_benchmarker.summary.streaming_histogram import PRECISION
+from inference_benchmarker.summary.statistics.distribution import Distribution
+from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram, _counts_of
+from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION
 from inference_benchmarker.summary.summary import summarise
 from tests.parts import in_parts
 from tests.waves import MS, closed_plan, observe, open_plan, staged

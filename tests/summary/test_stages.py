@@ -21,7 +21,7 @@ from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.verdict import judge
-from inference_benchmarker.wave.timeline_file import read_timeline
+from inference_benchmarker.wave.files.timeline_file import read_timeline
 from inference_benchmarker.words.units import NS
 from tests.waves import MS, observe, on_time
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.records.record import Ledger, RequestRecord
-from inference_benchmarker.summary.distribution import Distribution, percentile_name
+from inference_benchmarker.summary.statistics.distribution import Distribution, percentile_name
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.words.units import NS

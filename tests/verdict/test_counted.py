@@ -10,8 +10,8 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.streaming_histogram import PRECISION, StreamingHistogram
+from inference_benchmarker.summary.statistics.distribution import Distribution
+from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION, StreamingHistogram
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge

@@ -12,9 +12,9 @@ from pyarrow.dataset import dataset
 from inference_benchmarker import BenchmarkError, Wave
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.wave.files.requests_file import dataset as file_dataset
+from inference_benchmarker.wave.files.requests_file import write_requests
 from inference_benchmarker.wave.frames import Selection
-from inference_benchmarker.wave.requests_file import dataset as file_dataset
-from inference_benchmarker.wave.requests_file import write_requests
 from tests.waves import make_run
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, _joi
 from inference_benchmarker.system.files import read_given, replace_file
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
-from inference_benchmarker.wave.spool import BATCH, EVENT, SpoolReader
+from inference_benchmarker.wave.spool.spool import BATCH, EVENT, SpoolReader
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 from server_capacity.metrics.config import load_config
 from tests.hostile import (

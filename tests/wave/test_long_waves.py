@@ -11,9 +11,9 @@ from inference_benchmarker.facts import client_samples
 from inference_benchmarker.facts.client_samples import HOST, Sample
 from inference_benchmarker.records import feed
 from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger
-from inference_benchmarker.wave import worker_state
-from inference_benchmarker.wave.spool import SpoolWriter
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool import worker_state
+from inference_benchmarker.wave.spool.spool import SpoolWriter
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.waves import MS, use
 

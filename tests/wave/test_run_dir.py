@@ -24,11 +24,11 @@ from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import store
-from inference_benchmarker.wave.counts_file import write_counts
-from inference_benchmarker.wave.requests_file import read_requests, write_requests
+from inference_benchmarker.wave.files.counts_file import write_counts
+from inference_benchmarker.wave.files.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import SpoolReader, SpoolWriter
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool import SpoolReader, SpoolWriter
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.conftest import ROOT
 from tests.counted import counted

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.summary.student_t import student_t
+from inference_benchmarker.summary.statistics.student_t import student_t
 from visualization.comparison.estimates import Percentile, Ratio
 from visualization.comparison.intervals import CONFIDENCE
 from visualization.comparison.repeats import LEAST_RUNS, Repeated, factor

@@ -16,7 +16,7 @@ import numpy as np
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.gathering import gather
-from inference_benchmarker.summary.student_t import student_t
+from inference_benchmarker.summary.statistics.student_t import student_t
 from visualization.comparison.blocks import Completed, Seconds
 from visualization.comparison.estimates import Estimate, Percentile, Ratio, least_of
 

@@ -18,10 +18,10 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave import store
-from inference_benchmarker.wave.identity import require_unchanged
+from inference_benchmarker.wave.files.client_table import Table, finite, read_client_table
+from inference_benchmarker.wave.files.identity import require_unchanged
+from inference_benchmarker.wave.files.timeline_file import check_timeline, read_timeline
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
-from inference_benchmarker.wave.tables import Table, finite, read_client_table
-from inference_benchmarker.wave.timeline_file import check_timeline, read_timeline
 from inference_benchmarker.words.text import one_line, plain
 from visualization.comparison.changes import TIMES
 from visualization.comparison.intervals import Estimates, interval
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.wave.wave import Wave
     from visualization.figures.figures import Points
 

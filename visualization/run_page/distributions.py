@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
 _BINS, _BINS_OF_COUNTS = 60, 20  # a bin must be wider than the buckets in which times were counted

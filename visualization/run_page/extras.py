@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.data.json_file import UNREADABLE
-from inference_benchmarker.wave.tables import read_client_table
+from inference_benchmarker.wave.files.client_table import read_client_table
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.aiperf_export import SINGLE, STATISTICS, TABLE, find_export, read_table
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from inference_benchmarker.wave.tables import Table
+    from inference_benchmarker.wave.files.client_table import Table
     from inference_benchmarker.wave.wave import Wave
 
 T = TypeVar("T")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
-    from inference_benchmarker.wave.tables import Table
+    from inference_benchmarker.wave.files.client_table import Table
     from visualization.figures.figures import Points
     from visualization.run_page.figures import Colour
 

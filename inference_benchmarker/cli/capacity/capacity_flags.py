@@ -13,7 +13,7 @@ from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, pl
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
-from inference_benchmarker.engine.source import source_problems
+from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan

@@ -46,7 +46,7 @@ _OF_THIS_PROCESS = (
 
 def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, options: dict[str, Any], tell: Tell) -> int:
     """Search every variant, print the ranking, and give the exit code."""
-    from inference_benchmarker.engine.interrupts import counting_interrupts
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts
     from inference_benchmarker.wave.run_dir import make_stamped_folder
     from server_capacity.experiments.ranking.children import run_jobs
     from server_capacity.experiments.ranking.collecting import Collector, quotas_of_target

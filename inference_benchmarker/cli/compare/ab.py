@@ -68,7 +68,7 @@ def _check(asked: AbRequest, side: str) -> None:
 
 def _sent(experiment: Experiment, asked: AbRequest, export: Export) -> Waves:
     """The waves that count, of each side, until all are sent, a side is given up, or somebody interrupts."""
-    from inference_benchmarker.engine.interrupts import counting_interrupts
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts
     from visualization.comparison.ab import order
 
     tell = say_nothing if asked.options.quiet else say

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from inference_benchmarker.engine.settings import Setting
+    from inference_benchmarker.engine.endpoint.settings import Setting
 
 FACTORY_DESCRIPTION = """\
 Lists the examples, or prints one for you to change into your own endpoint:
@@ -76,7 +76,7 @@ def listing(examples: list[Example]) -> str:
 
 def settings_page(example: Example) -> str:
     """An example's text on itself, and its settings: the default of each, and what it means."""
-    from inference_benchmarker.engine.settings import settings_of
+    from inference_benchmarker.engine.endpoint.settings import settings_of
 
     settings = [setting for setting in settings_of(example.path).values() if setting.about]
     tree = ast.parse(example.path.read_text(encoding="utf-8"))

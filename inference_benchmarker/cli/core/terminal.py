@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
 
 

@@ -23,7 +23,7 @@ from inference_benchmarker.words.wording import size_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
 
-    from inference_benchmarker.engine.addressed import Described
+    from inference_benchmarker.engine.endpoint.addressed import Described
 
 VARIABLE = "BENCHMARK_"
 """What stands before a setting's name in the environment."""
@@ -145,7 +145,7 @@ def _is_alone(options: Mapping[str, Any]) -> bool:
 def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
-    from inference_benchmarker.engine.addressed import AddressOptions, describe
+    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
 
     others = ("factories_file", "locust_file", "demo", "endpoint_name")
     problems += [f"Give either an address or {_flag(name)}, not both." for name in others if options.get(name)]
@@ -182,7 +182,7 @@ def _of_address(
 
 
 def _with_its_model(described: Described, headers: Mapping[str, str], environment: Mapping[str, str]) -> Described:
-    from inference_benchmarker.engine.served_models import only_model
+    from inference_benchmarker.engine.endpoint.served_models import only_model
 
     assert described.models is not None
     key = next((environment[name] for name in _KEYS if environment.get(name)), None)
@@ -237,7 +237,7 @@ def _of_environment(file: Path, environment: Mapping[str, str]) -> Iterator[str]
     names = [name for name in environment if name.startswith(VARIABLE) and name not in _NO_SETTINGS]
     if not names:
         return
-    from inference_benchmarker.engine.settings import settings_of
+    from inference_benchmarker.engine.endpoint.settings import settings_of
 
     for name in settings_of(file):
         if VARIABLE + name in names and not _SECRET.search(name):

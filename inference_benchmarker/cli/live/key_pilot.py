@@ -13,7 +13,7 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 MERGED_NS = NS // 20
 HINT_NS = 5 * NS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.feed import Cell
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 _SHARES = ("success", "rate")
 _MOST_POINTS = 300  # of a long wave, at which its rate is asked for

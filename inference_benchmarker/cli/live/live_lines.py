@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import LiveMetric
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.feed import Cell, Feed
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 LINE_S = 60
 WINDOW_S = 5

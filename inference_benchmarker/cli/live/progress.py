@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.histogram import Histogram
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 LINE_INTERVAL_NS = 10 * NS
 OFTEN_NS = 600 * NS  # then a line a minute is enough: ten hours are 650

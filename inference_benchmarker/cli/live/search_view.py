@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.cli.live.screen import Screen
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
 
     Text = Callable[[SpoolState, int], str]
     """The line of this moment."""

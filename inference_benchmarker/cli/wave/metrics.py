@@ -54,7 +54,7 @@ def metrics_parser() -> Parser:
 
 def _read(config: str, window: PastWindow, *, quiet: bool | None) -> tuple[list[ServerMetric], bool]:
     """The rows that each source has of the window, and whether Ctrl-C ended the waiting with what there is."""
-    from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import Interval, collected
 
     sources = sources_of(config)

@@ -70,7 +70,7 @@ def follower_of(sources: list[Source], wave_s: float | None = None) -> Follower:
 
 def beside(follower: Follower) -> Callable[[RunDir], AbstractContextManager[None]]:
     """It for ``run_wave``: follows while the wave runs, and writes what it counts into the run directory."""
-    from inference_benchmarker.wave.instances import add_line
+    from inference_benchmarker.wave.files.instances_file import add_line
 
     return lambda run_dir: follower.following(partial(add_line, run_dir.instances))
 
@@ -82,7 +82,7 @@ def print_with_metrics(
 
     What has come is stored and printed, whatever is pressed meanwhile. ``follower``: what it counted during the wave.
     """
-    from inference_benchmarker.engine.interrupts import counting_interrupts
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 
     tell = say_nothing if options["quiet"] else say
     with counting_interrupts():
@@ -97,7 +97,7 @@ def print_with_metrics(
 
 def with_metrics(wave: Wave, sources: list[Source], follower: Follower, tell: Callable[[str], None]) -> Wave:
     """The wave with its server's metrics, waited for and stored; what has come, where an interrupt ends the waiting."""
-    from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import collected
     from inference_benchmarker.wave import store
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.wave.export_flags import Exports
     from inference_benchmarker.cli.wave.exporting import Export
-    from inference_benchmarker.engine.addressed import Described
+    from inference_benchmarker.engine.endpoint.addressed import Described
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan
@@ -199,8 +199,8 @@ def _exit_code(wave: Wave) -> int:
 
 def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], export: Export, *, last: bool) -> Wave:
     """Run a wave and print it; where it is not the ``last`` of the run, its JSON waits for what comes."""
-    from inference_benchmarker.engine.interrupts import counting_interrupts
     from inference_benchmarker.engine.launch import resolve, run_wave
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 
     if options["replay"]:
         if not options["quiet"]:

@@ -44,7 +44,7 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(problems_of(plan, endpoint_needed=endpoint_needed))
     if problems or plan.factory_settings:
-        from inference_benchmarker.engine.source import source_problems
+        from inference_benchmarker.engine.endpoint.source import source_problems
 
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse(problems)

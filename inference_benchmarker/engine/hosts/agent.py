@@ -24,7 +24,7 @@ from inference_benchmarker.engine.hosts.local import LocalHost
 from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE_S, SOCKET
 from inference_benchmarker.engine.hosts.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.hosts.transport import Lines
-from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.system.host import adopt_orphans, raise_descriptor_limit, usable_cores
 from inference_benchmarker.version import __version__

@@ -12,7 +12,7 @@ from inference_benchmarker.engine.hosts.protocol import SOCKET
 from inference_benchmarker.engine.hosts.remote import RemoteHost
 from inference_benchmarker.engine.hosts.shipping import Cargo
 from inference_benchmarker.engine.hosts.ssh import SshTransport
-from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.system.host import raise_descriptor_limit, usable_cores
 from inference_benchmarker.version import __version__
 from inference_benchmarker.wave.run_dir import RunDir

@@ -16,7 +16,7 @@ from inference_benchmarker.engine.hosts.protocol import SOCKET
 from inference_benchmarker.engine.hosts.remote import RemoteHost
 from inference_benchmarker.engine.hosts.shipping import cargo_of
 from inference_benchmarker.engine.hosts.ssh import SshTransport
-from inference_benchmarker.engine.scratch import scratch_folder
+from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import THIS_HOST
 from inference_benchmarker.plan.problems import check_plan
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from inference_benchmarker.engine.interrupts import Interrupts
     from inference_benchmarker.engine.live import ShowsStart
+    from inference_benchmarker.engine.processes.interrupts import Interrupts
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.engine.leftovers import end_leftovers
+from inference_benchmarker.engine.processes.leftovers import end_leftovers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.child_logs import ChildLogs
 from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
 from inference_benchmarker.engine.hosts.protocol import ASK_S, FILES, LOST_S
+from inference_benchmarker.engine.processes.child_logs import ChildLogs
 from inference_benchmarker.facts.client_samples import Sample
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.version import __version__

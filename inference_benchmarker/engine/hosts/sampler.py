@@ -12,7 +12,7 @@ import psutil
 from inference_benchmarker.facts.client_samples import HOST, Sample
 from inference_benchmarker.system import procfs
 from inference_benchmarker.system.host import memory_bytes
-from inference_benchmarker.wave.tables import add_to_client_table, begin_client_table
+from inference_benchmarker.wave.files.client_table import add_to_client_table, begin_client_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

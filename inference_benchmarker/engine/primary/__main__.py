@@ -7,7 +7,7 @@ the parent is gone. What the parent must know goes to it as JSON lines.
 from __future__ import annotations
 
 # Locust patches the process, so it comes before everything that opens sockets.
-from inference_benchmarker.engine.patched import locust
+from inference_benchmarker.engine.locust.patched import locust
 
 # isort: split
 import json
@@ -22,7 +22,8 @@ from gevent.fileobject import FileObject
 
 from inference_benchmarker.engine.hosts.own import OwnHost
 from inference_benchmarker.engine.hosts.sampler import host_constants
-from inference_benchmarker.engine.locust_runtime import BATCH, READY, set_up_logging
+from inference_benchmarker.engine.locust.runtime import BATCH, READY, set_up_logging
+from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys
 from inference_benchmarker.engine.primary.clocks import Clocks
 from inference_benchmarker.engine.primary.commands import Commands
 from inference_benchmarker.engine.primary.ending import Ending
@@ -33,12 +34,11 @@ from inference_benchmarker.engine.primary.reports import Reports
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles
 from inference_benchmarker.engine.primary.transport import Transport
-from inference_benchmarker.engine.zmq_keys import PrimaryKeys
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir
-from inference_benchmarker.wave.spool import DISK_FULL
+from inference_benchmarker.wave.spool.spool import DISK_FULL
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.locust_runtime import CHANGE
+from inference_benchmarker.engine.locust.runtime import CHANGE
 from inference_benchmarker.engine.primary.steering import Steering
-from inference_benchmarker.wave.spool import ABORTED, PLANNED
+from inference_benchmarker.wave.spool.spool import ABORTED, PLANNED
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.primary.clocks import Clocks

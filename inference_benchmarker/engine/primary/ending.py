@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.locust_runtime import STOP
+from inference_benchmarker.engine.locust.runtime import STOP
 from inference_benchmarker.engine.primary.steering import LEAD_NS
 from inference_benchmarker.plan.steering import whole_ms
-from inference_benchmarker.wave.spool import COMMAND_GONE, PLANNED, STOP_ASKED
+from inference_benchmarker.wave.spool.spool import COMMAND_GONE, PLANNED, STOP_ASKED
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

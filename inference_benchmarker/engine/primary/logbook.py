@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.wave.spool import SpoolWriter
+from inference_benchmarker.wave.spool.spool import SpoolWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import gevent
 from flask import Response, jsonify, request
 
-from inference_benchmarker.engine.locust_runtime import free_ports
+from inference_benchmarker.engine.locust.runtime import free_ports
 from inference_benchmarker.url import names_loopback
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.clocks import FASTEST_DRIFT
-from inference_benchmarker.engine.locust_runtime import ACK
+from inference_benchmarker.engine.locust.runtime import ACK
 from inference_benchmarker.records.record import Report
 
 if TYPE_CHECKING:

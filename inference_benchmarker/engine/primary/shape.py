@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gevent.event import Event
 from locust import LoadTestShape
 
-from inference_benchmarker.engine.locust_runtime import START
+from inference_benchmarker.engine.locust.runtime import START
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.pacing import TokenBucket

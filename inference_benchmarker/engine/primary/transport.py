@@ -10,8 +10,8 @@ from locust.env import Environment
 from locust.exception import RPCError
 from locust.stats import stats_history
 
-from inference_benchmarker.engine.locust_runtime import WaveUser, options
-from inference_benchmarker.engine.locust_sockets import ListenError, PrimarySocket, Visitors, listen_with
+from inference_benchmarker.engine.locust.runtime import WaveUser, options
+from inference_benchmarker.engine.locust.sockets import ListenError, PrimarySocket, Visitors, listen_with
 from inference_benchmarker.engine.primary.bounded import keep_small
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from locust.event import Events
     from locust.runners import MasterRunner
 
+    from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys
     from inference_benchmarker.engine.primary.logbook import Logbook
     from inference_benchmarker.engine.primary.parent import Parent
     from inference_benchmarker.engine.primary.shape import TokenBucketShape
-    from inference_benchmarker.engine.zmq_keys import PrimaryKeys
     from inference_benchmarker.plan.plan import WavePlan
 
 USERS_S = 30.0  # Locust's own users have nothing to load: they are there at once

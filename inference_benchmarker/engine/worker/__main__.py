@@ -7,7 +7,7 @@ is gone.
 from __future__ import annotations
 
 # Locust patches the process, so it comes before everything that opens sockets.
-from inference_benchmarker.engine.patched import locust
+from inference_benchmarker.engine.locust.patched import locust
 
 # isort: split
 import gc
@@ -25,8 +25,7 @@ import gevent
 from gevent.event import Event
 from locust.env import Environment
 
-from inference_benchmarker.engine.leftovers import MARK
-from inference_benchmarker.engine.locust_runtime import (
+from inference_benchmarker.engine.locust.runtime import (
     ACK,
     BATCH,
     CHANGE,
@@ -37,7 +36,9 @@ from inference_benchmarker.engine.locust_runtime import (
     options,
     set_up_logging,
 )
-from inference_benchmarker.engine.locust_sockets import connect_with
+from inference_benchmarker.engine.locust.sockets import connect_with
+from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys
+from inference_benchmarker.engine.processes.leftovers import MARK
 from inference_benchmarker.engine.worker.outbox import Outbox
 from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.process import (
@@ -51,7 +52,6 @@ from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, O
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.engine.worker.target import Target, row_of
 from inference_benchmarker.engine.worker.watch import Watch
-from inference_benchmarker.engine.zmq_keys import WorkerKeys
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan

@@ -7,7 +7,7 @@ input says what to do.
 from __future__ import annotations
 
 # Locust patches the process, so it comes before everything that opens sockets.
-import inference_benchmarker.engine.patched  # noqa: F401 - it patches
+import inference_benchmarker.engine.locust.patched  # noqa: F401 - it patches
 
 # isort: split
 import base64
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import gevent
 
 from inference_benchmarker.answer_size import take_at_most
-from inference_benchmarker.engine import endpoint
-from inference_benchmarker.engine.leftovers import MARK
+from inference_benchmarker.engine.endpoint import factories_file
+from inference_benchmarker.engine.processes.leftovers import MARK
 from inference_benchmarker.engine.worker.addresses import Addresses
 from inference_benchmarker.engine.worker.process import take_stdin
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
@@ -54,7 +54,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
     secrets = own_secrets(with_numbers=True)
     addresses = Addresses()
     take_at_most(plan.max_answer_size)
-    loaded = endpoint.load(
+    loaded = factories_file.load(
         plan.factories_file,
         plan.endpoint_name,
         payload_arguments=plan.payload_arguments,

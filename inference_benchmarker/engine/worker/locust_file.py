@@ -17,10 +17,10 @@ from locust.exception import InterruptTaskSet, RescheduleTask, RescheduleTaskImm
 from locust.user.task import DefaultTaskSet, TaskSet
 from locust.util.load_locustfile import load_locustfile
 
-from inference_benchmarker.engine.source import describe_error
+from inference_benchmarker.engine.endpoint.source import describe_error
 from inference_benchmarker.engine.worker.requests import AbandonedError, Requests, RequestTimeout, Turn
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.exact import uniform
+from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.records.response import MAX_COUNT
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from inference_benchmarker.engine.worker.asked_model import MOST_ONCE, asked_mod
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.records.names import Names
 

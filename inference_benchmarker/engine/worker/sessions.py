@@ -12,7 +12,7 @@ from inference_benchmarker.engine.worker.retrying import Retrying
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.retries import Retries

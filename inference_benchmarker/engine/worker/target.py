@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import take_at_most
-from inference_benchmarker.engine import endpoint
+from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.words.redact import excerpt, own_secrets
@@ -15,7 +15,7 @@ from inference_benchmarker.words.redact import excerpt, own_secrets
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.engine.endpoint import Endpoint
+    from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -26,7 +26,7 @@ class Target:
     """The target of a worker: a loaded factories file or a Locust file's users, or why neither could be loaded."""
 
     def __init__(self, plan: WavePlan) -> None:
-        self.endpoint: endpoint.Endpoint | None = None
+        self.endpoint: factories_file.Endpoint | None = None
         self.users: list[Any] = []
         self.error: dict[str, str] | None = None
         take_at_most(plan.max_answer_size)
@@ -48,7 +48,7 @@ class Target:
     def _load(self, plan: WavePlan) -> None:
         if plan.locust_file is None:
             assert plan.factories_file is not None
-            loaded = endpoint.load(
+            loaded = factories_file.load(
                 plan.factories_file,
                 plan.endpoint_name,
                 with_rows=_replays(plan),

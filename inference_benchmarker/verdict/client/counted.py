@@ -14,8 +14,8 @@ import numpy as np
 
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import in_flight
-from inference_benchmarker.summary.buckets import of_buckets
-from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.statistics.buckets import of_buckets
+from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

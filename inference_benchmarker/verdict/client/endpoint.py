@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.advice import search_waves
 from inference_benchmarker.verdict.client.counted import CountedQuarters, ends_s, last_ok_ns
 from inference_benchmarker.verdict.client.flow import Flow

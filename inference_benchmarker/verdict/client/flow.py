@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.client.counted import passed, shares_passed
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Int64, Records
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 PARTS = 18  # of the stretch's last three quarters, so that they make thirds
 LEAST_SENT = 60

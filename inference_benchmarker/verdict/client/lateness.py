@@ -14,8 +14,8 @@ import numpy as np
 
 from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.records.counts import bucket_values
-from inference_benchmarker.summary.distribution import PERCENTILES
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.distribution import PERCENTILES
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.words.units import NS
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.records.columns import Int64, Records
     from inference_benchmarker.records.counts import Counts
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
 TOLERATED = 0.01  # of arrivals may be late: a p99 leaves out as many

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, watermarks
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.verdict.client.counted import latencies, waits
 from inference_benchmarker.words.units import NS
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
     from inference_benchmarker.plan.slo import Slo
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.client.evidence import Evidence
 

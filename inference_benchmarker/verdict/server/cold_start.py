@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.ordered import ReorderBuffer, later_least
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
     Pairs = npt.NDArray[np.complex128]
 

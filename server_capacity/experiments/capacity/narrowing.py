@@ -16,7 +16,7 @@ from server_capacity.experiments.measurements.user_limits import users_estimates
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.engine.interrupts import Interrupts
+    from inference_benchmarker.engine.processes.interrupts import Interrupts
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question

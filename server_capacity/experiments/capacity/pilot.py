@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.pilot import Order
     from inference_benchmarker.records.feed import Feed
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.search.search import Search

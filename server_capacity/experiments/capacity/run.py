@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.interrupts import counting_interrupts
 from inference_benchmarker.engine.launch import resolve
+from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.wave.run_dir import make_stamped_folder
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from inference_benchmarker.engine.interrupts import Interrupts
+    from inference_benchmarker.engine.processes.interrupts import Interrupts
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence

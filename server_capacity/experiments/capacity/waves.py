@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.pilot import CapacityPilot
     from server_capacity.experiments.server_side.server_side import ServerSide

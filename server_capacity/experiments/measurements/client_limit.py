@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.records.feed import Cell
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question

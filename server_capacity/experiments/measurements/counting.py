@@ -11,7 +11,7 @@ import numpy as np
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.summary.samples import Streams, samples
-from inference_benchmarker.summary.streaming_histogram import StreamingHistogram
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.judging import columns_of, judged, timed_rows
 from server_capacity.search.stretch import Count, Slice, Stretch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import RequestLimit
     from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
-    from inference_benchmarker.summary.distribution import Distribution
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from server_capacity.search.limits import Limit
     from server_capacity.search.user_limits import UserLimit
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.summary.gathering import Numbering, summed
-from inference_benchmarker.summary.grouped_histogram import GroupedHistogram
 from inference_benchmarker.summary.samples import Streams, samples
+from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.judging import columns_of, judged, timed_rows

@@ -16,7 +16,7 @@ from server_capacity.experiments.proof.length import bursts_of
 if TYPE_CHECKING:
     from inference_benchmarker.engine.pilot import Order
     from inference_benchmarker.records.feed import Feed
-    from inference_benchmarker.wave.spool_state import SpoolState
+    from inference_benchmarker.wave.spool.spool_state import SpoolState
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.length import Length
     from server_capacity.experiments.proof.planned import Planned

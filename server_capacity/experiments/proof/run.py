@@ -7,8 +7,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.interrupts import counting_interrupts, until_interrupted
 from inference_benchmarker.engine.launch import resolve
+from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.wave.run_dir import make_stamped_folder

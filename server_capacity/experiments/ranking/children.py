@@ -15,13 +15,13 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from inference_benchmarker.engine.processes import child_environment
+from inference_benchmarker.engine.processes.children import child_environment
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from inference_benchmarker.engine.interrupts import Interrupts
+    from inference_benchmarker.engine.processes.interrupts import Interrupts
 
 POLL_S = 0.2
 MOST_INTERRUPTS = 3

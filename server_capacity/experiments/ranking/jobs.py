@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.source import source_problems
+from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.provisioning.arguments import factory_arguments, value_of
 from server_capacity.results.types.axes import label_of

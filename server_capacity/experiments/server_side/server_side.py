@@ -12,10 +12,10 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.interrupts import until_interrupted
+from inference_benchmarker.engine.processes.interrupts import until_interrupted
 from inference_benchmarker.facts.server_metric import collected
 from inference_benchmarker.wave import store
-from inference_benchmarker.wave.instances import add_line
+from inference_benchmarker.wave.files.instances_file import add_line
 from server_capacity.experiments.server_side.disturbance import Standing
 from server_capacity.experiments.server_side.server_attachment import all_waves, name_of
 from server_capacity.experiments.server_side.server_points import DEFAULT_PERIOD_S
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from inference_benchmarker.engine.interrupts import Interrupts
+    from inference_benchmarker.engine.processes.interrupts import Interrupts
     from inference_benchmarker.facts.server_metric import ServerMetric, Source
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir

@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.metrics.prometheus.block import wanted_of
 from server_capacity.metrics.prometheus.derived import derived
-from server_capacity.metrics.prometheus.history import History
-from server_capacity.metrics.prometheus.latest import readings
-from server_capacity.metrics.prometheus.reading import all_missing, read, sample_names, window_of
-from server_capacity.metrics.prometheus.replicas import Replicas
-from server_capacity.metrics.prometheus.scraper import Scraper, fetch_page
-from server_capacity.metrics.prometheus.series import Window
-from server_capacity.metrics.prometheus.server import PrometheusServer
+from server_capacity.metrics.prometheus.promql.replicas import Replicas
+from server_capacity.metrics.prometheus.promql.server import PrometheusServer
+from server_capacity.metrics.prometheus.scraping.history import History
+from server_capacity.metrics.prometheus.scraping.latest import readings
+from server_capacity.metrics.prometheus.scraping.reading import all_missing, read, sample_names, window_of
+from server_capacity.metrics.prometheus.scraping.scraper import Scraper, fetch_page
+from server_capacity.metrics.prometheus.scraping.series import Window
 from server_capacity.metrics.prometheus.web import Web, WebError
 
 if TYPE_CHECKING:

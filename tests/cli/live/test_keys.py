@@ -17,7 +17,7 @@ from inference_benchmarker.cli.live.key_pilot import MEANING, MERGED_NS, KeyPilo
 from inference_benchmarker.cli.live.keys import Keys
 from inference_benchmarker.engine.pilot import End, Rate
 from inference_benchmarker.plan.load import MAX_STAGES
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.waves import MS, closed_plan, open_plan
 

@@ -6,7 +6,7 @@ import io
 import re
 
 from inference_benchmarker.cli.live.search_view import SearchLines, SearchView
-from inference_benchmarker.wave.spool_state import SpoolState
+from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.scenes import Sized
 

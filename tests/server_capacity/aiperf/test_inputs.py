@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.engine.endpoint import Endpoint
-from inference_benchmarker.engine.json_bodies import json_bodies
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint
+from inference_benchmarker.engine.endpoint.json_bodies import json_bodies
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.aiperf.inputs import made_requests, streams_differ, write_inputs
 

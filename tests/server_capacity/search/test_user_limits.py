@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.summary.distribution import Distribution
+from inference_benchmarker.summary.statistics.distribution import Distribution
 from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.user_limits import Sums, UserLimit, judge_user, user_estimate
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from inference_benchmarker.plan.slo import MaxRegression
-from inference_benchmarker.summary.distribution import Distribution
-from inference_benchmarker.summary.student_t import student_t
+from inference_benchmarker.summary.statistics.distribution import Distribution
+from inference_benchmarker.summary.statistics.student_t import student_t
 from inference_benchmarker.words.units import NS
 from tests.counted import counted
 from tests.parts import in_memory, in_parts

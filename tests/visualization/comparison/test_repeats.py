@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inference_benchmarker import cli
 from inference_benchmarker.plan.slo import MaxRegression, Slo
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.summary.student_t import student_t
+from inference_benchmarker.summary.statistics.student_t import student_t
 from inference_benchmarker.wave.run_folders import latest_runs, runs_of
 from tests.waves import drawn, stored, wave
 from visualization.comparison.changes import Row, with_intervals

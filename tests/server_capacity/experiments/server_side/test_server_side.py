@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from inference_benchmarker.engine.interrupts import counting_interrupts
+from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.wave.wave import Wave
 from server_capacity.experiments.measurements.evidence import SearchEvidence

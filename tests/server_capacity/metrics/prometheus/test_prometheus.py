@@ -19,13 +19,13 @@ from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
 from server_capacity.metrics.follower import Follower
 from server_capacity.metrics.prometheus import make_source
-from server_capacity.metrics.prometheus.answers import fill
 from server_capacity.metrics.prometheus.block import wanted_of
 from server_capacity.metrics.prometheus.exposition import parse
-from server_capacity.metrics.prometheus.history import History, Round
 from server_capacity.metrics.prometheus.items import Item
 from server_capacity.metrics.prometheus.presets import PRESETS
-from server_capacity.metrics.prometheus.reading import MOST_SERIES, read, window_of
+from server_capacity.metrics.prometheus.promql.answers import fill
+from server_capacity.metrics.prometheus.scraping.history import History, Round
+from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, read, window_of
 from server_capacity.metrics.prometheus.source import Page, Prometheus
 from server_capacity.metrics.prometheus.web import Web
 from tests.fake_prometheus import Asked, fake
@@ -389,7 +389,7 @@ def test_what_cannot_be_reached_is_the_reason() -> None:
 
 
 def test_a_server_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.metrics.prometheus.api.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("server_capacity.metrics.prometheus.promql.api.TIMEOUT_S", 0.3)
     with listen() as sock:
         url = f"http://127.0.0.1:{sock.getsockname()[1]}"
         found = collect({**SERVER, "url": url, "queries": {str(i): "up" for i in range(500)}})
@@ -398,14 +398,14 @@ def test_a_server_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_page_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.metrics.prometheus.scraper.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("server_capacity.metrics.prometheus.scraping.scraper.TIMEOUT_S", 0.3)
     with listen() as sock:
         (row,) = collect({**PAGE, "scrape_url": f"http://127.0.0.1:{sock.getsockname()[1]}", "metrics": ["m"]})
     assert "did not answer within 0.3 s" in str(row.reason)
 
 
 def test_a_head_that_comes_byte_by_byte_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.metrics.prometheus.scraper.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("server_capacity.metrics.prometheus.scraping.scraper.TIMEOUT_S", 0.3)
     begun = time.monotonic()
     with ScriptedServer(
         [[b"HTTP/1.1 200 OK\r\nX: ", *cast("Script", [b"x", 0.1] * 300), b"\r\n\r\nm 1\n", CLOSE]]
@@ -459,7 +459,7 @@ def test_the_window_is_filled_in_and_the_end_is_asked_for() -> None:
 
 
 def test_a_query_that_is_too_heavy_takes_no_other_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.metrics.prometheus.api.TIMEOUT_S", 0.3)
+    monkeypatch.setattr("server_capacity.metrics.prometheus.promql.api.TIMEOUT_S", 0.3)
     enough = threading.Event()
 
     def answer(asked: Asked) -> tuple[int, str] | None:

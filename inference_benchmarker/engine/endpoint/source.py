@@ -1,0 +1,121 @@
+"""The source of a factories file: its cheap checks, its import with its settings, and the place where it went wrong.
+
+The cheap checks need no import and run before any process starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.endpoint.packages import pip_line
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.error_key import class_name, error_text
+from inference_benchmarker.system.packaged import shown_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from types import CodeType, ModuleType
+
+_MAX_ERROR_LENGTH = 20_000
+# What to try where an exception's own words do not say it, by its class.
+DEFINE = "Define `def {}(...)` in it; see docs/reference/factories.md."
+_HINTS = {
+    "NoRegionError": "Set AWS_DEFAULT_REGION, for example to us-east-1.",
+    "MemoryError": "Make fewer or smaller payloads, or give its process more memory (`ulimit -v` shows the limit).",
+}
+
+
+def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
+    """The checks that need no import: the file can be read, is Python, and mentions what it must define."""
+    try:
+        source = path.read_bytes()  # Python itself reads what it says of its encoding
+    except OSError as error:
+        raise BenchmarkError(
+            f"{path}: cannot be read ({error.strerror or error}).", "Give the path of a Python file."
+        ) from None
+    try:
+        compile(source, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
+    for name in functions:
+        if name.encode() not in source and b"import *" not in source:
+            raise BenchmarkError(f"{path}: has no {name}.", DEFINE.format(name))
+
+
+def source_problems(
+    factories_file: Path | None, locust_file: Path | None, settings: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """The problems that cheap checks find in the files of a plan, and in the settings that it gives the first one.
+
+    A file that is not there is the plan's to tell.
+    """
+    problems = []
+    files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
+    for path, functions in files:
+        if path is not None and os.path.isfile(path):  # noqa: PTH113 - a path too long is no file, not an error
+            try:
+                check_source(path, functions=functions)
+            except BenchmarkError as error:
+                problems.append(str(error))
+    if settings and not problems and factories_file is not None and os.path.isfile(factories_file):  # noqa: PTH113
+        from inference_benchmarker.engine.endpoint.settings import settings_problems
+
+        problems += settings_problems(factories_file, settings)
+    return problems
+
+
+def import_file(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> ModuleType:
+    """Import one file by its path, its constants set; modules beside it can be imported by it."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"endpoint_{path.stem}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BenchmarkError(f"{path}: is not a Python file (its name must end in .py).")
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    code = _code(path, settings) if settings else None
+    try:
+        if code is None:
+            spec.loader.exec_module(module)
+        else:
+            exec(code, module.__dict__)  # noqa: S102 - the user's file, as it is imported without settings
+    except BaseException as error:
+        raise describe_error(path, "importing it", error) from error
+    return module
+
+
+def _code(path: Path, settings: Mapping[str, str]) -> CodeType:
+    from inference_benchmarker.engine.endpoint.settings import code_of
+
+    check_source(path)
+    return code_of(path, settings)
+
+
+def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkError:
+    """The error that the user's own code raised, with the line of their file it came from."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
+    line = frames[-1].lineno if frames else getattr(error, "lineno", None)
+    where = f"{shown_path(path)}, line {line}" if line else shown_path(path)
+    name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
+    return BenchmarkError(
+        f"{where}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
+    )
+
+
+def place(path: Path, function: Any) -> str:
+    """The file and line of a function or generator; it may have been imported from a module beside the file."""
+    code = getattr(function, "__code__", getattr(function, "gi_code", None))
+    if code is None:
+        return str(path)
+    home = Path(code.co_filename)
+    return f"{path if home.resolve() == path.resolve() else home}, line {code.co_firstlineno}"

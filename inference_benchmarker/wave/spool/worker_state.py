@@ -1,0 +1,76 @@
+"""One worker of a wave, as its reports tell of it. What they say may be anybody's. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inference_benchmarker.data.typed import require
+from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
+from inference_benchmarker.records.columns import MOST_ATTEMPT
+from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger
+from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+MOST_DELAYS = 1 << 17  # of a worker's event loop, which are held: 87 minutes of them
+
+
+@dataclass(slots=True)
+class WorkerState:
+    """One worker's reports so far.
+
+    ``last_due``: when the last arrival of them was due. ``last_done``: the last answer of the window.
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    at: int = 0
+    final: bool = False
+    changes: int = 0
+    lost_at: int | None = None
+    silence_ns: int = 0
+    use: dict[str, Any] = field(default_factory=dict)
+    delays_us: StreamingHistogram = field(default_factory=lambda: StreamingHistogram(MOST_DELAYS))
+    labels: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    finish_reasons: list[str] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    rows: int = 0
+    warmup: int = 0
+    counted: int = 0
+    last_due: int = 0
+    last_done: int | None = None
+
+    @property
+    def worker_use(self) -> WorkerUse:
+        """The worker's use, as its last report tells."""
+        if not self.use:
+            return WorkerUse()
+        delay = self.delays_us.distribution()
+        summed = None
+        if delay is not None:
+            p50, p95, p99 = (delay.percentile(percent) / 1e6 for percent in (50, 95, 99))
+            summed = asdict(LoopDelay(delay.count, p50, p95, p99, delay.maximum / 1e6))
+        use = WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
+        require(use, WorkerUse, "use")
+        return use
+
+    def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]]) -> None:
+        """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is."""
+        if len(attempts) > len(rows):
+            raise ValueError(f"{len(attempts):,} attempts of {len(rows):,} requests")
+        require(attempts, list[list[int]], "attempts")
+        if not all(len(pair) == 2 and 0 <= pair[0] < len(rows) and 0 < pair[1] <= MOST_ATTEMPT for pair in attempts):
+            raise ValueError("an attempt of no request")
+        self.rows += len(rows)
+        self.warmup += int(np.count_nonzero(rows["index"] < 0))
+        first = np.ones(len(rows), bool)
+        first[[row for row, _ in attempts]] = False
+        self.last_due = max(self.last_due, int(rows["due"][first].max(initial=0)))
+        answered = (rows["index"] >= 0) & (rows["outcome"] & OUTCOME != ABANDONED)
+        if answered.any():
+            done = int(rows["done"][answered].max())
+            self.last_done = done if self.last_done is None else max(self.last_done, done)

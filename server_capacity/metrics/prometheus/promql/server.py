@@ -1,0 +1,177 @@
+"""The rows of a block that names a Prometheus server: its queries, and its presets as PromQL."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.facts.server_metric import Interval, ServerMetric
+from server_capacity.metrics.prometheus.block import WINDOW, Wanted, wanted_of
+from server_capacity.metrics.prometheus.derived import derived
+from server_capacity.metrics.prometheus.presets import DEFAULTS
+from server_capacity.metrics.prometheus.promql import quantities
+from server_capacity.metrics.prometheus.promql.answers import Vector, not_finite, quantile_of, unnamed
+from server_capacity.metrics.prometheus.promql.api import Api
+from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, STREAM, joined, left_out, none_of
+from server_capacity.metrics.prometheus.web import Web, WebError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from server_capacity.metrics.prometheus.deltas import Estimate
+    from server_capacity.metrics.prometheus.exposition import Labels
+
+VALUE = "Value"
+READERS = {"gauge": quantities.gauges, "counter": quantities.counters, "histogram": quantities.histograms}
+
+
+class PrometheusServer:
+    """One block that names a Prometheus server."""
+
+    def __init__(self, block: Mapping[str, Any], web: Web) -> None:
+        self._api = Api(block["url"], web, block.get("step"))
+        self._queries: dict[str, str] = block.get("queries", {})
+        self._wanted = wanted_of(dict(block))
+        self.lag: float = block.get("lag", 0.0)
+        self._ahead_s: float | None = None
+
+    @property
+    def place(self) -> str:
+        """Its address."""
+        return self._api.base
+
+    def read(self, interval: Interval, clock_s: float | None = None) -> Iterator[ServerMetric]:
+        """Every row, as it comes. ``clock_s``: what our clock says now, to compare the server's with."""
+        self._ahead_s = self._api.begin(clock_s)
+        for name, query in self._queries.items():
+            yield from self._noted(self._query_rows(name, query, interval))
+        rows: list[ServerMetric] = []
+        for wanted in self._wanted:
+            rows += (found := self._noted(self._preset_rows(wanted, interval)))
+            yield from found
+        yield from derived(rows)
+
+    def unread(self, reason: str) -> Iterator[ServerMetric]:
+        """A row without values for everything that would be asked."""
+        for name in self._queries:
+            yield ServerMetric(STREAM, name, {VALUE: None}, complete=False, reason=reason)
+        for wanted in self._wanted:
+            yield self._blank(wanted, reason)
+
+    def _blank(self, wanted: Wanted, reason: str) -> ServerMetric:
+        assert wanted.item
+        none: dict[str, float | None] = dict.fromkeys(DEFAULTS[wanted.item.kind])
+        return ServerMetric(
+            STREAM, wanted.name, none, unit=wanted.item.unit, namespace=wanted.preset, complete=False, reason=reason
+        )
+
+    def _query_rows(self, name: str, query: str, interval: Interval) -> list[ServerMetric]:
+        blank = ServerMetric(STREAM, name, {VALUE: None}, complete=False)
+        try:
+            series, warnings = self._api.values(query, interval)
+        except WebError as error:
+            return [replace(blank, reason=str(error))]
+        if not series:
+            return [replace(blank, reason="; ".join(("the query found no series", *warnings)))]
+        course, trouble = self._api.course(query, interval)
+        bounds = self._bounds(query, interval)
+        start = interval.start if WINDOW in query else interval.end
+        rows = [
+            replace(
+                blank,
+                statistics={VALUE: value if math.isfinite(value) else None},
+                dimensions=dict(labels),
+                start=start,
+                end=interval.end,
+                complete=math.isfinite(value),
+                reason=joined(not_finite(value), *warnings, trouble),
+                series_of=VALUE if course.get(labels) else None,
+                series=course.get(labels, ()),
+            )
+            for labels, value in largest(series)
+        ]
+        rows = [_bounded(row, bounds.get(tuple(sorted(row.dimensions.items())))) for row in rows]
+        return left_out(rows, len(series))
+
+    def _bounds(self, query: str, interval: Interval) -> dict[Labels, Estimate]:
+        """The quantiles that the buckets below a ``histogram_quantile`` tell: it invents them in the first and last."""
+        if (found := quantile_of(query)) is None:
+            return {}
+        share, buckets = found
+        try:
+            return quantities.quantiles(share, self._api.values(buckets, interval)[0])
+        except WebError:
+            return {}
+
+    def _preset_rows(self, wanted: Wanted, interval: Interval) -> list[ServerMetric]:
+        assert wanted.item
+        for selector in wanted.selectors:
+            try:
+                if rows := self._selector_rows(wanted, selector, interval):
+                    return rows
+            except WebError as error:
+                return [self._blank(wanted, str(error))]
+        if wanted.item.optional:
+            return []
+        return [self._blank(wanted, f"the server has {none_of(wanted)} within the window")]
+
+    def _selector_rows(self, wanted: Wanted, selector: tuple[str, Labels], interval: Interval) -> list[ServerMetric]:
+        assert wanted.item
+        blank = self._blank(wanted, "")
+        found, query = READERS[wanted.item.kind](self._api, selector, interval)
+        if not found:
+            return []
+        first = next(iter(blank.statistics))
+        points, trouble = self._api.course(query, interval)
+        course = {unnamed(labels): each for labels, each in points.items()}
+        sizes = ((labels, max(each.values.values(), key=_size, default=0.0)) for labels, each in found.items())
+        kept = largest(tuple(sizes))
+        rows = []
+        for labels, _ in kept:
+            each = found[labels]
+            odd = dict.fromkeys(not_finite(value) for value in each.values.values())
+            rows.append(
+                replace(
+                    blank,
+                    statistics={name: _finite(each.values.get(name)) for name in blank.statistics},
+                    bounds=each.bounds,
+                    samples=each.samples,
+                    dimensions={"__name__": selector[0], **dict(labels)},
+                    start=interval.start,
+                    end=interval.end,
+                    complete=any(math.isfinite(value) for value in each.values.values()),
+                    reason=joined(*odd, *each.notes, trouble),
+                    series_of=first if course.get(labels) else None,
+                    series=course.get(labels, ()),
+                )
+            )
+        return left_out(rows, len(found))
+
+    def _noted(self, rows: list[ServerMetric]) -> list[ServerMetric]:
+        if self._ahead_s is None:
+            return rows
+        which = "ahead of" if self._ahead_s > 0 else "behind"
+        note = f"this clock is {abs(self._ahead_s):.0f} s {which} the server's, so the window is off by that"
+        return [replace(row, reason=joined(row.reason, note)) for row in rows]
+
+
+def largest(series: Vector) -> list[tuple[Labels, float]]:
+    """As many as a metric may have, those with the largest values, in the order of their labels."""
+    return sorted(sorted(series, key=lambda pair: -_size(pair[1]))[:MOST_SERIES])
+
+
+def _bounded(row: ServerMetric, estimate: Estimate | None) -> ServerMetric:
+    """The row with the bound in the value's place, where no more is known."""
+    if estimate is None or estimate.bound is None:
+        return row
+    bounds = {VALUE: estimate.bound}
+    return replace(row, statistics={VALUE: estimate.value}, bounds=bounds, complete=True, series_of=None, series=())
+
+
+def _size(value: float) -> float:
+    return abs(value) if math.isfinite(value) else -1.0
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

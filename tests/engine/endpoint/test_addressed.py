@@ -1,0 +1,136 @@
+"""An address and its flags become a shipped file and its settings; what goes together and what does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.engine.endpoint.addressed import (
+    OPENAI_FILE,
+    RESPONSES_FILE,
+    AddressOptions,
+    Described,
+    describe,
+)
+from inference_benchmarker.engine.endpoint.settings import settings_of
+from inference_benchmarker.system.packaged import HTTP_FILE, packaged
+from inference_benchmarker.url import endpoint_address
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def described(url: str, **asked: Any) -> Described:
+    problems: list[str] = []
+    found = describe(endpoint_address(url), AddressOptions(**asked), problems)
+    assert problems == []
+    known = settings_of(packaged("factories", found.file))
+    assert found.settings.keys() <= known.keys()
+    for name, text in found.settings.items():
+        known[name].value(text)
+    return found
+
+
+def refused(url: str, **asked: Any) -> list[str]:
+    problems: list[str] = []
+    describe(endpoint_address(url), AddressOptions(**asked), problems)
+    return problems
+
+
+@pytest.mark.parametrize(
+    ("url", "file", "settings"),
+    [
+        ("http://h", HTTP_FILE, {"SERVER": "http://h", "PATH": "/", "METHOD": "GET", "CONTENT_TYPE": ""}),
+        ("http://[::1]:8/a/?b=c#d", HTTP_FILE, {"SERVER": "http://[::1]:8", "PATH": "/a/?b=c"}),
+        ("http://u:p@h/x y".replace(" ", "%20"), HTTP_FILE, {"SERVER": "http://h", "PATH": "/x%20y"}),
+        ("http://h/é", HTTP_FILE, {"PATH": "/%C3%A9"}),
+        ("http://h:1/v1", OPENAI_FILE, {"URL": "http://h:1", "BASE_PATH": "/v1", "API": "chat"}),
+        ("http://h/openai/v1/", OPENAI_FILE, {"URL": "http://h", "BASE_PATH": "/openai/v1", "API": "chat"}),
+        ("http://h/v1/chat/completions", OPENAI_FILE, {"BASE_PATH": "/v1", "API": "chat"}),
+        ("http://h/v1/completions", OPENAI_FILE, {"BASE_PATH": "/v1", "API": "completions"}),
+        ("http://h/v1/embeddings", OPENAI_FILE, {"BASE_PATH": "/v1", "API": "embeddings"}),
+        ("http://h/d/chat/completions?v=1", OPENAI_FILE, {"BASE_PATH": "/d", "QUERY": "v=1"}),
+        ("http://h/a/v1/responses", RESPONSES_FILE, {"URL": "http://h/a"}),
+        ("http://h/v1/models", HTTP_FILE, {"PATH": "/v1/models"}),
+        ("http://h/v2", HTTP_FILE, {"PATH": "/v2"}),
+    ],
+)
+def test_an_address_says_what_is_there(url: str, file: str, settings: dict[str, str]) -> None:
+    found = described(url)
+    assert found.file == file
+    assert settings.items() <= found.settings.items()
+
+
+def test_a_model_is_asked_for_where_none_is_named() -> None:
+    assert described("http://h/p/v1").models == "http://h/p/v1/models"
+    assert described("http://h/v1/responses").models == "http://h/v1/models"
+    assert described("http://h/v1", model="a").models is None
+    assert described("http://h/v1", body="{}").models is None
+    assert described("http://h/v1").with_model("b").settings["MODEL"] == "b"
+
+
+@pytest.mark.parametrize("asked", [{"method": "GET"}, {"content_type": "text/plain", "body": "a"}])
+def test_openais_address_may_be_asked_as_any_other(asked: dict[str, str]) -> None:
+    assert described("http://h/v1", **asked).file == HTTP_FILE
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('{"a": 1}', "application/json"),
+        ("[1]", "application/json"),
+        ("1,2,3", "text/plain; charset=utf-8"),
+        ("", "text/plain; charset=utf-8"),
+        ("@a.json", "application/json"),
+        ("@a.jsonl", "application/json"),
+        ("@a.csv", "text/csv"),
+        ("@a.jpg", "image/jpeg"),
+        ("@json", "application/json"),
+        ("@bytes", "application/octet-stream"),
+    ],
+)
+def test_a_body_tells_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, kind: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.json", "a.jsonl", "a.csv", "a.jpg", "json"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "bytes").write_bytes(b"\xff\x00")
+    found = described("http://h", body=body).settings
+    assert (found["METHOD"], found["CONTENT_TYPE"]) == ("POST", kind)
+    assert found.get("BODY_FILE", found.get("BODY")) == (str(tmp_path / body[1:]) if body[:1] == "@" else body)
+    assert described("http://h", body=body, content_type="a/b").settings["CONTENT_TYPE"] == "a/b"
+
+
+def test_lengths_and_prompts_are_settings() -> None:
+    found = described("http://h/v1", model="m", input_tokens=5, output_tokens=6)
+    assert (found.settings["INPUT_TOKENS"], found.settings["OUTPUT_TOKENS"]) == ("5", "6")
+    assert "5 tokens in, up to 6 out, model m" in found.words
+    assert described("http://h/v1", prompt="Why?").settings["PROMPT"] == "Why?"
+    sizes = described("http://h/v1/responses", input_tokens=5, output_tokens=6).settings
+    assert (sizes["PROMPT_WORDS"], sizes["MAX_TOKENS"]) == ("5", "6")
+
+
+@pytest.mark.parametrize(
+    ("url", "asked", "said"),
+    [
+        (
+            "http://h:8000",
+            {"model": "a", "prompt": "b"},
+            "--model, --prompt: for OpenAI's API, at an address",
+        ),
+        ("http://h:8000", {"model": "a"}, "Did you mean http://h:8000/v1?"),
+        ("http://h", {"content_type": "a/b"}, "--content-type says what a --body is, and there is none."),
+        ("http://h", {"method": "G T"}, "--method must be one word, such as PUT, not 'G T'."),
+        ("http://h", {"body": "@none.json"}, "--body @none.json: there is no such file."),
+        ("http://h", {"body": "@/"}, "--body @/: this is a folder; give a file in it."),
+        ("http://h/v1", {"body": "{}", "prompt": "b"}, "Give either --body or --prompt."),
+        ("http://h/v1", {"input_tokens": 1, "prompt": "b"}, "Give either --prompt or --input-tokens."),
+        ("http://h/v1", {"body": "{}", "output_tokens": 3}, "--output-tokens is not for a --body"),
+        ("http://h/v1/embeddings", {"output_tokens": 3}, "--output-tokens: embeddings have no answer of tokens"),
+        ("http://h/v1", {"input_tokens": 0}, "--input-tokens must be at least 1, not 0."),
+        ("http://h/v1", {"output_tokens": -1}, "--output-tokens must be at least 1, not -1."),
+    ],
+)
+def test_what_does_not_go_together_is_said(url: str, asked: dict[str, Any], said: str) -> None:
+    (problem,) = refused(url, **asked)
+    assert said in problem

@@ -1,0 +1,151 @@
+"""What processes print reaches their logs without secrets and escapes, whole or bounded, and never holds them up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.engine.processes import child_logs
+from inference_benchmarker.engine.processes.child_logs import LONGEST_LINE, ChildLogs, child_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET = "hunter2-hunter2-hunter2"
+
+
+def logged(tmp_path: Path, *printed: bytes) -> str:
+    """The log of a process that printed these pieces."""
+    log = tmp_path / "worker.log"
+    with child_log(log, [SECRET]) as writer:
+        for piece in printed:
+            os.write(writer, piece)
+    return log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ((b"one\ntwo\n",), "one\ntwo\n"),
+        ((b"half a", b" line\n"), "half a line\n"),
+        ((b"no end",), "no end\n"),
+        ((SECRET.encode()[:9], SECRET.encode()[9:] + b"\n"), "[hidden]\n"),
+        ((b"\x1b[2J\x1b]0;title\x07VALID\n",), " [2J ]0;title VALID\n"),
+        ((b"10%\r20%\r\nnext\n",), "10%\n20%\nnext\n"),
+        ((b"\xff\xfe\n",), "\ufffd\ufffd\n"),
+        ((b"\n\n",), "\n\n"),
+        ((), ""),
+    ],
+)
+def test_lines_are_kept_whole_and_made_plain(tmp_path: Path, printed: tuple[bytes, ...], expected: str) -> None:
+    assert logged(tmp_path, *printed) == expected
+
+
+@pytest.mark.parametrize("size", [LONGEST_LINE, LONGEST_LINE + 1, 600_000])
+def test_a_long_line_is_cut_and_no_secret_at_the_cut_is_seen_in_part(tmp_path: Path, size: int) -> None:
+    line = b"x" * (LONGEST_LINE - 9) + SECRET.encode()
+    text = logged(tmp_path, line + b"y" * (size - len(line)) + b"\nafter\n")
+    first, second = text.splitlines()
+    assert first.startswith("x" * (LONGEST_LINE - 9) + "[hidden]")
+    assert "hunter" not in text
+    assert len(first) <= LONGEST_LINE + 40
+    assert second == "after"
+
+
+@pytest.mark.parametrize("lines_a_piece", [1, 7, 2000])
+def test_of_very_many_lines_a_log_keeps_the_first_and_the_last_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines_a_piece: int
+) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 1000)
+    monkeypatch.setattr(child_logs, "LAST_KEPT", 500)
+    lines = [f"line {number} {SECRET}\n" for number in range(2000)]
+    pieces = ["".join(lines[first : first + lines_a_piece]) for first in range(0, 2000, lines_a_piece)]
+    log = logged(tmp_path, *map(str.encode, pieces)).splitlines()
+    full, left_out = (
+        next(place for place, line in enumerate(log) if text in line) for text in ("(more is", "left out")
+    )
+    assert left_out == full + 1
+    first, last = log[:full], log[left_out + 1 :]
+    clean = [line.replace(SECRET, "[hidden]").strip() for line in lines]
+    assert first == clean[: len(first)]
+    assert last == clean[-len(last) :]
+    assert 40 < len(first) < 60
+    assert 10 < len(last) < 30
+
+
+def test_what_fits_after_all_is_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 40)
+    lines = [b"line %d\n" % number for number in range(20)]
+    log = logged(tmp_path, *lines).splitlines()
+    assert [line for line in log if line.startswith("line")] == [line.decode().strip() for line in lines]
+    assert len(log) == 21
+
+
+def test_no_part_of_a_key_begins_what_is_kept_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 40)
+    monkeypatch.setattr(child_logs, "LAST_KEPT", 120)
+    key = b"-----BEGIN PRIVATE KEY-----\n" + b"c2VjcmV0\n" * 9 + b"-----END PRIVATE KEY-----\n"
+    text = logged(tmp_path, b"first\n" * 20, key, b"over\n")
+    assert "c2VjcmV0" not in text
+    assert text.endswith("\nover\n")
+
+
+def test_a_log_that_cannot_be_written_holds_up_nobody(tmp_path: Path) -> None:
+    with child_log(tmp_path.joinpath("full"), [SECRET]) as writer:
+        os.dup2(os.open("/dev/full", os.O_WRONLY), max(map(int, os.listdir("/proc/self/fd"))))  # noqa: PTH208
+        for _ in range(40):
+            os.write(writer, b"z" * 100_000 + b"\n")
+
+
+def test_last_words_are_there_when_the_process_has_ended(tmp_path: Path) -> None:
+    logs = ChildLogs([SECRET])
+    log = tmp_path / "worker.log"
+    writer = logs.pipe_to(log)
+    code = f"print('loading'); print({SECRET!r}); raise SystemExit('it is over')"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=writer, stderr=writer)
+    os.close(writer)
+    logs.start()
+    process.wait()
+    assert logs.last_words(log) == ["loading", "[hidden]", "it is over"]
+    logs.close()
+    assert SECRET not in log.read_text()
+
+
+def test_who_holds_the_pipe_open_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "CLOSING_S", 0.1)
+    logs = ChildLogs([SECRET])
+    writer = logs.pipe_to(tmp_path / "worker.log")
+    logs.start()
+    os.write(writer, b"said\n")
+    logs.close()
+    os.close(writer)
+    assert (tmp_path / "worker.log").read_text() == "said\n"
+
+
+def test_a_line_that_shrinks_when_cleaned_shows_no_half_of_a_secret_either(tmp_path: Path) -> None:
+    text = logged(tmp_path, SECRET.encode() * 4000)
+    assert "hunter" not in text
+    assert "(the line is longer)" in text
+
+
+def test_a_key_block_that_comes_line_by_line_is_seen_whole(tmp_path: Path) -> None:
+    key = b"-----BEGIN PRIVATE KEY-----", b"MIIEvQIBADANBgkq", b"hkiG9w0BAQEFAASC", b"-----END PRIVATE KEY-----"
+    log = tmp_path / "worker.log"
+    with child_log(log) as writer:
+        for line in (b"before", *key, b"after"):
+            os.write(writer, line + b"\n")
+            time.sleep(0.01)
+    text = log.read_text()
+    assert "MIIE" not in text
+    assert "hkiG" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+
+
+def test_a_block_that_does_not_end_is_written_when_the_process_has(tmp_path: Path) -> None:
+    assert logged(tmp_path, b"-----BEGIN here\n", b"text\n") == "-----BEGIN here\ntext\n"

@@ -1,0 +1,46 @@
+"""Temporary folders go with their process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from inference_benchmarker.engine.processes.scratch import scratch_folder
+from tests.bench import ROOT
+
+HOLDING = """
+import sys, time
+from inference_benchmarker.engine.processes.scratch import scratch_folder
+with scratch_folder("benchmark_test_") as folder:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "file").write_text("x")
+    print(folder, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_it_goes_with_the_block_whatever_ends_it() -> None:
+    with suppress(ValueError), scratch_folder("benchmark_test_") as folder:
+        (folder / "file").write_text("x")
+        raise ValueError
+    assert not folder.exists()
+
+
+@pytest.mark.process
+def test_it_goes_with_a_process_that_is_killed() -> None:
+    process = subprocess.Popen([sys.executable, "-c", HOLDING], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    folder = Path(process.stdout.readline().strip())
+    assert (folder / "deep" / "file").exists()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    deadline = time.monotonic() + 30
+    while folder.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
