@@ -65,14 +65,14 @@ def todays_flags() -> set[str]:
 @pytest.mark.parametrize(
     ("heading", "names", "number"),
     [
-        ("flag of old", original.FLAGS, 0),
-        ("flag of old", original.METRICS_FLAGS, 1),
-        ("file of old", original.FILES, 0),
-        ("file of old", [*original.EXAMPLES, *original.LOCUST_FILES], 1),
-        ("field of old", original.FIELDS, 0),
+        ("old flag", original.FLAGS, 0),
+        ("old flag", original.METRICS_FLAGS, 1),
+        ("old file", original.FILES, 0),
+        ("old file", [*original.EXAMPLES, *original.LOCUST_FILES], 1),
+        ("old field", original.FIELDS, 0),
         *((f"argument of `{search}`", names, 0) for search, names in original.PARAMETERS.items()),
         *((f"key of `{search}`", names, 0) for search, names in original.KEYS.items()),
-        ("function of old", [f"{name}({', '.join(names)})" for name, names in original.FUNCTIONS.items()], 0),
+        ("old function", [f"{name}({', '.join(names)})" for name, names in original.FUNCTIONS.items()], 0),
     ],
 )
 def test_every_name_of_the_original_has_its_row_and_no_other_has(
@@ -83,7 +83,7 @@ def test_every_name_of_the_original_has_its_row_and_no_other_has(
 
 def test_a_flag_of_old_is_one_of_today_or_is_answered() -> None:
     known = todays_flags() | {"--init"}
-    for flag, now in table("flag of old").items():
+    for flag, now in table("old flag").items():
         if flag in former_flags.GONE:
             assert now.startswith("nothing: "), flag
             assert "left out with a line that says so" in now, flag
@@ -98,7 +98,7 @@ def test_what_a_file_is_now_is_written() -> None:
     ours = {str(path.relative_to("run")) for path in _paths(run_dir)}
     of_aiperf = {stage._INPUTS, installation.LOG, export.SUMMARY}
     written = ours | {f"aiperf/{name}" for name in of_aiperf} | {"locust_stats", "aiperf", "logs"}
-    for name, now in table("file of old").items():
+    for name, now in table("old file").items():
         files = [each.rstrip("/") for each in named(now) if "." in each or "/" in each]
         assert files, name
         assert set(files) <= written, name
@@ -113,7 +113,7 @@ def _paths(run_dir: RunDir) -> list[Path]:
 def test_a_field_of_old_draws_what_the_page_says(field: str) -> None:
     for source in ("locust", "aiperf"):
         (bars,) = choose(all_bars(()), {source: [field]})
-        assert bars.field == named(table("field of old")[field])[0]
+        assert bars.field == named(table("old field")[field])[0]
 
 
 @pytest.mark.parametrize(("search", "name"), PARAMETERS)
@@ -161,22 +161,22 @@ def test_a_function_of_old_is_there_with_its_parameters(path: str, parameters: l
 
 def test_the_keys_of_waiting_are_those_of_old() -> None:
     assert list(IDLE) == original.WAIT_KEYS
-    (row,) = [now for name, now in table("function of old").items() if "wait_for_client_idle" in name]
+    (row,) = [now for name, now in table("old function").items() if "wait_for_client_idle" in name]
     assert set(original.WAIT_KEYS) <= set(named(row))
 
 
 def test_what_the_metrics_script_was_given_is_in_the_configuration_that_the_page_names() -> None:
     (named_file,) = set(re.findall(r"`(server_capacity/server_metrics_configs/\w+\.json)`", PAGE))
     (block,) = load_config(ROOT / named_file)
-    keys = [key.strip('"') for now in table("flag of old", 1).values() for key in named(now) if key.startswith('"')]
+    keys = [key.strip('"') for now in table("old flag", 1).values() for key in named(now) if key.startswith('"')]
     assert keys
     assert set(keys) <= {*block, "region"}
-    flags = [name.split(" ")[0] for now in table("flag of old", 1).values() for name in named(now) if name[0] == "-"]
+    flags = [name.split(" ")[0] for now in table("old flag", 1).values() for name in named(now) if name[0] == "-"]
     assert {"--window", "--json"} == set(flags) <= flags_page.flags_of("metrics")
 
 
 def test_the_examples_of_old_are_where_the_page_says() -> None:
-    rows = table("file of old", 1)
+    rows = table("old file", 1)
     for name in original.EXAMPLES:
         folder = named(rows[name])[0]
         assert (ROOT / "factories" / folder / f"{name}.py").is_file()
