@@ -129,12 +129,6 @@ def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION
     return "fails" if share > limit.allowed + CLEARLY * error else "cannot_tell"
 
 
-def fails_from(limit: Limit, requests: float, dispersion: float = USUAL_DISPERSION) -> int:
-    """The number over a limit from which on ``judge`` says of so many requests that they fail."""
-    error = math.sqrt(max(dispersion, 1.0) * limit.allowed * requests)
-    return math.floor(limit.allowed * requests + CLEARLY * error) + 1
-
-
 def totals(stage: Counted, place: int) -> tuple[int, int]:
     """Of how many requests of a stage, how many were over a limit, by its place among the limits."""
     counts = [each.counts[place] for each in stage.stretch.slices]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.engine.pilot import End
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import length_text
-from server_capacity.experiments.capacity.confirmation import fails_from
 from server_capacity.experiments.measurements.live_counts import counts_of
 from server_capacity.experiments.proof.length import bursts_of
 
@@ -68,5 +67,4 @@ class ProofPilot:
 
 def _most(limit: Limit, planned: Planned, requests: float) -> int:
     """The number over the limit from which on so many requests fail."""
-    bursts = bursts_of(limit, planned)
-    return fails_from(limit, requests) if bursts is None else bursts.fails_from(requests)
+    return bursts_of(limit, planned).fails_from(requests) if limit.allowed else 1

@@ -95,6 +95,12 @@ class Bursts:
             return "fails"
         return "holds" if over <= self.holds_up_to(of, short) else "cannot_tell"
 
+    def judge_kept(self, of: int, over: int) -> Judgement:
+        """Tells whether a limit was kept that does not tell an instance too few: another one gives out before."""
+        if over >= self.fails_from(of):
+            return "fails"
+        return "holds" if 1 <= of * self.allowed >= over else "cannot_tell"
+
 
 @dataclass(frozen=True, slots=True)
 class Aim:

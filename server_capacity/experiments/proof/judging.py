@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.experiments.capacity.confirmation import USUAL_DISPERSION, judge, judged_users, totals
+from server_capacity.experiments.capacity.confirmation import judged_users, totals
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
 from server_capacity.experiments.measurements.confirmed import Confirmed
 from server_capacity.experiments.measurements.counting import count_stages
-from server_capacity.experiments.proof.evidence import Bursts
-from server_capacity.experiments.proof.length import USUAL_SLOPE, bursts_of
+from server_capacity.experiments.proof.length import bursts_of, main_of
 from server_capacity.experiments.server_side.disturbance import disturbances
 from server_capacity.search.pace import overloaded
 
@@ -56,7 +55,8 @@ def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     """The judgement, whatever the server told by now."""
     stage = count_stages(wave, question.limits, question.user_limits)[0]
     backlog = _backlog(stage.stretch)
-    judgements = tuple(_judged(limit, *totals(stage, place), planned) for place, limit in enumerate(question.limits))
+    main, limits = main_of(question.limits, planned), enumerate(question.limits)
+    judgements = tuple(_judged(limit, *totals(stage, place), planned, is_main=limit is main) for place, limit in limits)
     judgements += judged_users(question, stage)
     held_though_late = late_alone(question, wave) and not backlog and set(judgements) == {"holds"}
     dropped_by_server = backlog and wave.verdict.limited_by == "server"  # what the client dropped is the backlog
@@ -67,17 +67,20 @@ def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
     return Proven(confirmed, 0 if confirmed.spoilt else backlog)
 
 
-def _judged(limit: Limit, of: int, over: int, planned: Planned) -> Judgement:
+def _judged(limit: Limit, of: int, over: int, planned: Planned, *, is_main: bool) -> Judgement:
+    if over and not limit.allowed:
+        return "fails"
     bursts = bursts_of(limit, planned)
-    return judge(limit, of, over) if bursts is None else bursts.judge(of, over, planned.aim.short)
+    if is_main:
+        return bursts.judge(of, over, planned.aim.short)
+    return bursts.judge_kept(of, over) if limit.allowed else "holds"
 
 
 def _share(confirmed: Confirmed, place: int, limit: Limit, planned: Planned) -> dict[str, Any]:
     of, over = totals(confirmed.stage, place)
     interval = None
     if limit.allowed and of:
-        bursts = bursts_of(limit, planned) or Bursts(limit.allowed, USUAL_DISPERSION, USUAL_SLOPE)
-        low, high = bursts.interval(of, over)
+        low, high = bursts_of(limit, planned).interval(of, over)
         interval = {"low": low, "high": high}
     return {"allowed": limit.allowed, "share_over": over / of if of else None, "interval": interval}
 

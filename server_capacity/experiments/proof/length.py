@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.words.wording import length_text
-from server_capacity.experiments.capacity.confirmation import USUAL_DISPERSION
-from server_capacity.experiments.proof.evidence import HELD, LONGEST_S, Bursts
+from server_capacity.experiments.proof.evidence import HELD, LONGEST_S, REJECTED, Bursts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
     from server_capacity.experiments.proof.planned import Planned
     from server_capacity.search.limits import Limit
 
-USUAL_SLOPE = 10.0
-"""The slope of a limit of which the search told nothing."""
-LEAST_TELLING = 0.7
-"""A time that tells a plan that is one instance short, or a right one, less often is too short."""
+UNKNOWN_DISPERSION, UNKNOWN_SLOPE = 250.0, 10.0
+"""The bursts of a limit of which the search told nothing: as dense as those of endpoints that were simulated."""
+LEAST_ALLOWED = 1e-4
+"""The share over a limit that a limit without any is held by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,9 @@ class Length:
     measured: bool
 
     @property
-    def tells(self) -> bool:
-        """Tells whether the time is long enough."""
-        return self.rejects >= LEAST_TELLING and (self.holds >= LEAST_TELLING or self.seconds >= self.needed_s)
+    def too_short(self) -> str:
+        """A clause on a time in which nothing can hold, whatever comes; empty for any other."""
+        return "" if self.holds else f"{length_text(self.seconds)} is too short to tell: {self._instead()}"
 
     def to_json(self) -> dict[str, Any]:
         """Its part of proof.json."""
@@ -54,35 +53,48 @@ class Length:
             f"rejects a plan that is one instance short in {self.rejects:.0%} of cases, and holds a right one in "
             f"{self.holds:.0%}"
         )
-        told += "." if self.measured else ", by usual bursts: the search did not tell of any."
-        if not self.tells:
-            told += f" {length_text(self.seconds)} is too short to tell: {self._instead()}."
-        elif self.holds < HELD:
-            why = "it is near it" if self.seconds >= self.needed_s else self._instead()
-            told += f" A right plan may not be told from its limit: {why}."
+        told += "." if self.measured else ", by bursts as dense as any: the search did not tell of them."
+        if self.too_short:
+            return f"{told} {self.too_short}."
+        if self.rejects >= REJECTED and self.holds < HELD and self.seconds >= self.needed_s:
+            told += " A right plan may not be told from its limit: it is near it."
+        elif min(self.rejects / REJECTED, self.holds / HELD) < 1 and (self.seconds < self.needed_s or self._is_longest):
+            told += f" A right plan may not be told from a short one: {self._instead()}."
         return told
 
     def _instead(self) -> str:
-        if self.needed_s < LONGEST_S:
+        if not self._is_longest:
             return f"give --time {math.ceil(self.needed_s)}"
         return f"more than {length_text(LONGEST_S)} would be needed, which --time can ask for"
+
+    @property
+    def _is_longest(self) -> bool:
+        return self.needed_s >= LONGEST_S
 
 
 def length_of(planned: Planned, limits: Sequence[Limit], time_s: float | None, least_s: float = 0.0) -> Length:
     """The length of a proof: ``time_s`` where it is given, else what it takes, and at least ``least_s``."""
-    main = next((limit for limit in limits if limit.expression == planned.limit), limits[0])
+    main = main_of(limits, planned)
     bursts = bursts_of(main, planned)
-    measured = bursts is not None
-    bursts = bursts or Bursts(max(main.allowed, 1e-4), USUAL_DISPERSION, USUAL_SLOPE)
     needed = planned.aim.length_s(bursts)
     seconds = time_s or max(needed, least_s)
     warmup = min(planned.aim.warmup_s(bursts), seconds)
-    return Length(seconds, warmup, needed, *planned.aim.chances(bursts, seconds), measured=measured)
+    chances = planned.aim.chances(bursts, seconds)
+    return Length(seconds, warmup, needed, *chances, measured=_is_measured(main, planned))
 
 
-def bursts_of(limit: Limit, planned: Planned) -> Bursts | None:
-    """The bursts of a limit, as the search measured them; None where it did not."""
-    told = planned.correlation
-    if told is None or limit.expression != planned.limit or not limit.allowed:
-        return None
-    return Bursts(limit.allowed, max(told["dispersion"], 1.0), max(told["slope"], 1.0))
+def main_of(limits: Sequence[Limit], planned: Planned) -> Limit:
+    """The limit that tells an instance too few: which gave out first in the search, or the first one."""
+    return next((limit for limit in limits if limit.expression == planned.limit), limits[0])
+
+
+def bursts_of(limit: Limit, planned: Planned) -> Bursts:
+    """The bursts of a limit: as the search measured them, or as dense as any where it did not."""
+    allowed, told = max(limit.allowed, LEAST_ALLOWED), planned.correlation
+    if told is None or not _is_measured(limit, planned):
+        return Bursts(allowed, UNKNOWN_DISPERSION, UNKNOWN_SLOPE)
+    return Bursts(allowed, max(told["dispersion"], 1.0), max(told["slope"], 1.0))
+
+
+def _is_measured(limit: Limit, planned: Planned) -> bool:
+    return planned.correlation is not None and limit.expression == planned.limit and limit.allowed > 0

@@ -41,13 +41,13 @@ def content(
     confirmed = proven.confirmed
     wave, aim = confirmed.wave, planned.aim
     told = confirmed.to_json(question)
-    outcome = _outcome(proven, ended_early)
+    outcome = _outcome(proven, length, ended_early)
     data = {
         "schema_version": SCHEMA_VERSION,
         "created": wave.window.to_json()["start"],
         "outcome": outcome,
         "exit_code": _exit_code(outcome, by_client=bool(confirmed.spoilt) and not confirmed.by_server),
-        "reason": confirmed.spoilt,
+        "reason": confirmed.spoilt or (length.too_short if outcome == "cannot_tell" else ""),
         "plan": str(planned.file),
         "plan_exit_code": planned.exit_code,
         "warnings": list(planned.warnings),
@@ -76,11 +76,11 @@ def concluded(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "headline": headline(data)}
 
 
-def _outcome(proven: Proven, ended_early: str | None) -> str:
-    """The outcome; a wave that was not sent to its end never holds."""
+def _outcome(proven: Proven, length: Length, ended_early: str | None) -> str:
+    """The outcome; a wave that was too short to tell, or was not sent to its end, never holds."""
     if proven.confirmed.wave.interrupted:
         return "interrupted"
-    return "cannot_tell" if ended_early and proven.judgement == "holds" else proven.judgement
+    return "cannot_tell" if proven.judgement == "holds" and (ended_early or length.too_short) else proven.judgement
 
 
 def _sent_s(wave: Wave, length: Length) -> float:
@@ -167,4 +167,6 @@ def _over(row: Row, *, fails: bool) -> str:
         return over
     if row["interval"] and row["interval"]["low"] > row["allowed"]:
         return f"{over}, which bursts alone seldom explain, but more often than in {percent_text(WRONGLY)} of cases"
+    if row["share_over"] <= row["allowed"]:
+        return f"{over}, which is not few enough to tell that no instance is missing"
     return f"{over}, which bursts alone can explain"

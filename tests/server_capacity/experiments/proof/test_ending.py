@@ -13,7 +13,6 @@ from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.capacity.confirmation import fails_from, judge
 from server_capacity.experiments.proof.ending import ProofPilot
 from server_capacity.experiments.proof.folder import load, save
 from server_capacity.experiments.proof.judging import judged
@@ -49,12 +48,11 @@ def orders(feed: Feed, at_s: float, planned: Planned = PLANNED) -> tuple[list[An
 def most(planned: Planned = PLANNED) -> int:
     """The number over p99<100ms from which on the whole time fails, were there a few more arrivals than on average."""
     requests = RATE * 60 + 5 * (RATE * 60) ** 0.5
-    bursts = bursts_of(LIMITS[0], planned)
-    return fails_from(LIMITS[0], requests) if bursts is None else bursts.fails_from(requests)
+    return bursts_of(LIMITS[0], planned).fails_from(requests)
 
 
 @pytest.mark.parametrize(
-    "planned", [PLANNED, replace(PLANNED, correlation=None)], ids=["measured bursts", "usual ones"]
+    "planned", [PLANNED, replace(PLANNED, correlation=None)], ids=["measured bursts", "unknown ones"]
 )
 def test_it_ends_where_the_whole_time_may_not_have_as_many(planned: Planned) -> None:
     number = most(planned)
@@ -90,14 +88,6 @@ def test_it_is_asked_once_a_second_and_ends_once() -> None:
     assert pilot.orders(given, NS // 2) == []
     assert pilot.orders(given, NS) == [End()]
     assert pilot.orders(given, 3 * NS) == []
-
-
-@pytest.mark.parametrize("limit", LIMITS, ids=lambda each: each.expression)
-@pytest.mark.parametrize("requests", [100, 1000, 12_345])
-def test_from_so_many_on_the_judgement_is_that_it_fails(limit: Any, requests: int) -> None:
-    number = fails_from(limit, requests)
-    assert judge(limit, requests, number) == "fails"
-    assert judge(limit, requests, number - 1) != "fails"
 
 
 WHY = "600 requests over p99<100ms in 5.0 s are more than a plan that holds has in 30 s"

@@ -14,10 +14,10 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.waves import Waves
 from server_capacity.experiments.measurements.question import Question
-from server_capacity.experiments.proof.evidence import Aim
+from server_capacity.experiments.proof.evidence import HELD, REJECTED, Aim
 from server_capacity.experiments.proof.folder import is_proof, load, save
 from server_capacity.experiments.proof.judging import judged
-from server_capacity.experiments.proof.length import LEAST_TELLING, length_of
+from server_capacity.experiments.proof.length import length_of, main_of
 from server_capacity.experiments.proof.result import content
 from server_capacity.experiments.proof.run import prove
 from server_capacity.experiments.server_side.server_side import ServerSide
@@ -67,10 +67,39 @@ def test_the_share_over_a_limit_decides(tmp_path: Path, share: float, outcome: s
     assert text.splitlines()[0] == text.splitlines()[-2] == first
 
 
-def test_without_the_searchs_bursts_it_takes_usual_ones() -> None:
+def test_without_the_searchs_bursts_it_takes_them_to_be_dense() -> None:
     unknown = replace(PLANNED, correlation=None)
-    assert [proof(ran(share), unknown)["outcome"] for share in (0.002, 0.013, 0.1)] == ["holds", "cannot_tell", "fails"]
-    assert "usual bursts" in length_of(unknown, LIMITS, None).sentence()
+    outcomes = [proof(ran(share), unknown)["outcome"] for share in (0.0, 0.013, 0.05, 0.09)]
+    assert outcomes == ["holds", "cannot_tell", "cannot_tell", "fails"]
+    assert "by bursts as dense as any" in length_of(unknown, LIMITS, None).sentence()
+
+
+@pytest.mark.parametrize("told", [None, {"dispersion": 20.0, "slope": 15.0}, {"dispersion": 30.0, "slope": 4.0}])
+@pytest.mark.parametrize("instances", [1, 4])
+@pytest.mark.parametrize("seconds", [1, 2, 6, 30])
+def test_a_time_that_is_too_short_to_tell_never_ends_as_holds(
+    told: dict[str, float] | None, instances: int, seconds: int
+) -> None:
+    planned = replace(PLANNED, correlation=told, aim=Aim(25, instances, 0.7, 25 / instances / 0.7))
+    length = length_of(planned, LIMITS, float(seconds))
+    whole = wave(np.full((seconds, 25), 0.02), slos=SLOS)
+    data = content(QUESTION, planned, length, judged(QUESTION, planned, whole))
+    too_short = "too short to tell" in length.sentence()
+    assert too_short == (length.holds == 0)
+    assert (data["outcome"] == "holds") != too_short
+    assert (data["exit_code"] == 0) != too_short
+    assert length.too_short in data["headline"]
+
+
+def test_a_limit_that_another_one_gives_out_before_is_only_kept() -> None:
+    """A missing instance is told by the limit that gave out first: of this one there are too few to be over."""
+    slos = (Slo.parse("p99<100ms"), Slo.parse("p99.9<1s"))
+    limits = limits_of(slos, 0.95)
+    question = Question(open_plan(slos=slos), limits, Settings(), 2)
+    assert main_of(limits, replace(PLANNED, limit="p99.9<1s")).expression == "p99.9<1s"
+    held = judged(question, PLANNED, wave(np.full((30, 60), 0.02), slos=slos))
+    assert held.confirmed.judgements == ("holds", "holds", "holds")
+    assert main_of(limits, replace(PLANNED, limit="keeps up")) is limits[0]
 
 
 def test_a_client_that_was_the_limit_proves_nothing() -> None:
@@ -125,25 +154,29 @@ def test_a_lost_process_proves_nothing() -> None:
 
 def test_a_time_that_is_too_short_is_said() -> None:
     flat = replace(PLANNED, correlation={"dispersion": 30.0, "slope": 4.0})
-    short = length_of(flat, LIMITS, 5.0)
-    assert short.rejects < LEAST_TELLING
-    assert short.warmup_s <= 5.0
-    assert f"5.0 s is too short to tell: give --time {math.ceil(short.needed_s)}." in short.sentence()
+    short = length_of(flat, LIMITS, 2.0)
+    assert short.holds == 0
+    assert short.warmup_s <= 2.0
+    assert short.too_short == f"2.0 s is too short to tell: give --time {math.ceil(short.needed_s)}"
+    assert f"{short.too_short}." in short.sentence()
+    little = length_of(flat, LIMITS, 20.0)
+    assert 0 < little.holds < HELD
+    told = f"A right plan may not be told from a short one: give --time {math.ceil(little.needed_s)}."
+    assert told in little.sentence()
     enough = length_of(flat, LIMITS, None)
-    assert enough.tells
+    assert "may not" not in enough.sentence()
     assert "too short" not in enough.sentence()
     assert length_of(PLANNED, LIMITS, None, 120.0).seconds == 120.0
     hopeless = replace(flat, aim=Aim(0.5, 10, 1.0, 0.05))
     assert "more than 15 min 0 s would be needed" in length_of(hopeless, LIMITS, None).sentence()
 
 
-def test_a_time_in_which_no_right_plan_holds_is_said_to_be_too_short() -> None:
-    """Few requests over a limit tell what is short of instances, and nothing tells what is not."""
-    steep = replace(PLANNED, correlation={"dispersion": 20.0, "slope": 15.0}, aim=Aim(RATE, 2, 0.95, 105.0))
-    short = length_of(steep, LIMITS, 1.0)
-    assert short.rejects >= LEAST_TELLING > short.holds
-    assert f"1.0 s is too short to tell: give --time {math.ceil(short.needed_s)}." in short.sentence()
-    assert "near it" not in short.sentence()
+def test_a_plan_near_its_limit_is_said_to_be_near_it() -> None:
+    near = replace(PLANNED, correlation={"dispersion": 20.0, "slope": 15.0}, aim=Aim(RATE, 2, 1.0, 100.0))
+    length = length_of(near, LIMITS, None)
+    assert length.rejects >= REJECTED
+    assert length.holds < HELD
+    assert length.sentence().endswith("A right plan may not be told from its limit: it is near it.")
 
 
 @pytest.mark.parametrize(
