@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.capacity import to_text
+from server_capacity.results.waves_below import require_waves
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "capacity.json"
-_STORED = Stored(FILE, "capacity.txt", to_text, check_capacity)
+_STORED = Stored(FILE, "capacity.txt", to_text, check_capacity, require_waves)
 load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 
 

@@ -6,23 +6,35 @@ A function for each kind gives its type; ValueError, with a sentence, for a valu
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.decoded import decoded
-from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
-from server_capacity.results.types.standing import inherited
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
+from server_capacity.results.types.standing import inherited, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from server_capacity.results.types.capacity import CapacityResult, Side, Slower, Windows
     from server_capacity.results.types.plan import Choice, EndpointPlan, Option, PlanResult
-    from server_capacity.results.types.proof import ProofResult
+    from server_capacity.results.types.proof import ProofResult, ProvenLimit
     from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 _SAME, _ROUNDED = 1e-6, 1e-4
 _HOURS_A_MONTH = 730
 _MOST = 0.5
+_COUNTS = ("instances", "instance_count")
+_CODES_OF = {
+    "found": {OK},
+    "at_least": {OK, MISSED},
+    "not_kept": {MISSED},
+    "cannot_tell": {MISSED},
+    "client_limited": {INVALID},
+    "interrupted": {INTERRUPTED},
+}
+"""The exit codes of the outcomes of a search, but for what it left behind."""
+_FEW = 50
 _OFFERED = 1.01
 """What an answer may be above the highest rate that was offered: a wave offers a rate to four digits."""
 
@@ -111,6 +123,29 @@ def _codes(found: CapacityResult) -> Iterator[str]:
         yield f"its exit code is {found.exit_code}, and its outcome {found.outcome.replace('_', ' ')}"
     if found.confirmed is not None and (not found.confirmation or found.confirmation[-1].verdict != found.confirmed):
         yield "its confirmation is not the one of its last wave"
+    yield from _own_code(found)
+    yield from _at_low(found)
+
+
+def _own_code(found: CapacityResult) -> Iterator[str]:
+    """The exit code is that of the outcome and of what was left behind: an earlier version told no more of its end."""
+    if found.ended is None:
+        return
+    told = asdict(found)
+    codes = {standing({**told, "exit_code": code})["exit_code"] for code in _CODES_OF[found.outcome]}
+    if found.exit_code not in codes and found.exit_code != 0:  # which was told already
+        meant = " or ".join(map(str, sorted(codes)))
+        yield f"its exit code is {found.exit_code}, and that of what it found {meant}"
+
+
+def _at_low(found: CapacityResult) -> Iterator[str]:
+    """The values at the lower end are those of the last wave there that nothing spoilt."""
+    waves = [each for each in found.confirmation or [] if not each.spoilt]
+    told = {row.expression: row.value for row in waves[-1].limits} if waves else {}
+    for row in found.limits:
+        value = told.get(row.expression)
+        if value is not None and row.at_low is not None and not _like(value, row.at_low):
+            yield f"{row.expression} was {value:g} in the wave at the lower end, and is told as {row.at_low:g}"
 
 
 def _counts(found: CapacityResult) -> Iterator[str]:
@@ -120,6 +155,9 @@ def _counts(found: CapacityResult) -> Iterator[str]:
             yield f"stretch {each.number} ends before it begins, or has more failures than answers"
         if each.answered > each.sent:
             yield f"stretch {each.number} has {each.answered:,} answers to {each.sent:,} requests"
+        expected = each.rate * (each.end_s - each.start_s)
+        if found.in_ == "rps" and not each.void and not expected / 2 - _FEW <= each.sent <= 2 * expected + _FEW:
+            yield f"stretch {each.number} sent {each.sent:,} requests, and its rate and time give {expected:,.0f}"
     rates = [each.rate for each in stretches] + [each.rate for each in found.confirmation or []]
     told = found.at_least.rate if found.at_least else found.rate
     if not stretches and found.interval is not None:  # it is confirmed at its lower end
@@ -186,6 +224,8 @@ def _of_ranking(found: RankingResult) -> Iterator[str]:
             yield f"row {place} ties with a row that is not there"
         if row.score is None or row.rate is None or row.instances is None:
             yield f"row {place} has a rank, and no score or rate"
+        if not row.capacity:
+            yield f"row {place} has a rank, and no search"
         yield from _of_row(row, place)
         yield from _of_target(row, place, found)
     if found.exit_code == 0 and any(row.exit_code for row in ranked):
@@ -313,12 +353,42 @@ def _of_proof(found: ProofResult) -> Iterator[str]:
         yield f"its exit code is 130, and its outcome {found.outcome.replace('_', ' ')}"
     if found.outcome == "holds" and found.ended_early is not None:
         yield "it holds, and ended early"
-    told = ("exit_code", "plan_exit_code", "clean_up", "suspended")
-    code = inherited({name: getattr(found, name) for name in told})
-    if found.plan_exit_code is not None and code != found.exit_code:  # an older version inherited nothing
+    told = {name: getattr(found, name) for name in ("plan_exit_code", "clean_up", "suspended")}
+    own = (MISSED, INVALID) if found.reason else (MISSED,)
+    bases = {"holds": (OK,), "fails": (MISSED,), "interrupted": (INTERRUPTED,)}.get(found.outcome, own)
+    codes = {inherited({**told, "exit_code": base}) for base in bases}
+    if found.plan_exit_code is not None and found.exit_code not in codes:  # an older version inherited nothing
+        code = " or ".join(map(str, sorted(codes)))
         yield f"its exit code is {found.exit_code}, and that of its plan or of what it left behind {code}"
     if found.outcome == "holds" and any(row.verdict != "holds" for row in found.limits):
         yield "it holds, and a limit does not"
+    if found.outcome == "holds" and found.backlog:
+        yield f"it holds, and {found.backlog:,} requests were left in the end"
+    yield from _of_fleet(found)
     for row in found.limits:
+        yield from _of_proven(row)
         if row.interval is not None:
             yield from _between(f"the share over {row.expression}", row.interval.low, None, row.interval.high)
+
+
+def _of_fleet(found: ProofResult) -> Iterator[str]:
+    """The instances are as many as its endpoint had, or was made with."""
+    endpoint = found.endpoint
+    if endpoint is None:
+        return
+    arguments = endpoint.arguments or {}
+    for told in (endpoint.instances, *(arguments.get(name) for name in _COUNTS)):
+        if isinstance(told, int) and told != found.instances:
+            yield f"it is of {found.instances} instances, and its endpoint had {told}"
+
+
+def _of_proven(row: ProvenLimit) -> Iterator[str]:
+    """The share over a limit agrees with its verdict, and lies in its interval."""
+    if row.share_over is None or row.allowed is None:
+        return
+    if row.verdict == "holds" and row.share_over > row.allowed + _SAME:
+        yield f"{row.expression} holds, and {row.share_over:g} are over it, where {row.allowed:g} may be"
+    if row.verdict == "fails" and row.share_over <= row.allowed:
+        yield f"{row.expression} fails, and {row.share_over:g} are over it, where {row.allowed:g} may be"
+    if row.interval is not None:
+        yield from _between(f"the share over {row.expression}", row.interval.low, row.share_over, row.interval.high)

@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING
 
 from server_capacity.results.codec import check_ranking
 from server_capacity.results.ranking_order import require_order
+from server_capacity.results.searches_below import require_searches
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.ranking import to_text
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from server_capacity.results.types.ranking import RankingResult
+
 KIND = "ranking"
 FILE = "ranking.json"
 
 
-def _check(data: dict[str, Any]) -> None:
-    check_ranking(data)
+def _check(data: dict[str, Any]) -> RankingResult:
+    found = check_ranking(data)
     require_order(data)
+    return found
 
 
-_STORED = Stored(FILE, "ranking.txt", to_text, _check)
+_STORED = Stored(FILE, "ranking.txt", to_text, _check, require_searches)
 save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

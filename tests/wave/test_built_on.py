@@ -16,7 +16,7 @@ from server_capacity.results import ranking_folder as of_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
 from tests.capacities import found
-from tests.rankings import ranked, row
+from tests.rankings import CURVE, ranked, row
 from tests.waves import drawn, stored, wave
 from visualization.comparison import ab
 
@@ -154,6 +154,7 @@ def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, tol
             endpoint=endpoint,
             rate=made["rate"],
             interval=made["interval"],
+            curve=CURVE,
         ),
     )
     made["variant"] = {"kind": told, "servers": "2.0"}
@@ -182,6 +183,15 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
     experiment.sent = (*once, once[0])
     experiment.save(None, 0)
     with pytest.raises(BenchmarkError, match="is told twice"):
+        ab.load(tmp_path)
+    shutil.copytree(runs[0], tmp_path / "A" / "again")
+    experiment.sent = (*once, ab.Sent("A", 1, "A/again", "VALID", counts=True))
+    experiment.save(None, 0)
+    with pytest.raises(BenchmarkError, match="A/again is the same wave as A/"):
+        ab.load(tmp_path)
+    experiment.sent = (*once, ab.Sent("A", 1, f"A/.{once[0].run[1:]}", "VALID", counts=True))
+    experiment.save(None, 0)
+    with pytest.raises(BenchmarkError, match="is not below its folder"):
         ab.load(tmp_path)
     experiment.sent = once
     experiment.save(None, 0)

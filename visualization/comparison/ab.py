@@ -13,6 +13,7 @@ from inference_benchmarker.data.digest import require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.system.files import is_file, is_there
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -20,12 +21,13 @@ from inference_benchmarker.wave import store
 from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
-from visualization.comparison.comparison import Side, compare
+from visualization.comparison.comparison import EXIT_CODES, Side, compare
 from visualization.comparison.json_form import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.comparison import Comparison
 
@@ -94,6 +96,15 @@ class Experiment:
         counted = sum(each.counts for each in self.sent)
         return not (self.interrupted or self.is_given_up) and counted < self.repeats * len(SIDES)
 
+    @property
+    def cut_code(self) -> int:
+        """The exit code of one that has not all its waves; that of the wave where one was aborted."""
+        if self.interrupted or self.cut_off:
+            return INTERRUPTED
+        if self.aborted:
+            return INVALID if self.sent[-1].verdict == "INVALID" else MISSED
+        return INVALID if self.given_up else OK
+
     def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
         """B held against A; BenchmarkError where a side has no wave."""
         limits = [MaxRegression.parse(text) for text in self.limits]
@@ -135,18 +146,52 @@ def has_digest(folder: Path) -> bool:
     return DIGEST in read_json(folder / FILE)
 
 
-def _require_as_stored(folder: Path, sent: Sent) -> None:
-    """Hold what is said of a wave against its own summary, where that is there; ValueError where they disagree."""
-    summary = RunDir(folder / sent.run).summary
-    if not is_file(summary):
+def _require_as_stored(experiment: Experiment, sent: Sent) -> None:
+    """Hold what is said of a wave against its own files, where they are there; ValueError where they disagree."""
+    run_dir = RunDir(experiment.folder / sent.run)
+    if not is_file(run_dir.summary):
         return
-    told = store.read_facts(summary)
+    told = store.read_facts(run_dir.summary)
     if sent.verdict != told["verdict"] and not {sent.verdict, told["verdict"]} <= _VALID:
         raise ValueError(f"{sent.run} is said to be {sent.verdict}, and is {told['verdict']}")
     cut = told["interrupted"] or told.get("aborted") is not None
     if sent.counts != (told["verdict"] in _VALID and not cut):
         what = "was interrupted or aborted" if cut else f"is {told['verdict']}"
         raise ValueError(f"{sent.run} is said {'to' if sent.counts else 'not to'} count, and {what}")
+    plan, (other,) = store.read_plan(run_dir), set(SIDES) - {sent.side}
+    if _is_to(plan, experiment.what[other]) and not _is_to(plan, experiment.what[sent.side]):
+        raise ValueError(f"{sent.run} was sent to {experiment.what[other]}, which is said to be {other}")
+
+
+def _is_to(plan: WavePlan, what: str) -> bool:
+    """Tells whether a side as it was given, ``f.py (KIND=a)``, is what a wave was sent to."""
+    endpoint, _, own = what.removesuffix(")").partition(" (")
+    server = str(plan.factory_settings.get("SERVER") or "/")
+    if not (str(plan.factories_file).endswith(endpoint.removeprefix("./")) or endpoint.startswith(server)):
+        return False
+    given = [each.partition("=")[::2] for each in own.split(", ")]
+    return all(str(plan.factory_settings.get(name, value)) == value for name, value in given)
+
+
+def _require_code(experiment: Experiment, data: Mapping[str, Any]) -> None:
+    """Hold the exit code against the comparison that it is of; ValueError where it is another one."""
+    if data["exit_code"] is None:  # it is still going on, or was killed
+        return
+    found = data["comparison"]
+    code = worst_exit_code(experiment.cut_code, OK if found is None else EXIT_CODES[found["outcome"]])
+    if data["exit_code"] != code:
+        raise ValueError(f"its exit code is {data['exit_code']}, and that of what it compares {code}")
+
+
+def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
+    """ValueError where one wave counts twice, under its name or under another one."""
+    if twice := [run for run, number in Counter(each.run for each in sent).items() if number > 1]:
+        raise ValueError(f"{twice[0]} is told twice")
+    names: dict[str, str] = {}
+    for each in sent:
+        digest = digests.get(each.run) if each.counts else None
+        if digest is not None and names.setdefault(digest, each.run) != each.run:
+            raise ValueError(f"{each.run} is the same wave as {names[digest]}")
 
 
 def load(folder: Path) -> Experiment:
@@ -160,15 +205,18 @@ def load(folder: Path) -> Experiment:
         known = {name: data[name] for name in names}
         experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)
         require(experiment, Experiment, FILE)
-        outside = [each.run for each in sent if ".." in each.run.split("/") or each.run.startswith("/")]
+        outside = [each.run for each in sent if {"", ".", ".."} & {*each.run.split("/")}]
         refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
-        if twice := [run for run, number in Counter(each.run for each in sent).items() if number > 1]:
-            raise ValueError(f"{twice[0]} is told twice")
+        _require_once(sent, data.get(BUILT_ON) or {})
         require_built_on(folder, data)
         for each in sent:
-            _require_as_stored(folder, each)
+            _require_as_stored(experiment, each)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
         raise BenchmarkError(f"{folder}: of {' and '.join(missing)} no wave counts.", "Nothing can be compared.")
+    try:
+        _require_code(experiment, data)
+    except UNREADABLE as error:
+        raise foreign(folder / FILE, error) from None
     return experiment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.metrics import PREFIX
@@ -37,6 +38,9 @@ _METRICS = (
 _OF_CLIENT = (("lag", "p50"), ("lag", "p99"))
 _OF_A_STREAM = ("ttft", "itl")
 _USUAL = ("p50", "p99")
+
+
+EXIT_CODES = {"invalid": INVALID, "failed": MISSED, "passed": OK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,11 @@ class Comparison:
     def failed(self) -> tuple[Check, ...]:
         """The limits for which it fails."""
         return tuple(check for check in self.checks if check.broken or (self.strict and check.undecided))
+
+    @property
+    def exit_code(self) -> int:
+        """Of its command."""
+        return EXIT_CODES[self.outcome]
 
     @property
     def outcome(self) -> Literal["invalid", "failed", "passed"]:

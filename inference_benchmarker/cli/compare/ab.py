@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.capacity.searching import check_one, removed_if_empty
 from inference_benchmarker.cli.compare.ab_flags import ab_parser, asked_for
 from inference_benchmarker.cli.compare.ab_report import (
-    cut_code,
     say_closing,
     say_what_is_missing,
     say_what_was_invalid,
@@ -17,7 +16,7 @@ from inference_benchmarker.cli.compare.ab_report import (
     why,
     why_aborted,
 )
-from inference_benchmarker.cli.compare.compare import exit_code, print_comparison, write_files
+from inference_benchmarker.cli.compare.compare import print_comparison, write_files
 from inference_benchmarker.cli.core.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
 from inference_benchmarker.cli.wave.exporting import exporting
 from inference_benchmarker.errors import BenchmarkError
@@ -138,13 +137,13 @@ def _hand_on_headers(asked: AbRequest, side: str) -> None:
 def _tell(experiment: Experiment, asked: AbRequest, waves: Waves) -> int:
     """Print and store the outcome, and give the exit code."""
     if not all(waves.values()):
-        code = _saved(experiment, None, cut_code(experiment))
+        code = _saved(experiment, None, experiment.cut_code)
         missing = " and ".join(side for side, found in waves.items() if not found)
         say(f"{why(experiment)}: of {missing} no wave counts, and nothing can be compared.")
         say(f"Folder: {experiment.folder}")
         return code
     found = experiment.compare(waves)
-    code = worst_exit_code(cut_code(experiment), exit_code(found))
+    code = worst_exit_code(experiment.cut_code, found.exit_code)
     say_what_is_missing(experiment)
     print_comparison(found, as_json=asked.options.json)
     code = _saved(experiment, found, code)

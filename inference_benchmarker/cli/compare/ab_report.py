@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.compare.compare import exit_code, print_comparison
+from inference_benchmarker.cli.compare.compare import print_comparison
 from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.core.terminal import say
-from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
+from inference_benchmarker.exit_codes import worst_exit_code
 from inference_benchmarker.words.wording import duration_text, pluralize
 
 if TYPE_CHECKING:
@@ -49,18 +49,9 @@ def why_aborted(wave: Wave) -> str:
     return next((each.measured for each in wave.verdict.findings if each.code == "aborted"), "aborted")
 
 
-def cut_code(experiment: Experiment) -> int:
-    """The exit code of one that has not all its waves; that of the wave where one was aborted."""
-    if experiment.interrupted or experiment.cut_off:
-        return INTERRUPTED
-    if experiment.aborted:
-        return INVALID if experiment.sent[-1].verdict == "INVALID" else MISSED
-    return INVALID if experiment.given_up else OK
-
-
 def say_what_is_missing(experiment: Experiment) -> None:
     """Say, above the comparison, that it has not all its waves."""
-    if cut_code(experiment):
+    if experiment.cut_code:
         say(f"{why(experiment)}: what is compared is what was measured by then.")
 
 
@@ -80,7 +71,7 @@ def print_again(experiment: Experiment, form: str, output: Path | None, *, as_js
     else:
         hand_out(_told(found, form, experiment.folder), output, form)
     say_closing(experiment)
-    return worst_exit_code(cut_code(experiment), exit_code(found))
+    return worst_exit_code(experiment.cut_code, found.exit_code)
 
 
 def _told(found: Comparison, form: str, folder: Path) -> str:

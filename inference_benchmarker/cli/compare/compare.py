@@ -11,7 +11,6 @@ from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
 from inference_benchmarker.cli.core.terminal import how_far, print_report, report_width, say, say_without_digest
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def run(arguments: list[str]) -> int:
     found = compare(base, new, limits, strict=options.strict)
     print_comparison(found, as_json=options.json)
     write_files(found, options.markdown, options.junit)
-    return exit_code(found)
+    return found.exit_code
 
 
 def print_comparison(found: Comparison, *, as_json: bool) -> None:
@@ -77,11 +76,6 @@ def write_files(found: Comparison, markdown: Path | None, junit: Path | None) ->
     for path, to in ((markdown, report.to_markdown), (junit, report.to_junit)):
         if path is not None:
             _write(path, to(found))
-
-
-def exit_code(found: Comparison) -> int:
-    """Of a comparison."""
-    return {"invalid": INVALID, "failed": MISSED, "passed": OK}[found.outcome]
 
 
 def compare_parser() -> Parser:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.planning import folder as plan_folder
 from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_plan, check_ranking
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, row_of
 from tests.capacities import found
 from tests.rankings import ranked
 
@@ -107,16 +108,17 @@ def test_what_a_row_of_a_ranking_costs_follows_from_its_rate(change: dict[str, A
         check_ranking(data)
 
 
-@pytest.mark.parametrize(("change", "said"), [({"exit_code": 3}, "exit code"), ({"rate": 281.0}, "another rate")])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"exit_code": 3}, "is said to have 0"), ({"rate": 171.0}, "another rate")],
+)
 def test_a_ranking_is_held_against_its_searches(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    data = ranked(None, ("m5", 300, 0.32), ("c5", 250, 0.204))
-    row = data["rows"][0]
-    search = found(schema_version=1, rate=row["rate"], interval=row["interval"])
-    (tmp_path / row["capacity"]).mkdir()
-    capacity_folder.save(tmp_path / row["capacity"], search)
-    write_with_digest(tmp_path / ranking_folder.FILE, data)  # which keeps no digest of the searches
+    search = found(schema_version=1, headline="174/s")
+    (tmp_path / "a_capacity").mkdir()
+    capacity_folder.save(tmp_path / "a_capacity", search)
+    row = row_of({"kind": "a"}, "a_capacity", search, None, Aim())
+    write_with_digest(tmp_path / ranking_folder.FILE, ranking([row], Aim()))  # which keeps no digest of the searches
     ranking_folder.load(tmp_path)
-    stored = json.loads((tmp_path / row["capacity"] / "capacity.json").read_text())
-    write_with_digest(tmp_path / row["capacity"] / "capacity.json", {**stored, **change})
+    write_with_digest(tmp_path / "a_capacity" / "capacity.json", {**search, **change})
     with pytest.raises(BenchmarkError, match=said):
         ranking_folder.load(tmp_path)

@@ -165,6 +165,51 @@ def test_what_is_said_of_a_wave_is_held_against_it(
         load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("said", "seen"), [({"exit_code": 0}, "its exit code is 0, and that of what it compares 1"), ({}, "")]
+)
+def test_an_exit_code_is_that_of_what_is_compared(
+    experiment: Experiment, tmp_path: Path, said: dict[str, Any], seen: str
+) -> None:
+    for side in ("A", "B"):
+        (tmp_path / side).symlink_to(experiment.folder / side)
+    write_with_digest(tmp_path / FILE, {**json.loads((experiment.folder / FILE).read_text()), **said})
+    if not seen:
+        load(tmp_path)
+        return
+    with pytest.raises(BenchmarkError, match=seen):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "what", "kept"),
+    [
+        (({}, {}), ("old.py", "b/new.py"), True),
+        (({}, {}), ("b/new.py", "old.py"), False),
+        (({"KIND": "a"}, {"KIND": "b"}), ("old.py (KIND=a)", "b/new.py (KIND=b, X-Key)"), True),
+        (({"SERVER": "http://a:1"}, {"SERVER": "http://b:1"}), ("http://b:1/p", "http://a:1/p"), False),
+        (({"SERVER": "http://a:1"}, {"SERVER": "http://b:1"}), ("http://a:1/p", "http://b:1/p"), True),
+        (({}, {}), ("elsewhere.py", "old.py"), False),
+        (({}, {}), ("elsewhere.py", "neither.py"), True),
+    ],
+)
+def test_a_side_is_what_its_waves_were_sent_to(
+    tmp_path: Path, settings: tuple[dict[str, str], dict[str, str]], what: tuple[str, str], kept: bool
+) -> None:
+    experiment = Experiment(tmp_path, dict(zip("AB", what, strict=True)), 1, 1)
+    for side, file, own in zip("AB", ("old.py", "b/new.py"), settings, strict=True):
+        (tmp_path / side).mkdir()
+        one = wave(drawn(3 + (side == "B"), seconds=2))
+        plan = replace(one.plan, factories_file=tmp_path / file, factory_settings=own)
+        experiment.add(side, 0, Wave.load(stored(replace(one, plan=plan), tmp_path / side).path), counts=True)
+    experiment.save(None, 0)
+    if kept:
+        load(tmp_path)
+        return
+    with pytest.raises(BenchmarkError, match="was sent to"):
+        load(tmp_path)
+
+
 def test_an_earlier_versions_file_is_told_to_have_no_digest(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

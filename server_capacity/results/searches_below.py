@@ -1,0 +1,69 @@
+"""Holds a ranking against its searches, as far as they are there. ValueError for two numbers that disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.decoded import decoded
+from inference_benchmarker.data.json_file import read_json
+from inference_benchmarker.system.files import is_file
+from server_capacity.results.codec import check_capacity
+from server_capacity.results.ranking_row import Aim, row_of
+from server_capacity.results.types.standing import FAILED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from server_capacity.results.types.ranking import RankedRow, RankingResult
+
+_CAPACITY = "capacity.json"
+
+
+def require_searches(folder: Path, found: RankingResult) -> None:
+    """Hold a ranking against its searches."""
+    named = Counter(row.capacity for row in found.rows if row.capacity)
+    if twice := [name for name, number in named.items() if number > 1]:
+        raise ValueError(f"{twice[0]} is the search of several rows")
+    for row in found.rows:
+        name = row.capacity
+        if not name or "/" in name or name in (".", "..") or row.outcome == FAILED:  # which no search is read by
+            continue
+        if is_file(folder / name / _CAPACITY):
+            _require_search_of(row, name, read_json(folder / name / _CAPACITY, inside=folder), found)
+
+
+def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: RankingResult) -> None:
+    from server_capacity.results.types.ranking import RankedRow
+
+    search = check_capacity(data)
+    arguments = (search.endpoint.arguments if search.endpoint else None) or {}
+    for key, value in row.variant.items():
+        if key in arguments and not _is_same(value, arguments[key]):
+            raise ValueError(f"{name} was searched with {key}={arguments[key]}, and is said to be {key}={value}")
+    made = decoded(
+        row_of(row.variant, name, {"headline": "", **data}, None, Aim(found.target_rps, found.utilisation)), RankedRow
+    )
+    if row.rate != made.rate:
+        raise ValueError(f"{name} found another rate than the {row.rate} that it is said to have")
+    if row.exit_code is not None and row.exit_code != made.exit_code:
+        raise ValueError(f"{name} has exit code {made.exit_code}, and is said to have {row.exit_code}")
+    of_both = [(key, getattr(row, key), getattr(made, key)) for key in _same_keys(row)]
+    if other := next((key for key, told, there in of_both if told != there), None):
+        raise ValueError(f"{name} has another {other} than the one that it is said to have")
+    if row.rank is not None and bool(row.warnings) != bool(made.warnings):
+        raise ValueError(f"what {name} leaves open is not what it is said to leave open")
+
+
+def _same_keys(row: RankedRow) -> tuple[str, ...]:
+    """The parts of a row that are its search's: an earlier version told no more of its end than the outcome."""
+    keys = ("outcome", "interval", "limit", "latency", "instances")
+    return keys if row.exit_code is None else (*keys, "ended", "confirmed")
+
+
+def _is_same(text: object, value: object) -> bool:
+    """Tells whether a value of a variant, which is a text there, is this argument: 1e3 is 1000.0, and true is True."""
+    try:
+        return float(str(text)) == float(str(value))
+    except ValueError:
+        return str(text).lower() == str(value).lower()

@@ -1,0 +1,116 @@
+"""Holds a search or a proof against its waves, as far as they are there. ValueError for two numbers that disagree."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.data.json_file import read_json
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.system.files import is_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from server_capacity.results.types.capacity import CapacityResult, ConfirmedLimit
+    from server_capacity.results.types.proof import ProofResult, ProvenLimit
+
+_SAME = 1e-6
+_ROUNDED_S = 0.002
+"""A wave's length and warm-up have milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wave:
+    """A wave as its own files tell it."""
+
+    name: str
+    summary: Mapping[str, Any]
+    plan: Mapping[str, Any]
+
+    @property
+    def sent(self) -> int:
+        return int(self.summary["ledger"]["sent"])
+
+    @property
+    def rate(self) -> float | None:
+        """Requests/s, or the number of users, that it had from beginning to end; None of one whose load changed."""
+        load = self.plan["load"]
+        if load["kind"] == "closed":
+            return None if load.get("populations") else float(load["concurrency"])
+        rates = {float(load["rate"])}
+        for stage in load.get("stages") or ():
+            rates |= {float(stage["from_rps"]), float(stage["to_rps"])}
+        return rates.pop() if len(rates) == 1 else None
+
+    def value(self, expression: str) -> float | None:
+        """The value that a limit is on, as the summary tells it; None where it does not."""
+        slo = Slo.read(expression)
+        if isinstance(slo, str):
+            return None
+        if slo.stat == "success":
+            return self._number(self.summary.get("success_rate"))
+        times = self.summary.get("response_time") or self.summary.get("latency")
+        told = times if slo.metric == "default" else self.summary.get(slo.metric)
+        return self._number((told or {}).get(slo.stat.replace(".", "_")))
+
+    def require(self, what: str, told: float, there: float | None) -> None:
+        """ValueError where its own files tell another number than it is said to have."""
+        if there is not None and not math.isclose(told, there, rel_tol=_SAME, abs_tol=1e-9):
+            raise ValueError(f"{self.name} has {what} {there:g}, and is said to have {told:g}")
+
+    def require_limits(self, rows: Iterable[ConfirmedLimit | ProvenLimit]) -> None:
+        """The same of each limit's value."""
+        for row in rows:
+            if row.value is not None:
+                self.require(f"for {row.expression} the value", row.value, self.value(row.expression))
+
+    @staticmethod
+    def _number(told: object) -> float | None:
+        return float(told) if isinstance(told, (int, float)) else None
+
+
+def _wave_in(folder: Path, name: str) -> _Wave | None:
+    """The wave of a folder; None where it is not there."""
+    if name in (".", "..") or "/" in name:
+        raise ValueError(f"{name[:40]!r} is no folder of its own")
+    summary, plan = (folder / name / file for file in ("summary.json", "plan.json"))
+    if not (is_file(summary) and is_file(plan)):
+        return None
+    return _Wave(name, read_json(summary, inside=folder), read_json(plan, inside=folder))
+
+
+def require_waves(folder: Path, found: CapacityResult) -> None:
+    """Hold a search against its waves."""
+    sent: Counter[str] = Counter()
+    for each in found.stretches or []:
+        sent[each.wave] += each.sent
+    for name, number in sent.items():
+        wave = _wave_in(folder, name) if name else None
+        if wave is not None and number > wave.sent:
+            raise ValueError(f"{name} sent {wave.sent:,} requests, and its stretches {number:,}")
+    for told in found.confirmation or []:
+        wave = _wave_in(folder, told.directory) if told.directory else None
+        if wave is None:
+            continue
+        if told.exit_code is not None:
+            wave.require("exit code", told.exit_code, wave.summary["exit_code"])
+        wave.require("the rate", told.rate, wave.rate)
+        wave.require_limits(told.limits)
+
+
+def require_wave(folder: Path, found: ProofResult) -> None:
+    """Hold a proof against its wave."""
+    wave = _wave_in(folder, found.directory) if found.directory else None
+    if wave is None:
+        return
+    wave.require("sent", found.sent, wave.sent)
+    wave.require_limits(found.limits)
+    wave.require("the rate", found.target_rps, wave.rate)
+    if found.ended_early is None and found.outcome != "interrupted":
+        seconds = wave.plan["bounds"].get("duration_s")
+        if seconds is not None and abs(float(seconds) - found.length.seconds) > _ROUNDED_S:
+            wave.require("the length", found.length.seconds, float(seconds))

@@ -1,0 +1,186 @@
+"""One value of a stored result forged, with a digest of the forgery: what lies below tells another one."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from inference_benchmarker.data.json_file import write_with_digest
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.experiments.proof import folder as proofs
+from server_capacity.experiments.proof.judging import judged
+from server_capacity.experiments.proof.length import length_of
+from server_capacity.experiments.proof.result import content
+from server_capacity.results import capacity_folder as searches
+from server_capacity.results import ranking_folder as rankings
+from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_row import Aim, row_of
+from tests.capacities import found
+from tests.proofs import LIMITS, PLANNED, QUESTION, SECONDS, ran
+from tests.rankings import CURVE
+from tests.waves import stored, wave
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Change = Callable[[dict[str, Any]], object]
+
+RATE = 50
+
+
+def forge(path: Path, change: Change) -> None:
+    data = json.loads(path.read_text())
+    change(data)
+    write_with_digest(path, data)
+
+
+@pytest.fixture
+def search(tmp_path: Path) -> Path:
+    """A search that a wave confirmed."""
+    slos = (Slo.parse("p99<100ms"), Slo.parse("latency.p99.9<1s"))
+    sent = wave(np.full((4, RATE), 0.02), slos=slos)
+    run = stored(sent, tmp_path).path.name
+    values = {"p99<100ms": sent.summary.measured("default", "p99"), "success>=0.95": 1.0, "latency.p99.9<1s": 0.02}
+    limits = [{"expression": name, "value": value, "verdict": "holds"} for name, value in values.items()]
+    confirmed = {
+        "directory": run,
+        "seconds": 4.0,
+        "rate": float(RATE),
+        "verdict": "holds",
+        "exit_code": sent.verdict.exit_code,
+    }
+    told = found(
+        schema_version=SCHEMA_VERSION,
+        headline="52/s",
+        confirmation=[{**confirmed, "limits": limits}],
+        rate=52.0,
+        interval={"low": 50.0, "high": 54.0},
+        limits=[{"expression": "p99<100ms", "at_low": values["p99<100ms"], "unit": "s"}],
+        windows=None,
+    )
+    searches.save(tmp_path, told)
+    return tmp_path
+
+
+def test_a_search_whose_wave_agrees_is_read(search: Path) -> None:
+    assert searches.read(search)["confirmation"][0]["rate"] == RATE
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda wave: wave.update(rate=99_999.0), "has the rate 50, and is said to have 99999"),
+        (lambda wave: wave.update(exit_code=1), "has exit code 0, and is said to have 1"),
+        (
+            lambda wave: wave["limits"][1].update(value=0.97),
+            r"the value 1, and is said to have 0\.97",
+        ),
+        (lambda wave: wave["limits"][2].update(value=0.5), r"for latency\.p99\.9<1s the value 0\.02"),
+        (lambda wave: wave["limits"][0].update(value=0.001), r"p99<100ms was 0\.001 in the wave at the lower end"),
+    ],
+)
+def test_a_wave_that_confirmed_is_held_against_its_own_files(search: Path, change: Change, said: str) -> None:
+    forge(search / searches.FILE, lambda data: change(data["confirmation"][0]))
+    with pytest.raises(BenchmarkError, match=said):
+        searches.load(search)
+
+
+@pytest.mark.parametrize("code", [1, 3])
+def test_an_exit_code_of_a_search_follows_from_what_it_found(search: Path, code: int) -> None:
+    forge(search / searches.FILE, lambda data: data.update(exit_code=code, ended="complete", confirmed="holds"))
+    with pytest.raises(BenchmarkError, match=f"its exit code is {code}, and that of what it found 0"):
+        searches.load(search)
+
+
+def test_a_stretch_has_about_as_many_requests_as_its_rate_gives(search: Path) -> None:
+    stretch = {
+        "number": 0,
+        "rate": 55.0,
+        "start_s": 0.0,
+        "end_s": 4.0,
+        "purpose": "search",
+        "sent": 190,
+        "answered": 190,
+    }
+    forge(search / searches.FILE, lambda data: data.update(stretches=[stretch]))
+    searches.load(search)
+    forge(search / searches.FILE, lambda data: data["stretches"][0].update(rate=500.0))
+    with pytest.raises(BenchmarkError, match="stretch 0 sent 190 requests, and its rate and time give 2,000"):
+        searches.load(search)
+
+
+@pytest.fixture
+def proof(tmp_path: Path) -> Path:
+    """A proof with its wave."""
+    sent = ran(0.002)
+    run = stored(sent, tmp_path).path.name
+    length = length_of(PLANNED, LIMITS, float(SECONDS))
+    data = content(QUESTION, PLANNED, length, judged(QUESTION, PLANNED, sent))
+    proofs.save(tmp_path, {**data, "directory": run})
+    assert proofs.load(tmp_path)[0]["outcome"] == "holds"
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda data: data.update(target_rps=2000.0), "has the rate 200, and is said to have 2000"),
+        (lambda data: data.update(sent=99), "has sent 12000, and is said to have 99"),
+        (lambda data: data["length"].update(seconds=900.0), "has the length 60, and is said to have 900"),
+        (lambda data: data.update(instances=99), "it is of 99 instances, and its endpoint had 3"),
+        (lambda data: data["limits"][0].update(share_over=0.5), r"p99<100ms holds, and 0\.5 are over it"),
+        (lambda data: data["limits"][0].update(share_over=0.009), "outside of its interval"),
+        (lambda data: data["limits"][0].update(value=0.01), "for p99<100ms the value"),
+        (lambda data: data.update(backlog=7), "it holds, and 7 requests were left"),
+        (lambda data: data.update(exit_code=1), "its exit code is 1, and that of its plan or of what it left behind 0"),
+        (lambda data: data.update(exit_code=3), "its exit code is 3, and that of its plan or of what it left behind 0"),
+    ],
+)
+def test_a_proof_is_held_against_its_wave(proof: Path, change: Change, said: str) -> None:
+    forge(proof / proofs.FILE, change)
+    with pytest.raises(BenchmarkError, match=said):
+        proofs.load(proof)
+
+
+@pytest.fixture
+def ranked(tmp_path: Path) -> Path:
+    """A ranking of one search."""
+    (tmp_path / "a_capacity").mkdir()
+    endpoint = {"arguments": {"kind": "a"}}
+    told = found(schema_version=SCHEMA_VERSION, headline="174/s", curve=CURVE, endpoint=endpoint)
+    searches.save(tmp_path / "a_capacity", told)
+    rows = [row_of({"kind": "a"}, "a_capacity", told, None, Aim())]
+    write_with_digest(tmp_path / rankings.FILE, ranking(rows, Aim()))  # which keeps no digests of the searches
+    rankings.load(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row.update(capacity=None), "row 1 has a rank, and no search"),
+        (lambda row: row["latency"].update(p99=0.001), "another latency"),
+        (lambda row: row.update(limit="p99<1ms"), "another limit"),
+        (lambda row: row.update(confirmed="fails"), "another confirmed"),
+        (lambda row: row.update(warnings=["no wave confirmed it"]), "what a_capacity leaves open"),
+        (lambda row: row.update(variant={"kind": "b"}), "was searched with kind=a, and is said to be kind=b"),
+    ],
+)
+def test_a_row_is_held_against_its_search(ranked: Path, change: Change, said: str) -> None:
+    forge(ranked / rankings.FILE, lambda data: change(data["rows"][0]))
+    with pytest.raises(BenchmarkError, match=said):
+        rankings.load(ranked)
+
+
+def test_no_search_stands_in_two_rows(ranked: Path) -> None:
+    data = json.loads((ranked / rankings.FILE).read_text())
+    rows = [{**data["rows"][0], "variant": {"other": name}} for name in "ab"]
+    write_with_digest(ranked / rankings.FILE, ranking(rows, Aim()))
+    with pytest.raises(BenchmarkError, match="a_capacity is the search of several rows"):
+        rankings.load(ranked)
