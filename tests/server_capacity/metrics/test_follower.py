@@ -21,6 +21,7 @@ from server_capacity.metrics.config import load_config, make_sources
 from server_capacity.metrics.follower import Follower, interval_s, pause_s
 from tests.fake_cloudwatch import cloudwatch_block
 from tests.fake_sagemaker import DENIED, UNREACHABLE, refused
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -271,7 +272,7 @@ def test_events_are_those_of_the_wave_in_order() -> None:
         (60, "alarm", None, None),
         (90, "failed", 6, None),
     ]
-    assert events[0].text == "alarm AlarmHigh fired: 3 datapoints were greater than the threshold (1.0)"
+    assert mentions(events[0].text, "AlarmHigh", "3 datapoints", "1.0")
     assert "AlreadyAtMaxCapacity" in events[2].text
     assert scaler.calls == 2, "older ones are not read"
 

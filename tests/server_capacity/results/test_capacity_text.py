@@ -9,6 +9,7 @@ import pytest
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.text.headline import headline, rate_text
 from tests.capacities import found, stretch
+from tests.mentions import mentions
 
 NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
 CONFIRMED: dict[str, Any] = {"rate": 168.2, "seconds": 60.0, "limits": []}
@@ -106,7 +107,7 @@ def test_what_is_not_known_is_left_out(key: str) -> None:
 def test_what_counts_for_nothing_says_why() -> None:
     stretches = [stretch(0, 50), stretch(7, 60, void="the client was the limit")]
     text = to_text(found(stretches=stretches, load_s=150.0, void_s=22.0))
-    assert "It sent load for 2 min 30 s, of which 22 s count for nothing." in text
+    assert mentions(text, "2 min", "30 s", "22 s")
     assert "of which" not in to_text(found(stretches=stretches[:1], load_s=150.0, void_s=0.0))
 
     assert "✗ 7 counts for nothing: the client was the limit." in text
@@ -116,7 +117,7 @@ def test_of_many_stretches_the_longest_are_shown() -> None:
     text = to_text(found(stretches=[stretch(n, 10, end_s=2.0 * n + 2 + (n == 99)) for n in range(100)]))
 
     assert "99 grow" in text
-    assert "… and 76 shorter ones, in capacity.json" in text
+    assert mentions(text, "76", "capacity.json")
 
 
 def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
@@ -126,7 +127,7 @@ def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
     lines = to_text(found(confirmation=[failed, spoilt])).splitlines()
 
     assert " at 171/s " in lines[2]
-    assert "   Tried at 171/s for 20 s: it fails." in lines
+    assert mentions(lines, "171/s", "20 s")
 
 
 @pytest.mark.parametrize(
@@ -148,13 +149,13 @@ def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: flo
 def test_a_share_that_was_counted_is_told_as_it_is() -> None:
     windows = {"seconds": 60.0, "windows": 20_000, "kept": 19_999, "share": 19_999 / 20_000, "interval": None}
     text = " ".join(to_text(found(windows=windows)).split())
-    assert "At the lower end 99.995% of windows of 1 min 0 s keep it (19999 of 20000 measured)." in text
+    assert mentions(text, "99.995%", "1 min", "0 s", "19999", "20000")
 
 
 def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
     drift = {"first": 0.02, "last": 0.031, "clear": True}
 
-    assert "the median went from 20 ms to 31 ms" in to_text(found(soak={"drift": drift}))
+    assert mentions(to_text(found(soak={"drift": drift})), "20 ms", "31 ms")
     assert "did not drift" in to_text(found(soak={"drift": {**drift, "clear": False}}))
     assert "drift" not in to_text(found(soak={"drift": None}))
     wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag p99 40 ms"}
@@ -172,7 +173,7 @@ def test_what_requests_failed_with_is_told() -> None:
     rows = [{"key": f"HTTPError 50{number}", "count": 1_000 - number} for number in range(7)]
     text = to_text(found(errors=rows))
 
-    assert "6,979 requests failed: 1,000 x HTTPError 500, 999 x HTTPError 501," in text
+    assert mentions(text, "6,979 requests", "1,000 x", "HTTPError", "500", "999 x", "HTTPError", "501")
     assert "and 2 other errors." in text
     assert max(map(len, text.splitlines())) <= 80
     assert "failed" not in to_text(found(errors=[]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, failed_row
 from tests.capacities import found
+from tests.mentions import mentions
 from tests.rankings import ranked, row
 from visualization.pages.html import page
 from visualization.pages.ranking import ranking_figures
@@ -40,7 +41,7 @@ def bars(figures: Figures, title: str) -> tuple[Bar, ...]:
 def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Path) -> None:
     figures = drawn(tmp_path, ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)))
 
-    assert figures.lead.startswith("c5 is cheapest for 1,000/s: 6 instances, $1.22/h")
+    assert mentions(figures.lead, "1,000/s", "6 instances", "$1.22/h")
     (table,) = figures.answer
     assert table.head[:7] == ("Variant", "rank", "holds", "instances", "an hour", "a month", "per million")
     assert [each.cells[:5] for each in table.rows] == [
@@ -54,7 +55,7 @@ def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Pat
     assert bar is not None
     assert (bar.low, bar.high) == (250, 265)
     assert table.head[table.bar_at or 0] == "95%"
-    assert any("c5 0.204 USD an hour (us-east-1, given, 2026-11-23)" in note for note in table.notes)
+    assert any(mentions(note, "0.204 USD", "us-east-1", "2026-11-23") for note in table.notes)
 
 
 def test_cost_goes_from_one_end_of_the_interval_to_the_other(tmp_path: Path) -> None:

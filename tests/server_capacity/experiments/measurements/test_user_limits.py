@@ -25,6 +25,7 @@ from server_capacity.results.text.capacity import to_text
 from server_capacity.search.answer import Answer, Estimate
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
+from tests.mentions import mentions
 from tests.parts import in_memory, in_parts
 from tests.waves import observe, on_time, open_plan, staged
 
@@ -121,7 +122,7 @@ def test_the_report_has_a_row_for_each() -> None:
     assert (row["at_low"], row["at_low_text"], row["bound"], row["unit"]) == (0.9, "0.9", 0.8, "")
     assert (row["interval"], row["kept_everywhere"]) == ({"low": 20.0, "high": 100.0}, False)
     text = to_text(data)
-    assert "keeps metric.hit.mean>0.8 (95%: 20 to 100)" in text.splitlines()[0]
+    assert mentions(text.splitlines()[0], "metric.hit.mean>0.8", "95%", "20", "100")
     assert "   over: the share of requests that miss p99<100ms" in text
 
 

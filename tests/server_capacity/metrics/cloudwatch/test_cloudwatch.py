@@ -38,6 +38,7 @@ from tests.cloudwatch_source import (
     small_wave,
 )
 from tests.fake_cloudwatch import FakeCloudWatch, alone, error
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,10 +121,7 @@ def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloud
     asked = block(ModelLatency=["Average", "p50", "p99"], Period=10, Lag=0)
     latency_of = collect(fake, asked, interval=wave)["ModelLatency"]
     assert latency_of.statistics == {"Average": 20_000, "p50": 20_000, "p99": 500_000}
-    assert latency_of.reason == (
-        "p50, p99: of the 60 s around the window, CloudWatch's shortest bucket that holds it; 200 of the 500 requests "
-        "in it are not in the window's buckets"
-    )
+    assert mentions(latency_of.reason, "p50", "p99", "60 s", "CloudWatch", "200", "500 requests")
     alone_in_it = collect(fake, asked, interval=replace(wave, begin=NOON, start=NOON))["ModelLatency"]
     assert alone_in_it.reason is None
 
@@ -153,7 +151,7 @@ def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCl
     cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average", "Maximum", "Minimum"]), interval=short)
     found = cpu["CPUUtilization"]
     assert found.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": None}
-    assert "no whole bucket of 60 s lies inside the 5.0 s of the window" in (found.reason or "")
+    assert mentions(found.reason or "", "60 s", "5.0 s")
     assert "take 180 s or more, or a shorter Period" in (found.reason or "")
 
 
@@ -263,9 +261,9 @@ def test_percentiles_that_a_service_fails_on_cost_nothing_else(fake: FakeCloudWa
     assert (found["Invocations"].reason, found["Invocation5XXErrors"].reason) == (None, None)
     latency, cpu = found["ModelLatency"], found["CPUUtilization"]
     assert [name for name, value in latency.statistics.items() if value is None] == ["p50", "p99"]
-    assert str(latency.reason).startswith("p50, p99: CloudWatch failed with HTTP 500 (InternalFailure: float(None))")
+    assert mentions(str(latency.reason), "p50", "p99", "CloudWatch", "HTTP", "500", "InternalFailure")
     assert cpu.statistics["Average"] is not None
-    assert str(cpu.reason).startswith("p99: CloudWatch failed with HTTP 500")
+    assert mentions(str(cpu.reason), "p99", "CloudWatch", "HTTP", "500")
     assert len(fake.clock.slept) < 5, "what fails again and again is not waited for"
 
 
@@ -462,9 +460,7 @@ def test_a_metric_that_does_not_exist_is_not_zero(fake: FakeCloudWatch) -> None:
     )
     assert found["CPUUtilization"].statistics == {"Average": BUSY}
     assert found["ModelLatency"].statistics == {"Average": None}
-    assert "ModelLatency lives in AWS/SageMaker, not in /aws/sagemaker/Endpoints" in (
-        found["ModelLatency"].reason or ""
-    )
+    assert mentions(found["ModelLatency"].reason or "", "ModelLatency", "AWS/SageMaker", "aws/sagemaker/Endpoints")
     assert "only instances with a GPU publish it" in (found["GPUUtilization"].reason or "")
     assert not found["GPUUtilization"].complete
     assert fake.clock.now <= NOON + 225  # the others of the instance were there: no waiting for a GPU that is not
@@ -476,7 +472,7 @@ def test_the_dimensions_under_which_it_is_are_told(fake: FakeCloudWatch) -> None
     wrong["Dimensions"] = DIMENSIONS[:1]
     reason = collect(fake, wrong)["ModelLatency"].reason or ""
     assert "add the dimension VariantName (often AllTraffic)" in reason
-    assert "CloudWatch has ModelLatency under EndpointName=other, VariantName=AllTraffic" in reason
+    assert mentions(reason, "CloudWatch", "ModelLatency", "EndpointName=other", "VariantName=AllTraffic")
     fake.fault = lambda operation, _: error("AccessDenied", status=403) if operation == "ListMetrics" else None
     assert "CloudWatch has ModelLatency" not in (collect(fake, wrong)["ModelLatency"].reason or "")
 
@@ -529,7 +525,7 @@ def test_requests_that_never_come_end_the_waiting_at_its_limit(fake: FakeCloudWa
     assert fake.clock.now == WAVE.end + 30 + wait_limit(60)
     assert not found["ModelLatency"].complete
     assert found["ModelLatency"].statistics["Average"] is not None
-    assert "counted 1,400 of the 1,500 requests sent 330 s after the window" in (found["ModelLatency"].reason or "")
+    assert mentions(found["ModelLatency"].reason or "", "1,400", "1,500 requests", "330 s")
     assert any("1,400 of 1,500 requests counted" in line for line in said)
     assert len(said) < 6  # said when it changes, not at each poll
 
@@ -542,7 +538,7 @@ def test_requests_that_failed_before_the_endpoint_are_not_waited_for(fake: FakeC
     assert WAVE.end + 30 + 180 <= fake.clock.now < WAVE.end + 30 + 180 + 31
     assert (found["ModelLatency"].complete, found["ModelLatency"].reason) == (True, None)
     assert found["Invocations"].complete
-    assert found["Invocations"].reason == "20 of the 1,500 requests sent were not counted: they had no answer, either"
+    assert mentions(found["Invocations"].reason, "20", "1,500 requests")
 
 
 def test_the_tasks_of_a_locust_file_do_not_tell_how_many_requests_come(fake: FakeCloudWatch) -> None:
@@ -559,7 +555,7 @@ def test_foreign_traffic_is_visible(fake: FakeCloudWatch) -> None:
     found = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))
     counter = found["Invocations"]
     assert (counter.statistics, counter.asked) == ({"Sum": 1800}, False)
-    assert "counted 1,800 requests, the wave sent 1,500: 300 came from elsewhere" in (counter.reason or "")
+    assert mentions(counter.reason or "", "1,800 requests", "1,500", "300 came")
 
 
 def test_several_endpoints_add_up(fake: FakeCloudWatch) -> None:
@@ -679,9 +675,7 @@ def test_what_a_young_window_may_lack_is_told(fake: FakeCloudWatch) -> None:
     assert fake.clock.slept == [SECOND_LOOK_S]
     counted = found["Invocations"]
     assert (counted.statistics, counted.complete) == ({"Sum": 60}, False)
-    assert counted.reason == (
-        "its last values had not come 126 s after the window: nothing happened then, or CloudWatch is late"
-    )
+    assert mentions(counted.reason, "126 s", "CloudWatch")
     assert "CloudWatch has no data" in (found["Nothing"].reason or "")
     found, _ = late(fake, 400.0, asked)
     assert (found["Invocations"].complete, found["Invocations"].reason) == (True, None)
@@ -816,4 +810,4 @@ def test_an_endpoint_that_denies_its_metrics(monkeypatch: pytest.MonkeyPatch, tm
             monkeypatch.setenv(name, value)
         now = time.time()
         found = make_source(asked_of_the_endpoint()).collect(Interval(now - 9, now - 9, now, 1), lambda *_: None)
-    assert all("allow cloudwatch:GetMetricData (AccessDenied: User: arn:aws" in (each.reason or "") for each in found)
+    assert all(mentions(each.reason or "", "cloudwatch:GetMetricData", "AccessDenied", "arn:aws") for each in found)

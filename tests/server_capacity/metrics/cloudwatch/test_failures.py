@@ -13,6 +13,7 @@ import boto3
 import pytest
 
 from tests.fake_cloudwatch import cloudwatch_block, nothing_configured, of_this_machine
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,8 +118,8 @@ def test_an_endpoint_that_does_not_exist(bench: Bench) -> None:
         other = cloudwatch_block(SAGEMAKER, LATENCY, endpoint="other", period=1)
         finished = wave(bench, endpoint, other).finish()
     check_missing(finished, "there is no endpoint 'other' in us-east-1")
-    assert "CloudWatch has ModelLatency under EndpointName=demo, VariantName=AllTraffic" in line(
-        finished, "ModelLatency"
+    assert mentions(
+        line(finished, "ModelLatency"), "CloudWatch", "ModelLatency", "EndpointName=demo", "VariantName=AllTraffic"
     )
     check_the_wave_is_kept(finished, RATE * SECONDS)
 
@@ -215,7 +216,7 @@ def test_five_seconds_with_a_period_of_a_minute(bench: Bench) -> None:
         finished = running.finish()
     found = row(finished, "CPUUtilization")
     assert found["statistics"] == {"Average": 60, "Maximum": 60, "Minimum": None}
-    assert "no whole bucket of 60 s lies inside the 5.0 s of the window" in line(finished, "CPUUtilization")
+    assert mentions(line(finished, "CPUUtilization"), "60 s", "5.0 s")
     assert "take 180 s or more, or a shorter Period" in line(finished, "CPUUtilization")
     assert row(finished, "Invocations")["statistics"] == {"Sum": 5 * RATE}
     assert finished.findings["server_metrics"] == "warning"
