@@ -278,7 +278,7 @@ def _measure_rows(conditions: Conditions, tried: Trials) -> tuple[list[WorkersRo
     enough = math.inf if conditions.wanted_rps is None else conditions.wanted_rps / HEADROOM
     rows = [_first_row(conditions, tried, enough)]
     most = conditions.max_workers or (conditions.hosts.workers if conditions.hosts else usable_cores() + 1)
-    while (end := _ended(rows, enough, conditions.max_rps)) is None:
+    while (end := limit_reached(rows, enough, conditions.max_rps)) is None:
         workers = rows[-1].workers + 1
         if workers > most:
             return rows, "max_workers"
@@ -301,7 +301,7 @@ def _first_row(conditions: Conditions, tried: Trials, enough: float) -> WorkersR
     )
 
 
-def _ended(rows: list[WorkersRow], enough: float, max_rps: float) -> ClientLimit | None:
+def limit_reached(rows: list[WorkersRow], enough: float, max_rps: float) -> ClientLimit | None:
     """Why no more workers are tried; None where they are."""
     last = rows[-1]
     # What a short step completed of the most that is wanted may round to a little less.

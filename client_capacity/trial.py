@@ -67,7 +67,7 @@ class Trials:
         self.say = say
         self.environment: dict[str, Any] = {}
         self._conditions = conditions
-        self._live = _Spoken(say)
+        self._live = SpokenView(say)
         self._interrupts = interrupts
 
     def measure(self, workers: int) -> Callable[[float, Phase], Step]:
@@ -92,7 +92,7 @@ class Trials:
         return step
 
 
-class _Spoken:
+class SpokenView:
     """Watches the waves of a search for what a user must wait for, so that nothing is silent for long.
 
     What is being tried is said every two seconds; any other sentence once in a search.
@@ -110,6 +110,7 @@ class _Spoken:
         self._say_trying(self._trying)
 
     def say(self, message: str) -> None:
+        """A sentence, the first time; again with what is tried, where nothing was said for a while."""
         if message not in self._said:
             self._said.add(message)
             self._say(message)

@@ -96,7 +96,7 @@ def test_a_flag_of_old_is_one_of_today_or_is_answered() -> None:
 def test_what_a_file_is_now_is_written() -> None:
     run_dir = RunDir(Path("run"))
     ours = {str(path.relative_to("run")) for path in _paths(run_dir)}
-    of_aiperf = {stage._INPUTS, installation.LOG, export.SUMMARY}
+    of_aiperf = {stage.INPUTS, installation.LOG, export.SUMMARY}
     written = ours | {f"aiperf/{name}" for name in of_aiperf} | {"locust_stats", "aiperf", "logs"}
     for name, now in table("old file").items():
         files = [each.rstrip("/") for each in named(now) if "." in each or "/" in each]

@@ -238,7 +238,7 @@ class BatchWriter:
             meta["attempts"], self._attempts = self._attempts, []
         if names := [*self.metric_numbers][self._told_metrics :]:
             meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
-        batch = _joined(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes(), bytes(self._metrics))
+        batch = joined_batch(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes(), bytes(self._metrics))
         self._base.clear()
         self._streams.clear()
         self._gaps = array("I")
@@ -317,9 +317,10 @@ def redacted(batch: bytes) -> bytes:
 
 def _redacted(meta: dict[str, Any], sections: Iterable[memoryview]) -> bytes:
     texts = [(key, excerpt(text, MAX_TEXT_LENGTH)) for key, text in meta["texts"]]
-    return _joined({**meta, "texts": texts}, *sections)
+    return joined_batch({**meta, "texts": texts}, *sections)
 
 
-def _joined(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:
+def joined_batch(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:
+    """A batch as it is stored: the lengths of its parts, and the parts."""
     parts = (dumps(meta, separators=(",", ":")).encode(), *sections)
     return _SECTIONS.pack(*map(len, parts[:4])) + b"".join(parts)

@@ -116,7 +116,7 @@ def run(
     processes.
     """
     with scratch_folder("aiperf_") as scratch, child_log(folder / LOG, secrets) as log:
-        process = _start(installation, arguments, _environment(environment, arguments, str(scratch)), log)
+        process = _start(installation, arguments, environment_of(environment, arguments, str(scratch)), log)
         try:
             _watch(process, folder / RECORDS, say)
         except KeyboardInterrupt:
@@ -171,7 +171,7 @@ def _start(
     return process
 
 
-def _environment(environment: Mapping[str, str], arguments: Sequence[str], scratch: str) -> dict[str, str]:
+def environment_of(environment: Mapping[str, str], arguments: Sequence[str], scratch: str) -> dict[str, str]:
     """The user's, with a temporary folder that goes with the run, and without a copy of the inputs in their home.
 
     It believes the certificate authorities that their other clients do.

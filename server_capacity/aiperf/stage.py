@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.arguments import Requests
 
 KEY = "api-key"
-_INPUTS = "inputs.json"
+INPUTS = "inputs.json"
 _STREAMS_DIFFER = (
     "some payloads ask for a stream and others do not; aiperf takes all answers alike, and its TTFT would be wrong."
 )
@@ -151,7 +151,7 @@ class AiperfStage:
         requests = self.requests
         if requests is not None and not self.options.brings_input:
             more, bodies = STREAM if streamed else {}, written(requests.path)
-            requests = replace(requests, path=folder / _INPUTS)
+            requests = replace(requests, path=folder / INPUTS)
             write_inputs(requests.path, ({**more, **body} for body in bodies))
         found = flags(self.plan, self.url, self.options.given, requests, streamed=streamed)
         key = self.environment.get(API_KEY)
@@ -182,7 +182,7 @@ def prepared(
     refuse(certificate_problems(url, environment))
     with scratch_folder("benchmark_aiperf_") as folder:
         ours = not options.brings_input
-        requests = make_requests(plan, folder / _INPUTS, environment, say) if ours else _given(options)
+        requests = make_requests(plan, folder / INPUTS, environment, say) if ours else _given(options)
         if requests is not None and "streaming" not in options.given and streams_differ(requests, ours=ours):
             raise BenchmarkError(_STREAMS_DIFFER, _TAKE_THEM_ALIKE)
         body = None if requests is None else requests.body

@@ -348,4 +348,4 @@ def test_a_file_that_cannot_work_leaves_nothing(bench: Bench) -> None:
 def test_more_workers_are_tried_until_what_is_wanted_was_held(
     rate: float, limited_by: Any, max_rps: float, end: str | None
 ) -> None:
-    assert rps_saturation._ended([WorkersRow(1, 330, None), row(2, rate, limited_by)], 562.5, max_rps) == end
+    assert rps_saturation.limit_reached([WorkersRow(1, 330, None), row(2, rate, limited_by)], 562.5, max_rps) == end

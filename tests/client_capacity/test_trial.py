@@ -14,7 +14,7 @@ import pytest
 from client_capacity.conditions import Conditions, numbers
 from client_capacity.rps_saturation import find_rps_saturation
 from client_capacity.search import Step
-from client_capacity.trial import _Spoken, progress_line, shortfall, step_of
+from client_capacity.trial import SpokenView, progress_line, shortfall, step_of
 from client_capacity.worker_saturation import find_worker_saturation
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
@@ -202,7 +202,7 @@ def test_what_is_tried_is_said_before_and_no_two_seconds_are_silent(monkeypatch:
     now = 0.0
     monkeypatch.setattr("client_capacity.trial.time.monotonic", lambda: now)
     said: list[tuple[float, str]] = []
-    live = _Spoken(lambda message: said.append((now, message)))
+    live = SpokenView(lambda message: said.append((now, message)))
     live.begin(128, "growing")
     live.say("Port 5557 is taken")
     live.say("Port 5557 is taken")

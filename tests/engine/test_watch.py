@@ -94,7 +94,7 @@ class Looks:
 
     def __call__(self, above: int = 0) -> None:
         """Look at the calling frame, or at one ``above`` it."""
-        frames = loop_watch._frames(sys._getframe(1))[above:]
+        frames = loop_watch.frames_of(sys._getframe(1))[above:]
         found = blamed(frames)
         self.found.append(None if found is None else (found[0], found[1].f_code.co_name))
 
@@ -201,7 +201,7 @@ class TestBlamed:
         def task() -> None:
             look()
 
-        library(CALLS_BACK, loop_watch._LOCUST_FILE, function=task)()
+        library(CALLS_BACK, loop_watch.LOCUST_FILE, function=task)()
         assert look.one == ("invoke", "task")
 
     def test_a_greenlet_that_the_user_started(self, look: Looks) -> None:
@@ -213,7 +213,7 @@ class TestBlamed:
 
     def test_nobody_while_our_callback_of_the_garbage_collector_runs(self, look: Looks) -> None:
         """It is called wherever memory is asked for, so in anybody's code; what is collected is not that code's."""
-        collect = library(CALLS_BACK, loop_watch._WATCH, function=lambda: look(above=1))
+        collect = library(CALLS_BACK, loop_watch.WATCH_FILE, function=lambda: look(above=1))
 
         def invoke(_: object) -> None:
             collect()
@@ -222,7 +222,7 @@ class TestBlamed:
         assert look.found == [None]
 
     def test_the_callback_that_is_registered_stands_in_that_file(self) -> None:
-        assert worker_watch._Pauses.start.__code__.co_filename == loop_watch._WATCH
+        assert worker_watch.Pauses.start.__code__.co_filename == loop_watch.WATCH_FILE
 
     def test_nobody_while_the_loop_waits(self, look: Looks) -> None:
         gevent.get_hub().loop.run_callback(lambda: look(above=1))
@@ -298,18 +298,18 @@ class TestLoopWatch:
         some_beats(loop, 1)
 
     def test_every_instant_counts_that_passes_in_a_block(self, loop: LoopWatch) -> None:
-        loop._due = monotonic_ns() - 20 * MS
-        loop._beat()
+        loop.due_ns = monotonic_ns() - 20 * MS
+        loop.beat()
         assert loop.delays[0] >= 20_000
         assert len(loop.delays) >= 11
         assert {before - after for before, after in zip(loop.delays, loop.delays[1:], strict=False)} == {STEP // 1000}
         assert loop.delays[-1] < STEP // 1000
-        assert loop._due <= monotonic_ns() + STEP
+        assert loop.due_ns <= monotonic_ns() + STEP
 
     def test_the_instants_are_random(self) -> None:
         watch = LoopWatch()
-        watch._due = monotonic_ns() - 2000 * MS
-        watch._beat()
+        watch.due_ns = monotonic_ns() - 2000 * MS
+        watch.beat()
         watch.stop()
         gaps = {before - after for before, after in zip(watch.delays, watch.delays[1:], strict=False)}
         least, most = (gap // 1000 for gap in loop_watch.BEAT_NS)
@@ -327,7 +327,7 @@ class TestLoopWatch:
         some_beats(loop, 1)
         assert max(loop.delays) >= 77_000
         assert len(loop.delays) >= 38
-        (place,) = [place for place in loop._places.values() if place.where.startswith("spin (test_watch.py:")]
+        (place,) = [place for place in loop.places.values() if place.where.startswith("spin (test_watch.py:")]
         assert place.part == "invoke"
         assert place.longest_ns >= 77 * MS
         assert place.looks >= 2
@@ -370,30 +370,30 @@ class TestLoopWatch:
 
     def test_the_place_that_is_found_most_often_is_told(self, loop: LoopWatch) -> None:
         def a() -> None:
-            loop._look(sys._getframe())
+            loop.look(sys._getframe())
 
         def b() -> None:
-            loop._look(sys._getframe())
+            loop.look(sys._getframe())
 
         assert loop.worst() is None
         for late_ms, seen in ((30, (a, a, a, b)), (50, (b, b)), (10, (a,)), (20, (a,))):
-            loop._due = monotonic_ns() - late_ms * MS
+            loop.due_ns = monotonic_ns() - late_ms * MS
             for place in seen:
                 place()
-            loop._beat()
+            loop.beat()
         worst = loop.worst()
         assert worst is not None
         assert worst["where"].split()[0].endswith("<locals>.a")
         assert (worst["part"], worst["share"]) == ("invoke", 5 / 8)
         assert worst["longest_s"] >= 0.03  # the block of 50 ms was b's
-        (other,) = [place for place in loop._places.values() if place.where.split()[0].endswith(".b")]
+        (other,) = [place for place in loop.places.values() if place.where.split()[0].endswith(".b")]
         assert other.longest_ns >= 50 * MS
 
     def test_a_shorter_block_does_not_take_the_place_of_a_longer(self, loop: LoopWatch) -> None:
         for late_s in (1000, 1):
-            loop._due = monotonic_ns() - late_s * 1000 * MS
-            loop._look(sys._getframe())
-            loop._end_block(late_s * 1000 * MS)
+            loop.due_ns = monotonic_ns() - late_s * 1000 * MS
+            loop.look(sys._getframe())
+            loop.end_block(late_s * 1000 * MS)
         worst = loop.worst()
         assert worst is not None
         assert worst["longest_s"] == 1000
@@ -403,21 +403,21 @@ class TestLoopWatch:
         self, loop: LoopWatch, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         looks: list[object] = []
-        monkeypatch.setattr(loop, "_look", looks.append)
+        monkeypatch.setattr(loop, "look", looks.append)
         loop.start()
         loop._alarm.stop()
-        loop._due = monotonic_ns() + 3600 * 1000 * MS
+        loop.due_ns = monotonic_ns() + 3600 * 1000 * MS
         native_sleep(0.01)  # a look that was begun before is over
         looks.clear()
         spin(30)
         assert looks == []
-        loop._due = monotonic_ns()
+        loop.due_ns = monotonic_ns()
         spin(60)
         assert looks
 
     def test_a_look_at_nothing_is_no_error(self, loop: LoopWatch) -> None:
-        loop._due = 0
-        loop._look(None)
+        loop.due_ns = 0
+        loop.look(None)
         assert loop.worst() is None
 
     def test_of_a_deep_stack_the_innermost_frames_are_kept(self, loop: LoopWatch) -> None:
@@ -428,11 +428,11 @@ class TestLoopWatch:
                 innermost()
 
         def innermost() -> None:
-            loop._look(sys._getframe())
+            loop.look(sys._getframe())
 
-        loop._due = monotonic_ns() - 10 * MS
+        loop.due_ns = monotonic_ns() - 10 * MS
         deep(300)
-        loop._beat()
+        loop.beat()
         worst = loop.worst()
         assert worst is not None
         assert len(worst["stack"]) == MOST_STACK
@@ -440,12 +440,12 @@ class TestLoopWatch:
         assert all(".deep (test_watch.py:" in entry for entry in worst["stack"][:-1])
 
     def test_the_warmup_is_forgotten_even_in_mid_block(self, loop: LoopWatch) -> None:
-        loop._due = monotonic_ns() - 10 * MS
-        loop._look(sys._getframe())
+        loop.due_ns = monotonic_ns() - 10 * MS
+        loop.look(sys._getframe())
         loop.delays.append(7)
         loop.begin()
         assert (loop.delays, loop.worst()) == ([], None)
-        loop._beat()
+        loop.beat()
         assert loop.worst() is None
 
     def test_the_looking_thread_gets_its_turn_soon(self, loop: LoopWatch) -> None:
@@ -481,12 +481,12 @@ class TestLoopWatch:
         found: list[Any] = []
 
         def elsewhere() -> None:
-            found.append(LoopWatch()._thread)
+            found.append(LoopWatch().thread)
 
         identity = get_original("_thread", "get_ident")
         start_native(elsewhere)
         until(lambda: bool(found))
-        assert found[0] != LoopWatch()._thread == identity()
+        assert found[0] != LoopWatch().thread == identity()
 
     def test_looks_beside_the_loops_own_work_never_raise(
         self, loop: LoopWatch, monkeypatch: pytest.MonkeyPatch
@@ -504,12 +504,12 @@ class TestLoopWatch:
             while going:
                 for frame in frames:
                     try:
-                        loop._look(frame)
+                        loop.look(frame)
                     except BaseException as error:
                         raised.append(error)
                         return
 
-        loop._look(frames[0])
+        loop.look(frames[0])
         before = thread_count()
         sys.setswitchinterval(1e-6)
         start_native(look_on)
@@ -520,8 +520,8 @@ class TestLoopWatch:
             if worst is not None:
                 told += 1
                 assert 0 < worst["share"] <= 1
-            if loop._block:
-                loop._end_block(rounds)
+            if loop.block:
+                loop.end_block(rounds)
         going = False
         until(lambda: thread_count() == before)
         assert raised == []
@@ -739,7 +739,7 @@ def test_a_lock_or_a_semaphore_is_waited_for_and_an_event_is_no_lock(calls: list
         path, name = call.split()
         code = SimpleNamespace(co_filename=f"/lib/{path}", co_name=name)
         frame = SimpleNamespace(f_code=code, f_back=frame)
-    assert client_watch._waits_for_lock(frame) == is_lock
+    assert client_watch.waits_for_lock(frame) == is_lock
 
 
 class TestWaitsForConnection:
@@ -749,7 +749,7 @@ class TestWaitsForConnection:
         lock_wait = gevent.lock.Semaphore(0).acquire
         wait = lock_wait if lock is None else parked_in(f"/usr/lib/python3/{lock}", "acquire", lock_wait)
         frame = frame_of(parked_in(f"/venv/site-packages/{path}", name, wait))
-        assert client_watch._waits_for_connection(frame)
+        assert client_watch.waits_for_connection(frame)
 
     @pytest.mark.parametrize(
         ("path", "name"),
@@ -757,24 +757,24 @@ class TestWaitsForConnection:
     )
     def test_another_wait_is_none(self, path: str, name: str) -> None:
         lock_wait = gevent.lock.Semaphore(0).acquire
-        assert not client_watch._waits_for_connection(frame_of(parked_in(f"/venv/{path}", name, lock_wait)))
+        assert not client_watch.waits_for_connection(frame_of(parked_in(f"/venv/{path}", name, lock_wait)))
 
     def test_a_wait_beneath_the_pool_is_for_the_network(self) -> None:
         inner = parked_in("/venv/urllib3/connection.py", "connect", nap)
         frame = frame_of(parked_in("/venv/urllib3/connectionpool.py", "_get_conn", inner))
-        assert not client_watch._waits_for_connection(frame)
+        assert not client_watch.waits_for_connection(frame)
 
     def test_a_greenlet_that_is_over_waits_for_nothing(self) -> None:
-        assert not client_watch._waits_for_connection(None)
+        assert not client_watch.waits_for_connection(None)
 
     def test_a_lock_of_the_users_own_is_no_pool(self) -> None:
-        assert not client_watch._waits_for_connection(frame_of(parked_in("/usr/lib/queue.py", "get", nap)))
+        assert not client_watch.waits_for_connection(frame_of(parked_in("/usr/lib/queue.py", "get", nap)))
 
     def test_geventhttpclients_pool(self, listening: tuple[str, int]) -> None:
         pool = ConnectionPool(*listening, *listening, size=1)
         held = pool.get_socket()
-        assert client_watch._waits_for_connection(frame_of(pool.get_socket))
-        assert not client_watch._waits_for_connection(frame_of(lambda: held.recv(1)))
+        assert client_watch.waits_for_connection(frame_of(pool.get_socket))
+        assert not client_watch.waits_for_connection(frame_of(lambda: held.recv(1)))
         gevent.sleep(0)  # the readers are gone
         held.close()
 
@@ -783,7 +783,7 @@ class TestWaitsForConnection:
         script = f"""
 from gevent import monkey; monkey.patch_all()
 import gevent, urllib3
-from inference_benchmarker.engine.worker.client_watch import _waits_for_connection
+from inference_benchmarker.engine.worker.client_watch import waits_for_connection
 
 pool = urllib3.HTTPConnectionPool(*{listening!r}, maxsize=1, block=True)
 in_network = gevent.spawn(pool.urlopen, "GET", "/")
@@ -792,7 +792,7 @@ with gevent.Timeout(20):
         gevent.sleep(0.001)
 in_queue = gevent.spawn(pool.urlopen, "GET", "/")
 gevent.sleep(0.01)
-print(_waits_for_connection(in_network.gr_frame), _waits_for_connection(in_queue.gr_frame))
+print(waits_for_connection(in_network.gr_frame), waits_for_connection(in_queue.gr_frame))
 """
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
         assert done.stdout.split() == ["False", "True"], done.stderr
@@ -1005,5 +1005,5 @@ subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
 
 
 def test_a_place_that_is_just_being_noted_is_not_told(loop: LoopWatch) -> None:
-    loop._places["f", 1] = Place("invoke", "x")
+    loop.places["f", 1] = Place("invoke", "x")
     assert loop.worst() is None

@@ -16,7 +16,7 @@ from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.packed import BASE_DTYPE
-from inference_benchmarker.records.record import NONE, OUTCOMES, Ledger, _joined
+from inference_benchmarker.records.record import NONE, OUTCOMES, Ledger, joined_batch
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.words.units import NS
@@ -60,7 +60,7 @@ class _Worker:
         names = _NAMES if not begin else {name: [] for name in _NAMES}
         at = stop * NS // RATE + (NS if stop == self._requests else 0)
         meta = {"worker": self._number, "sequence": 0, "at": at, "final": stop == self._requests, "ledger": ledger}
-        return _joined({**meta, **names}, rows.tobytes(), b"", b"")
+        return joined_batch({**meta, **names}, rows.tobytes(), b"", b"")
 
     def _rows(self, index: np.ndarray, *, final: bool) -> np.ndarray:
         rows, draw = np.zeros(len(index), BASE_DTYPE), self._random

@@ -18,7 +18,7 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.summary.statistics.distribution import Distribution
-from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram, _counts_of
+from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram, counts_of
 from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION
 from inference_benchmarker.summary.summary import summarise
 from tests.parts import in_parts
@@ -152,7 +152,7 @@ def test_samples_of_groups_are_each_its_own(
 @given(st.lists(st.tuples(st.integers(0, 1 << 20) | st.integers(0, 3), st.integers(0, 255)), min_size=1))
 def test_keys_are_counted_as_if_they_were_sorted(pairs: list[tuple[int, int]]) -> None:
     keys = np.array([group << 8 | bucket for group, bucket in pairs], np.int64)
-    for found, expected in zip(_counts_of(keys, 8), np.unique(keys, return_counts=True), strict=True):
+    for found, expected in zip(counts_of(keys, 8), np.unique(keys, return_counts=True), strict=True):
         assert found.tolist() == expected.tolist()
 
 

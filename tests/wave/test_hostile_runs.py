@@ -22,7 +22,7 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.feed import Feed
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, _joined, split_batch
+from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, joined_batch, split_batch
 from inference_benchmarker.system.files import read_given, replace_file
 from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
@@ -199,7 +199,7 @@ class TestSpools:
         ledger = Ledger(sent=11, ok=11).to_json()
         meta = {"worker": 1, "at": NS, "final": True, "ledger": ledger, "use": use(), **meta}
         data, *sections = split_batch(writer.take(meta))
-        return BATCH, _joined({**data, **meta}, *sections)
+        return BATCH, joined_batch({**data, **meta}, *sections)
 
     @pytest.mark.parametrize(
         ("row", "meta", "expected"),

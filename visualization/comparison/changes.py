@@ -103,12 +103,12 @@ def with_intervals(rows: Sequence[Row]) -> list[Row]:
     significant.
     """
     tested = [row for row in rows if _testable(row)]
-    done = {row.name: _with_interval(row, CONFIDENCE) for row in tested if _is_constant(row)}
+    done = {row.name: with_interval(row, CONFIDENCE) for row in tested if _is_constant(row)}
     left = {row.name: row for row in tested if row.name not in done}
     weights = _weights(left.values())
     while left:
         total = sum(weights[name] for name in left)
-        drawn = {name: _with_interval(row, 1 - (1 - CONFIDENCE) * weights[name] / total) for name, row in left.items()}
+        drawn = {name: with_interval(row, 1 - (1 - CONFIDENCE) * weights[name] / total) for name, row in left.items()}
         found = {name: row for name, row in drawn.items() if row.significant}
         done |= found or drawn
         left = {name: row for name, row in left.items() if found and name not in found}
@@ -137,7 +137,7 @@ def _testable(row: Row) -> bool:
     return enough and row.change is not None
 
 
-def _with_interval(row: Row, confidence: float) -> Row:
+def with_interval(row: Row, confidence: float) -> Row:
     """The row with the interval of its change, from those of the two values.
 
     The two are put together as logarithms: each end of the difference is as far from it as the square root of the

@@ -92,7 +92,7 @@ def _across(
         order = sorted(members, key=lambda index: (offered(runs[index]), xs[index]))
         joined = _joined(order, runs)
         points = tuple((float(xs[index] or 0), ys[index]) for index in joined)
-        knee = _knee(_one_a_load([offered(runs[index]) for index in joined], points)) if statistic else None
+        knee = knee_of(_one_a_load([offered(runs[index]) for index in joined], points)) if statistic else None
         yield Line(None, "", points, statistic=statistic, over=tuple(joined), knee=knee)
         for index in order:
             if index not in joined:
@@ -113,7 +113,7 @@ def _one_a_load(loads: Sequence[float], points: Points) -> Points:
     return tuple(sorted(found, key=lambda point: point[1] or 0)[(len(found) - 1) // 2] for found in by_load.values())
 
 
-def _knee(points: Points) -> tuple[float, float] | None:
+def knee_of(points: Points) -> tuple[float, float] | None:
     """The point where the curve turns up: farthest below the chord from the first to the slowest one, both axes 0 to 1.
 
     (Satopää and others, "Finding a 'kneedle' in a haystack", 2011.) None for fewer than four points, a time that

@@ -11,6 +11,7 @@ from inference_benchmarker.words.text import one_line
 from visualization.figures.bars import by_title, factor_of, unit_of
 from visualization.figures.curves import drawn, scaled
 from visualization.figures.figures import Axis, Curves, Line, Points
+from visualization.figures.folding import MOST_POINTS, folded, neighbours
 from visualization.figures.instances import instances_strip
 from visualization.figures.runs import Run, below, number
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 CLIENT_TITLES = ("Schedule lag", "CPU of the client's host", "CPU of each worker")
 """The pictures that tell of the client."""
 
-_MOST_POINTS, _IN_ALL = 600, 2_400  # of a line; of the lines of all runs in one picture
+_IN_ALL = 2_400  # points of the lines of all runs in one picture
 _LONGEST_NAME = 40
 
 
@@ -100,7 +101,7 @@ def _wave_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
 
 def _most(runs: Sequence[Run]) -> int:
     """The most points of a line: the strips of many runs are low, and a page is to open at once."""
-    return min(_MOST_POINTS, _IN_ALL // len(runs))
+    return min(MOST_POINTS, _IN_ALL // len(runs))
 
 
 def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
@@ -117,23 +118,9 @@ def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
         values = values[: max(int(max(ends)) // step, 1)]
     fold: Callable[[list[float]], float] = max if "p99" in column else median if "p50" in column else fmean
     found = [(float(at * step), scaled(value, factor)) for at, value in enumerate(values)]
-    half = _size(found, most) * step / 2  # what holds for some seconds stands in their middle
+    half = neighbours(found, most) * step / 2  # what holds for some seconds stands in their middle
     last = max(ends, default=float(len(values) * step))
-    return tuple((max(min(x + half, last), x), y) for x, y in _folded(found, fold, most))
-
-
-def _folded(
-    points: Sequence[tuple[float, float | None]], fold: Callable[[list[float]], float], most: int = _MOST_POINTS
-) -> Points:
-    size = _size(points, most)
-    groups = [points[first : first + size] for first in range(0, len(points), size)]
-    known = [(group[0][0], [y for _, y in group if y is not None]) for group in groups]
-    return tuple((x, fold(values) if values else None) for x, values in known)
-
-
-def _size(points: Sequence[object], most: int) -> int:
-    """The number of neighbours that become one point."""
-    return -(-len(points) // max(most, 1)) or 1
+    return tuple((max(min(x + half, last), x), y) for x, y in folded(found, fold, most))
 
 
 def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
@@ -155,7 +142,7 @@ def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
 
 def _cpu(table: Mapping[str, Sequence[float | None]], factor: float, most: int) -> Points:
     pairs = zip(table["second"], table["cpu_percent"], strict=True)
-    return _folded([(x, scaled(y, factor)) for x, y in pairs if x is not None], fmean, most)
+    return folded([(x, scaled(y, factor)) for x, y in pairs if x is not None], fmean, most)
 
 
 def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
@@ -179,7 +166,7 @@ def _since(run: Run, row: Mapping[str, Any], most: int) -> Points:
     start = (run.number("window", "start_unix_ns") or 0) / 1e9
     factor = factor_of(row)
     points: list[tuple[float, float | None]] = [(at - start, value * factor) for at, value in row["series"]]
-    points = list(_folded(points, fmean, most))
+    points = list(folded(points, fmean, most))
     return tuple(_held(points, (row.get("end") or 0) - (row.get("start") or 0))) if _in_buckets(row) else tuple(points)
 
 

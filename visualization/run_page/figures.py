@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from visualization.figures.figures import Axis, Points, Scale
+from visualization.figures.folding import folded, neighbours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,6 @@ Kind = Literal["line", "dashed", "columns", "dots", "squares", "rings"]
 Colour = int | Literal["soft", "bad", "warn"]
 """The number of a colour in the palette, or the name of a tone of the page."""
 
-MOST_POINTS = 600
 WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 SECONDS = Axis("Time", "s")
 
@@ -100,17 +100,9 @@ def scaled(points: Points, factor: float) -> Points:
     return tuple((x, None if y is None else y * factor) for x, y in points)
 
 
-def folded(points: Sequence[tuple[float, float | None]], fold: Callable[[list[float]], float]) -> Points:
-    """At most so many points: neighbours become one, with the ``fold`` of their values."""
-    size = -(-len(points) // MOST_POINTS) or 1
-    groups = [points[first : first + size] for first in range(0, len(points), size)]
-    known = [(group[0][0], [y for _, y in group if y is not None]) for group in groups]
-    return tuple((x, fold(values) if values else None) for x, values in known)
-
-
 def of_seconds(values: Sequence[float | None], last_s: float, fold: Callable[[list[float]], float]) -> Points:
     """The values of a wave's seconds from 0 on, ``folded``, each in the middle of its time and none after the last."""
-    half = (-(-len(values) // MOST_POINTS) or 1) / 2
+    half = neighbours(values) / 2
     points = folded([(float(at), value) for at, value in enumerate(values)], fold)
     return tuple((min(x + half, last_s), y) for x, y in points)
 

@@ -14,12 +14,11 @@ from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.figures import Axis
+from visualization.figures.folding import folded, neighbours
 from visualization.run_page.figures import (
-    MOST_POINTS,
     SECONDS,
     Figure,
     Trace,
-    folded,
     kind_of,
     mean,
     of_seconds,
@@ -156,7 +155,7 @@ def instance_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
     """The server's instances where their number changed: those that served, and those that were asked for."""
     bands, span = stage_bands(summary), whole_wave(summary)
     for scaling in [each for each in scalings(facts) if not each.is_steady][:_MOST_INSTANCES]:
-        steps = scaling.steps[:: -(-len(scaling.steps) // MOST_POINTS)]
+        steps = scaling.steps[:: neighbours(scaling.steps)]
         served = _steps([(step.at, step.current) for step in steps], span[1])
         asked = _steps([(step.at, step.desired) for step in steps], span[1])
         traces = (Trace("serve", served, 2), Trace("asked for", asked, "soft", "dashed"))

@@ -39,7 +39,7 @@ _CHART, _BAR = 2.4, 0.24  # inches: how high a chart is, how thick a bar may be
 _FEW = 10.0  # times the smallest: beyond, bars leave nothing to see of most runs
 _LONGEST = 190  # letters have room in a line
 _EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
-_STYLE: Any = {
+STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that a picture is the same everywhere
     "font.size": 9,
     "axes.spines.top": False,
@@ -67,9 +67,9 @@ def pictures(figures: Figures, kinds: tuple[str, ...], name: str) -> Iterator[tu
 
     if not kinds:
         return
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         for section in (each for whole in figures.sections if whole.pictured for each in _of_one_kind(whole)):
-            drawn = _draw(section, figures)
+            drawn = drawing(section, figures)
             for kind in kinds:
                 content = _bytes(drawn, kind)
                 yield f"{name}_{section.key}.{kind}", content.decode() if kind == "svg" else content
@@ -83,7 +83,7 @@ def _bytes(drawn: Figure, kind: str) -> bytes:
     return content.getvalue()
 
 
-def _draw(section: Section, figures: Figures) -> Figure:
+def drawing(section: Section, figures: Figures) -> Figure:
     """A grid of charts below the section's title, above one legend; laid out in inches, so that text always fits."""
     from matplotlib.figure import Figure
 
@@ -172,7 +172,7 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], color=color_of(run), marker=marker_of(run), linewidth=2, label=_name(figures, run))
+        Line2D([], [], color=color_of(run), marker=marker_of(run), linewidth=2, label=name_of(figures, run))
         for run in range(len(figures.runs))
     ]
     at = 1 - 0.12 / drawn.get_figheight()
@@ -186,7 +186,7 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
 
 def _in_legend(figures: Figures) -> int:
     """The number of runs in a line of the legend."""
-    longest = max(len(_name(figures, run)) for run in range(len(figures.runs)))
+    longest = max(len(name_of(figures, run)) for run in range(len(figures.runs)))
     return max(int(_WIDTH / (0.75 + 0.085 * longest)), 1)
 
 
@@ -264,7 +264,8 @@ def _fill(figures: Figures, run: int) -> dict[str, Any]:
     return {"facecolor": color, "edgecolor": "white" if again else color, "hatch": "...." if again else None}
 
 
-def _name(figures: Figures, run: int) -> str:
+def name_of(figures: Figures, run: int) -> str:
+    """The name of a run in a legend, with what is to be known of its numbers."""
     card = figures.runs[run]
     word = card.verdict.split(" ")[0]
     notes = ", ".join(filter(None, ("" if word == "VALID" else word, card.precision)))

@@ -75,8 +75,8 @@ class ClientWatch:
             in_flight = self._random.sample(in_flight, MOST_LOOKS)
         self._counts["looked_at"] += len(in_flight)
         frames = [slot.greenlet.gr_frame for slot in in_flight]
-        self._counts["waiting"] += sum(map(_waits_for_connection, frames))
-        self._counts["locked"] += sum(map(_waits_for_lock, frames))
+        self._counts["waiting"] += sum(map(waits_for_connection, frames))
+        self._counts["locked"] += sum(map(waits_for_lock, frames))
 
     def _hook_sockets(self) -> None:
         connect, connect_ex = socket.connect, socket.connect_ex
@@ -141,7 +141,7 @@ class ClientWatch:
         setattr(holder, method, counted)
 
 
-def _waits_for_connection(frame: FrameType | None) -> bool:
+def waits_for_connection(frame: FrameType | None) -> bool:
     """Tells whether a parked greenlet waits for a connection of a pool; a lock's own frames are skipped."""
     while frame is not None and frame.f_code.co_filename.endswith(LOCKS):
         frame = frame.f_back
@@ -151,7 +151,7 @@ def _waits_for_connection(frame: FrameType | None) -> bool:
     return any(path.endswith(end) and frame.f_code.co_name == function for end, function in POOL_WAITS)
 
 
-def _waits_for_lock(frame: FrameType | None) -> bool:
+def waits_for_lock(frame: FrameType | None) -> bool:
     """Tells whether a parked greenlet stands before a lock or a semaphore; an event or a condition is no lock."""
     called = ""
     while frame is not None and _path(frame).endswith(THREADING_LOCKS):

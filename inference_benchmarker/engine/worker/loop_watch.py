@@ -38,11 +38,11 @@ MOST_STACK = 12
 _INVOCATION = Invocation.attempt.__code__.co_filename
 _PAYLOADS = Payloads.payload.__code__.co_filename
 _HERE = os.path.dirname(_INVOCATION)  # noqa: PTH120 - of a code object's name, as all paths here
-_LOCUST_FILE = os.path.join(_HERE, "locust_file.py")  # noqa: PTH118
-_WATCH = os.path.join(_HERE, "watch.py")  # noqa: PTH118
+LOCUST_FILE = os.path.join(_HERE, "locust_file.py")  # noqa: PTH118
+WATCH_FILE = os.path.join(_HERE, "watch.py")  # noqa: PTH118
 _OURS = os.path.dirname(os.path.dirname(_HERE)) + os.sep  # noqa: PTH120
 _HUB = Hub.run.__code__.co_filename
-_CALLS: dict[str, Part] = {_INVOCATION: "invoke", _LOCUST_FILE: "invoke", _PAYLOADS: "payload"}
+_CALLS: dict[str, Part] = {_INVOCATION: "invoke", LOCUST_FILE: "invoke", _PAYLOADS: "payload"}
 _STANDARD_LIBRARY = ("<frozen", sysconfig.get_path("stdlib") + os.sep)
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
@@ -68,22 +68,26 @@ class _Seen:
 
 
 class LoopWatch:
-    """One worker's beats. ``delays`` are those since ``begin``, in µs; places are what blocked the loop."""
+    """One worker's beats. ``delays`` are those since ``begin``, in µs; places are what blocked the loop.
+
+    ``due_ns``: the instant of the next beat, on the monotonic clock; ``block``: what was seen since it is late.
+    ``thread``: that of the event loop.
+    """
 
     def __init__(self) -> None:
         self.delays: list[int] = []
-        self._alarm = Alarm(self._beat)
+        self._alarm = Alarm(self.beat)
         self._random = random.Random()
-        self._due = 0
-        self._places: dict[tuple[str, int], Place] = {}
-        self._block: dict[tuple[str, int], _Seen] = {}
+        self.due_ns = 0
+        self.places: dict[tuple[str, int], Place] = {}
+        self.block: dict[tuple[str, int], _Seen] = {}
         self._looking = False
-        self._thread = get_original("_thread", "get_ident")()
+        self.thread = get_original("_thread", "get_ident")()
 
     def start(self) -> None:
         """Begin to beat, and to look at what runs."""
-        self._due = monotonic_ns()
-        self._alarm.arm(self._due)
+        self.due_ns = monotonic_ns()
+        self._alarm.arm(self.due_ns)
         self._looking = True
         sys.setswitchinterval(SWITCH_S)
         get_original("_thread", "start_new_thread")(self._look_regularly, ())
@@ -91,7 +95,7 @@ class LoopWatch:
     def begin(self) -> None:
         """Forget what the warm-up showed."""
         self.delays.clear()
-        self._places.clear()
+        self.places.clear()
 
     def stop(self) -> None:
         """Beat no more."""
@@ -105,7 +109,7 @@ class LoopWatch:
 
     def worst(self) -> dict[str, Any] | None:
         """The place that was found most often, as the fields of ``client_use.Block``; None when nothing was found."""
-        places = [place for place in list(self._places.values()) if place.looks]  # the looking thread adds to them
+        places = [place for place in list(self.places.values()) if place.looks]  # the looking thread adds to them
         if not places:
             return None
         place = max(places, key=lambda place: place.looks)
@@ -113,52 +117,53 @@ class LoopWatch:
         longest_s = place.longest_ns / 1e9
         return {"part": place.part, "where": place.where, "share": share, "longest_s": longest_s, "stack": place.stack}
 
-    def _beat(self) -> None:
+    def beat(self) -> None:
+        """The event loop has come round: note how late, and the length of a block that ends."""
         now = monotonic_ns()
-        if self._block:
-            self._end_block(now - self._due)
-        while self._due <= now:  # every instant counts that passed meanwhile, or a block would hide its own length
-            self.delays.append((now - self._due) // 1000)
-            self._due += self._random.randint(*BEAT_NS)
-        self._alarm.arm(self._due)
+        if self.block:
+            self.end_block(now - self.due_ns)
+        while self.due_ns <= now:  # every instant counts that passed meanwhile, or a block would hide its own length
+            self.delays.append((now - self.due_ns) // 1000)
+            self.due_ns += self._random.randint(*BEAT_NS)
+        self._alarm.arm(self.due_ns)
 
     def _look_regularly(self) -> None:
         """The looking thread: while a beat is late, look every five milliseconds."""
         sleep, draw = get_original("time", "sleep"), random.Random()
         while self._looking:
             sleep(draw.uniform(*LOOK_S))
-            while self._looking and monotonic_ns() - self._due >= LATE_NS:
-                self._look(sys._current_frames().get(self._thread))  # noqa: SLF001 - the one way to another thread
+            while self._looking and monotonic_ns() - self.due_ns >= LATE_NS:
+                self.look(sys._current_frames().get(self.thread))  # noqa: SLF001 - the one way to another thread
                 sleep(LATE_NS / 1e9)
 
-    def _look(self, frame: FrameType | None) -> None:
+    def look(self, frame: FrameType | None) -> None:
         """Note what runs now."""
-        frames = _frames(frame)
+        frames = frames_of(frame)
         found = blamed(frames)
         if found is None:
             return
         part, culprit = found
         code = culprit.f_code
         key = (code.co_filename, code.co_firstlineno)
-        place = self._places.get(key)
+        place = self.places.get(key)
         if place is None:
-            place = self._places[key] = Place(part, described(code.co_qualname, code.co_filename, code.co_firstlineno))
-        seen = self._block.setdefault(key, _Seen(place))
+            place = self.places[key] = Place(part, described(code.co_qualname, code.co_filename, code.co_firstlineno))
+        seen = self.block.setdefault(key, _Seen(place))
         place.looks += 1
         seen.looks += 1
         seen.stack = tuple(
             described(f.f_code.co_qualname, f.f_code.co_filename, f.f_lineno) for f in reversed(frames[:MOST_STACK])
         )
 
-    def _end_block(self, late_ns: int) -> None:
+    def end_block(self, late_ns: int) -> None:
         """The loop came round: the block's length goes to the place that was seen most often in it."""
-        block, self._block = self._block, {}
+        block, self.block = self.block, {}
         seen = max(list(block.values()), key=lambda seen: seen.looks)
         if late_ns > seen.place.longest_ns:
             seen.place.longest_ns, seen.place.stack = late_ns, seen.stack
 
 
-def _frames(frame: FrameType | None) -> list[FrameType]:
+def frames_of(frame: FrameType | None) -> list[FrameType]:
     """The running code's frames, innermost first."""
     frames: list[FrameType] = []
     while frame is not None and len(frames) < MOST_FRAMES:
@@ -173,7 +178,7 @@ def blamed(frames: list[FrameType]) -> tuple[Part, FrameType] | None:
     None while the loop only waits: then it is the host that did not let this process run.
     """
     for depth, frame in enumerate(frames):
-        if frame.f_code.co_filename == _WATCH:
+        if frame.f_code.co_filename == WATCH_FILE:
             return None  # our own callback of the garbage collector: it is what held the loop up
         if frame.f_code.co_filename.startswith(_OURS):
             part = _part(frame)

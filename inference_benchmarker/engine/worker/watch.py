@@ -28,7 +28,7 @@ class Watch:
     def __init__(self) -> None:
         self._loop = LoopWatch()
         self._client = ClientWatch()
-        self._pauses = _Pauses()
+        self._pauses = Pauses()
         self._begun: _Instant | None = None
         self._sending: dict[str, float] = {}
         self._descriptors = 0
@@ -116,7 +116,7 @@ class _Instant:
         return shares
 
 
-class _Pauses:
+class Pauses:
     """Counts the garbage collector's pauses."""
 
     def __init__(self) -> None:
@@ -124,12 +124,15 @@ class _Pauses:
         self.begin()
 
     def start(self) -> None:
+        """Begin to listen."""
         gc.callbacks.append(self._on_collection)
 
     def begin(self) -> None:
+        """Forget the pauses so far."""
         self._count, self._total, self._longest = 0, 0.0, 0.0
 
     def facts(self) -> dict[str, float]:
+        """Their number, and in seconds their sum and the longest."""
         return {"pauses": self._count, "total_s": self._total, "longest_s": self._longest}
 
     def _on_collection(self, phase: str, _: dict[str, int]) -> None:

@@ -148,7 +148,7 @@ class _Counts:
         """Count what waits for it."""
         if not self._waiting:
             return
-        keys, counts = _counts_of(np.concatenate(self._waiting), _BUCKET_BITS - self._coarser)
+        keys, counts = counts_of(np.concatenate(self._waiting), _BUCKET_BITS - self._coarser)
         self._waiting.clear()
         places = np.searchsorted(self._keys, keys)
         known = np.append(self._keys, -1)[places] == keys
@@ -166,7 +166,7 @@ class _Counts:
         self._coarser += 1
 
 
-def _counts_of(keys: Int64, bits: int) -> tuple[Int64, Int64]:
+def counts_of(keys: Int64, bits: int) -> tuple[Int64, Int64]:
     """The different keys in their order, and how often each is there; ``bits``: of a bucket's number in a key.
 
     Where groups are few, the buckets between the lowest and the highest of them are counted in a fraction of the time

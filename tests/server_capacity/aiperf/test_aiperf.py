@@ -78,9 +78,9 @@ def test_a_tokenizer_in_a_folder_needs_no_hub_and_the_key_is_not_passed_on(
 def test_the_tokenizers_folder_counts_whatever_the_model_is_called(tmp_path: Path) -> None:
     offline = {"HF_HUB_OFFLINE": "1"}
     named = ["--tokenizer", str(tmp_path), "--model", "m"]
-    assert "HF_HUB_OFFLINE" not in aiperf._environment(offline, named, "")
-    assert "HF_HUB_OFFLINE" not in aiperf._environment(offline, ["--model", str(tmp_path)], "")
-    assert "HF_HUB_OFFLINE" in aiperf._environment(offline, ["--tokenizer", "m", "--model", str(tmp_path)], "")
+    assert "HF_HUB_OFFLINE" not in aiperf.environment_of(offline, named, "")
+    assert "HF_HUB_OFFLINE" not in aiperf.environment_of(offline, ["--model", str(tmp_path)], "")
+    assert "HF_HUB_OFFLINE" in aiperf.environment_of(offline, ["--tokenizer", "m", "--model", str(tmp_path)], "")
 
 
 @pytest.mark.process

@@ -182,7 +182,7 @@ def test_it_believes_the_authorities_of_other_clients_and_those_it_knows(own: bo
     (tmp_path / "mine.pem").write_text("-----mine-----\n")
     (tmp_path / "own.pem").write_text("-----own-----\n")
     given = {name: str(tmp_path / "mine.pem")} | ({"SSL_CERT_FILE": str(tmp_path / "own.pem")} if own else {})
-    found = aiperf._environment(given, [], str(tmp_path))
+    found = aiperf.environment_of(given, [], str(tmp_path))
     bundle = Path(found["SSL_CERT_FILE"]).read_text()
     assert bundle.startswith("-----mine-----\n")
     assert ("-----own-----" in bundle) == own

@@ -28,7 +28,7 @@ from inference_benchmarker.records.record import Ledger
 from tests.counted import counted
 from tests.parts import in_memory
 from tests.waves import drawn, spooled, stored, wave
-from visualization.comparison.changes import Row, _with_interval, with_intervals
+from visualization.comparison.changes import Row, with_interval, with_intervals
 from visualization.comparison.comparison import Check, Comparison, Side, compare
 from visualization.comparison.estimates import Ratio
 from visualization.comparison.json_form import to_json
@@ -166,8 +166,8 @@ class TestIntervalsOfChanges:
         self, base: float, new: float, base_error: float, new_error: float, confidence: float
     ) -> None:
         runs = Ratio(base, base * base_error, 20), Ratio(new, new * new_error, 30)
-        there = _with_interval(Row("latency", "mean", *runs), confidence)
-        back = _with_interval(Row("latency", "mean", *runs[::-1]), confidence)
+        there = with_interval(Row("latency", "mean", *runs), confidence)
+        back = with_interval(Row("latency", "mean", *runs[::-1]), confidence)
         for one, other in ((there, back), (back, there)):
             assert one.low is not None
             assert one.high is not None
@@ -178,7 +178,7 @@ class TestIntervalsOfChanges:
             assert 1 + one.low == pytest.approx(1 / (1 + other.high), rel=1e-9, abs=1e-12)
 
     def test_small_errors_add_as_squares(self) -> None:
-        told = _with_interval(Row("latency", "mean", Ratio(1, 0.003, 10_000), Ratio(1, 0.004, 10_000)), 0.95)
+        told = with_interval(Row("latency", "mean", Ratio(1, 0.003, 10_000), Ratio(1, 0.004, 10_000)), 0.95)
         assert told.high == pytest.approx(1.96 * 0.005, rel=0.01)
 
     @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def p_value(row: Row) -> float:
     low, high = 0.0, 1.0
     for _ in range(30):
         middle = (low + high) / 2
-        low, high = (low, middle) if _with_interval(row, 1 - middle).significant else (middle, high)
+        low, high = (low, middle) if with_interval(row, 1 - middle).significant else (middle, high)
     return high
 
 

@@ -16,10 +16,10 @@ from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.wave.wave import Wave
 from tests.waves import START, make_run, observe, on_time, stored
 from visualization.figures.bars import all_bars, server_bars
-from visualization.figures.curves import _knee
+from visualization.figures.curves import knee_of
 from visualization.figures.figures import STATISTICS, Bars, Curves, Figures
+from visualization.figures.folding import folded
 from visualization.figures.runs import Run, read_runs, tell_apart
-from visualization.figures.timelines import _folded
 from visualization.pages.series import make_figures
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ class TestCapacity:
 
     @pytest.mark.parametrize("rates", [range(10, 100, 10), [20, 60, 80, 90, 95, 98]])
     def test_a_queue_has_its_knee_below_saturation(self, rates: list[int]) -> None:
-        knee = _knee(tuple((rate, 20 / (1 - rate / 100)) for rate in rates))
+        knee = knee_of(tuple((rate, 20 / (1 - rate / 100)) for rate in rates))
         assert knee is not None
         assert 60 <= knee[0] <= 90
 
@@ -359,7 +359,7 @@ class TestCapacity:
         assert knees([*four, run(4, 180, 0.029), run(5, 180, 0.2)]) == knees(four) == {(180, 30)}
 
     def test_the_knee_of_an_overloaded_closed_loop_is_at_its_corner(self) -> None:
-        assert _knee(((50, 20), (100, 20), (198, 21), (200, 40), (200, 80), (200, 160))) == (198, 21)
+        assert knee_of(((50, 20), (100, 20), (198, 21), (200, 40), (200, 80), (200, 160))) == (198, 21)
 
     @pytest.mark.parametrize(
         "points",
@@ -373,7 +373,7 @@ class TestCapacity:
         ids=["none", "too few", "flat", "straight", "not measured"],
     )
     def test_no_knee_is_made_up(self, points: Any) -> None:
-        assert _knee(points) is None
+        assert knee_of(points) is None
 
     @pytest.mark.parametrize("numbers", [1, 3])
     def test_a_single_load_has_no_capacity_curve(self, numbers: int) -> None:
@@ -407,11 +407,11 @@ class TestTimeAndDistribution:
 
     def test_long_waves_are_folded_and_lose_no_request(self) -> None:
         points = [(float(second), float(second % 7)) for second in range(5000)]
-        folded = _folded(points, lambda known: sum(known) / len(known))
-        assert len(folded) <= 600
-        assert folded[0][0] == 0
-        width = folded[1][0] - folded[0][0]
-        sums = [(y or 0) * min(width, 5000 - x) for x, y in folded]
+        fewer = folded(points, lambda known: sum(known) / len(known))
+        assert len(fewer) <= 600
+        assert fewer[0][0] == 0
+        width = fewer[1][0] - fewer[0][0]
+        sums = [(y or 0) * min(width, 5000 - x) for x, y in fewer]
         assert sum(sums) == pytest.approx(sum(y for _, y in points))
 
     def test_server_metrics_lie_on_the_waves_clock(self) -> None:

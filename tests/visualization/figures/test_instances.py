@@ -20,7 +20,7 @@ from visualization.figures.instances import instances_strip
 from visualization.figures.runs import read_runs
 from visualization.pages.html import page
 from visualization.pages.series import make_figures
-from visualization.static.pictures import _STYLE, _draw
+from visualization.static.pictures import STYLE, drawing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,8 +76,8 @@ def test_a_forged_summary_has_a_strip_or_none(runs: tuple[Run, ...]) -> None:
 def test_a_picture_has_it_on_the_axis_of_the_time(runs: tuple[Run, ...]) -> None:
     figures = make_figures(runs)
     section = next(section for section in figures.sections if section.key == "time")
-    with mpl.rc_context(_STYLE):
-        drawn = _draw(section, figures)
+    with mpl.rc_context(STYLE):
+        drawn = drawing(section, figures)
         FigureCanvasAgg(drawn).draw()  # type: ignore[no-untyped-call]
     strips = [axes for axes in drawn.axes if axes.get_ylabel() == "Instances"]
     assert len(strips) == sum(isinstance(chart, Curves) and chart.strip is not None for chart in section.charts)

@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 from visualization.figures.figures import Axis, Bar, Bars, Card, Curves, Figures, Level, Line, Section
 from visualization.static.marks import roomy
-from visualization.static.pictures import _STYLE, _draw, _name
+from visualization.static.pictures import STYLE, drawing, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +26,8 @@ LONG = "20261121T164453Z_and_more_of_it"
 def draw(*charts: Bars | Curves, runs: int = 1, key: str = "server") -> Figure:
     """A section's picture, laid out."""
     cards = tuple(Card(f"{LONG}{run}", "VALID", False, False, (), (), (), (), ()) for run in range(runs))
-    with mpl.rc_context(_STYLE):
-        drawn = _draw(Section(key, "Title", "", charts), Figures(cards, ()))
+    with mpl.rc_context(STYLE):
+        drawn = drawing(Section(key, "Title", "", charts), Figures(cards, ()))
         FigureCanvasAgg(drawn).draw()  # type: ignore[no-untyped-call]
     return drawn
 
@@ -63,7 +63,10 @@ def test_one_bar_is_thin_and_its_runs_name_whole(charts: tuple[Bars, ...]) -> No
 def test_a_legend_says_whose_percentiles_were_counted() -> None:
     verdicts = {"a": "VALID", "b": "INVALID (client-limited)"}
     cards = tuple(Card(*of, False, False, (), (), (), (), (), "percentiles ±1%") for of in verdicts.items())
-    assert [_name(Figures(cards, ()), run) for run in (0, 1)] == ["a (percentiles ±1%)", "b (INVALID, percentiles ±1%)"]
+    assert [name_of(Figures(cards, ()), run) for run in (0, 1)] == [
+        "a (percentiles ±1%)",
+        "b (INVALID, percentiles ±1%)",
+    ]
 
 
 def numbers(drawn: Figure) -> list[Text]:
@@ -203,7 +206,7 @@ def test_an_interval_that_its_value_is_outside_of_is_drawn() -> None:
 def test_what_is_the_same_in_all_runs_is_told() -> None:
     section = Section("load", "Load", "", (lying(1, 2),), same=(("Success", "100%"),))
     cards = tuple(Card(f"run {n}", "VALID", False, False, (), (), (), (), ()) for n in range(2))
-    told = [text.get_text() for text in _draw(section, Figures(cards, (section,))).texts]
+    told = [text.get_text() for text in drawing(section, Figures(cards, (section,))).texts]
     assert "The same in all runs: Success 100%" in told
 
 

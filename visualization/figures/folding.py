@@ -1,0 +1,27 @@
+"""Long lines become short ones: neighbours as one point. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from visualization.figures.figures import Points
+
+MOST_POINTS = 600  # of a line
+
+
+def folded(
+    points: Sequence[tuple[float, float | None]], fold: Callable[[list[float]], float], most: int = MOST_POINTS
+) -> Points:
+    """At most so many points: neighbours become one, with the ``fold`` of their values."""
+    size = neighbours(points, most)
+    groups = [points[first : first + size] for first in range(0, len(points), size)]
+    known = [(group[0][0], [y for _, y in group if y is not None]) for group in groups]
+    return tuple((x, fold(values) if values else None) for x, values in known)
+
+
+def neighbours(points: Sequence[object], most: int = MOST_POINTS) -> int:
+    """The number of neighbours that become one point."""
+    return -(-len(points) // max(most, 1)) or 1
