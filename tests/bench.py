@@ -420,12 +420,13 @@ def most_in_flight(arrivals: Mapping[str, Sequence[Any]]) -> int:
 
 
 def files_holding(folder: Path, needles: Iterable[str]) -> list[str]:
-    """The files below a folder that hold one of the texts, Parquet's unpacked ones included."""
+    """The files below a folder that hold one of the texts, on one line or several, Parquet's unpacked ones included."""
     found = []
     for path in folder.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
             if path.suffix == ".parquet":
                 content += json.dumps(pq.read_table(path).to_pylist()).encode()
+            content += b"\0" + content.replace(b"\n", b"")
             found += [f"{path.name}: {needle}" for needle in needles if needle.encode() in content]
     return found

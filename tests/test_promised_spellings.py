@@ -59,6 +59,10 @@ def spelt(key: str) -> Iterator[tuple[str, str]]:
     yield from (
         (f"UTF-16 as Latin-1, {order}", key.encode(f"utf-16-{order}").decode("latin-1")) for order in ("le", "be")
     )
+    yield from (
+        (f"UTF-16 read as UTF-8, {order}", key.encode(f"utf-16-{order}").decode(errors="replace"))
+        for order in ("le", "be")
+    )
     yield "base32", base64.b32encode(data).decode()
     yield "hex by twos", data.hex(" ")
     yield "hex with colons", data.hex(":")

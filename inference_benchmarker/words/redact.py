@@ -19,7 +19,7 @@ from inference_benchmarker.words.secret_values import (
     own_secrets,
     secret_values,
 )
-from inference_benchmarker.words.spellings import longest, places
+from inference_benchmarker.words.spellings import begun, longest, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,8 +29,10 @@ __all__ = [  # with what its callers ask of the values
     "CUT",
     "HEADERS",
     "HIDDEN",
+    "MOST_UNDECIDED",
     "asked_for",
     "beginning",
+    "decided",
     "excerpt",
     "hide_values_of",
     "looks_random",
@@ -59,6 +61,16 @@ _NAME = (
 _SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
 _NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|format|errors?|requests?)\b)"
 _IN_A_QUERY = r"(?:\A|(?<=[?&]))"
+# What goes on behind the end of a line: a name whose value stands below, a key that has no end yet.
+_SEPARATING = r"(?:[\s\"'\\=:>,\[b]|%2[27]|%3[AD])*+"
+_NO_VALUE_YET = re.compile(
+    rf"(?:{_NAME}|cookie|authorization(?:{_SEPARATING}[A-Z0-9-]{{1,20}}+)?+|bearer|basic){_SEPARATING}\Z", re.IGNORECASE
+)
+_NO_END_YET = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----(?:[\w+/=\s\\:,.]|-(?!----))*+\Z")
+_SEPARATORS = " \t\r\n\"'\\=:>,[bB%237aAdD"
+_LONGEST_NAME = 64
+MOST_UNDECIDED = 1 << 16
+"""Characters of which ``decided`` looks at the last: what is longer is no key on lines."""
 _LAST_WORD = re.compile(rf"(?<![^\s\"'&,;\]{CUT}])[^\s\"'&,;\]{CUT}]*+{CUT}\Z")
 
 
@@ -114,7 +126,10 @@ _PATTERNS = (
 
 def redact(text: str, also: Iterable[str] = ()) -> str:
     """The text with credentials replaced: by their form, and what ``without`` replaces."""
-    text = without(text, also)
+    return _without_forms(without(text, also))
+
+
+def _without_forms(text: str) -> str:
     lowered = text.lower()
     for hints, regex, replacement in _PATTERNS:
         for hint in hints:  # most texts have none, and looking for them is all that they cost
@@ -135,6 +150,50 @@ def without(text: str, also: Iterable[str] = ()) -> str:
         pieces += [text[told:start], HIDDEN]
         told = end
     return "".join((*pieces, text[told:])) if pieces else text
+
+
+def decided(text: str, also: Iterable[str] = ()) -> int:
+    """The length of a text's beginning, whole lines, that ``redact`` leaves alike whatever comes behind the text.
+
+    Behind it may stand the beginning of a secret that goes on in the next lines. Redacted apart, what is decided and
+    what follows are what they are in the redacted whole.
+    """
+    secrets = _own_and(also)
+    end = text.rfind("\n") + 1
+    piece = text[max(end - MOST_UNDECIDED, 0) : end]
+    cut = _line_of(piece, min(begun(piece, secrets), _begun_by_form(piece)))
+    taken = places(piece, secrets) if cut < len(piece) else []
+    while 0 < cut < len(piece):
+        across = [start for start, stop in taken if start < cut < stop]
+        start = min(*across, _begun_across(piece, cut), cut)
+        if start == cut:
+            break
+        cut = _line_of(piece, start)
+    return end - len(piece) + cut if cut else text.rfind("\n", 0, end - len(piece)) + 1
+
+
+def _line_of(text: str, place: int) -> int:
+    """The beginning of the line in which a place is; a place behind the text stays."""
+    return place if place == len(text) else text.rfind("\n", 0, place) + 1
+
+
+def _begun_across(text: str, cut: int) -> int:
+    """The place of a credential by its form that goes on behind a cut; the cut where none does."""
+    start = _begun_by_form(text[:cut])
+    if start == cut or _without_forms(text[start:cut]) + _without_forms(text[cut:]) == _without_forms(text[start:]):
+        return cut
+    return start
+
+
+def _begun_by_form(text: str) -> int:
+    """The place of a credential by its form that goes on behind a text; its length where there is none."""
+    starts = [len(text)]
+    if block := "-----BEGIN" in text and _NO_END_YET.search(text):
+        starts.append(block.start())
+    lately = len(text.rstrip(_SEPARATORS)) - _LONGEST_NAME
+    if name := _NO_VALUE_YET.search(text, max(lately, 0)):
+        starts.append(name.start())
+    return min(starts)
 
 
 def beginning(text: str, limit: int, also: Iterable[str] = ()) -> str:

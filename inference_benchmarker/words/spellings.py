@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _BREAK = re.compile(  # of lines, as it is or escaped; each pattern begins with what is found fast
-    r"[\r\n\\](?:(?<=\n)|(?<=\r)\n|(?<=\\)\\{0,3}+(?:r\\{1,4}+)?n)[ \t]*+"
+    r"[\r\n\\](?:(?<=\n)|(?<=\r)\n?+|(?<=\\)\\{0,3}+(?:r\\{1,4}+)?n)[ \t]*+"
 )
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 _JOINT = re.compile(r"[\r\n\\](?<=[A-Za-z0-9+/=_-][\r\n\\])")
@@ -28,6 +28,8 @@ _LINES = re.compile(rf"[A-Za-z0-9+/=_-]*+(?:(?:{_BREAK.pattern})++[A-Za-z0-9+/=_
 _CODES = re.compile(  # of a terminal: colours and what else begins with a bracket, character sets, titles and links
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[ -/]++[0-~]|[=>78]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
 )
+_OPEN_TITLE = re.compile(r"\x1b\][^\x07\x1b]*+\Z")
+_SHORT = 8  # characters
 
 
 def places(text: str, secrets: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -39,6 +41,24 @@ def places(text: str, secrets: tuple[str, ...]) -> list[tuple[int, int]]:
         else:
             merged.append((start, end))
     return merged
+
+
+def begun(text: str, secrets: tuple[str, ...]) -> int:
+    """The place in a text, whole lines, from which on it may be the beginning of a secret that goes on behind it.
+
+    Its length where no secret can go on.
+    """
+    if title := "\x1b]" in text and _OPEN_TITLE.search(text):
+        return begun(text[: title.start()], secrets)
+    bare, place = _without(_CODES, text) if "\x1b" in text else (text, int)
+    starts = [_begun(text, _over_lines(secrets))]
+    if (start := _begun(bare, _over_lines(secrets))) < len(bare):
+        starts.append(place(start))
+    at = len(bare.rstrip(_BASE64 + "\r\n\t \\"))
+    joined, place_in_run = _without(_BREAK, bare[at:])
+    if (start := _begun(joined, _on_lines(secrets))) < len(joined):
+        starts.append(place(at + place_in_run(start)))
+    return min(starts)
 
 
 def longest(secrets: tuple[str, ...]) -> int:
@@ -66,6 +86,20 @@ def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, 
             at = text.find(spelling, at + size) if overlapping < 0 else overlapping
 
 
+def _begun(text: str, spellings: tuple[str, ...]) -> int:
+    """The place of the longest end of a text that one of these begins with and goes on after; its length: of none."""
+    short = _beginnings(spellings)
+    start = len(text) - max((size for size in range(1, min(_SHORT, len(text) + 1)) if text[-size:] in short), default=0)
+    last = text[-_SHORT:]
+    for spelling in spellings if len(last) == _SHORT and last in _all_of(spellings) else ():
+        at = spelling.rfind(last, 0, len(spelling) - 1)
+        while at >= 0 and not text.endswith(spelling[: at + _SHORT]):
+            at = spelling.rfind(last, 0, at + _SHORT - 1)
+        if at >= 0:
+            start = min(start, len(text) - at - _SHORT)
+    return start
+
+
 def _places_on_lines(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     """Those of secrets that are broken into lines of base64, of which most texts have none: so they cost little."""
     least, most = min(map(len, spellings), default=0), max(map(len, spellings), default=0)
@@ -90,6 +124,24 @@ def _without(code: re.Pattern[str], text: str) -> tuple[str, Callable[[int], int
 
 
 @lru_cache(maxsize=16)
+def _over_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of several lines."""
+    return tuple(spelling for spelling in _spellings(secrets) if "\n" in spelling)
+
+
+@lru_cache(maxsize=16)
+def _all_of(spellings: tuple[str, ...]) -> str:
+    """A text that has all of them, to look in all at once."""
+    return "\x1b".join(spellings)
+
+
+@lru_cache(maxsize=16)
+def _beginnings(spellings: tuple[str, ...]) -> frozenset[str]:
+    """Their first few characters."""
+    return frozenset(spelling[:size] for spelling in spellings for size in range(1, min(_SHORT, len(spelling))))
+
+
+@lru_cache(maxsize=16)
 def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """Every way in which these may stand in a text."""
     found = set(filter(None, secrets))
@@ -105,8 +157,9 @@ def _on_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _values(secrets: tuple[str, ...]) -> set[str]:
-    """Each of these, and each of its lines."""
+    """Each of these, with either end of lines, and each of its lines."""
     found = {value for secret in secrets for value in (secret, *map(str.strip, secret.splitlines()))}
+    found |= {end.join(value.splitlines()) + end * value.endswith("\n") for value in found for end in ("\n", "\r\n")}
     return {value for value in found if len(value) >= MIN_LENGTH}
 
 
@@ -122,7 +175,13 @@ def _spellings_of(value: str) -> Iterator[str]:
         yield from ("".join(f"{escape}{pair}" for pair in pairs) for escape in (r"\x", r"\\x"))
     yield from (nothing.join(value) for nothing in ("\0", r"\x00", r"\u0000", r"\0"))
     for each in wide:
-        yield from (each.hex(), each.hex().upper(), each.decode("latin-1"), *_in_base64(each))
+        yield from (
+            each.hex(),
+            each.hex().upper(),
+            each.decode("latin-1"),
+            each.decode("utf-8", "replace"),
+            *_in_base64(each),
+        )
     yield from (_as_python_writes(each) for each in (data, *wide))
     for plain in _in_base32(data):
         yield from (plain, plain.lower())

@@ -185,6 +185,21 @@ USER_CODE = (
         slow=True,
     ),
     Fault(
+        "prints-base64-lines",
+        "the user's code prints a key in base64, a line at a time",
+        "everything; the key stays hidden",
+        NOTHING,
+        0,
+        invoke(
+            "if payload == 11:",
+            "    for line in base64.encodebytes(b'x' * 50 + secret.encode()).split(b'\\n'):",
+            "        print(line.decode(), flush=True)",
+            "        time.sleep(0.02)",
+            before="import time",
+        ),
+        slow=True,
+    ),
+    Fault(
         "prints-50-mb",
         "the user's code prints 50 MB",
         EVERYTHING,

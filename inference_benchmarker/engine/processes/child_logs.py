@@ -7,13 +7,14 @@ import selectors
 import sys
 import threading
 import time
+from codecs import getincrementaldecoder
 from collections import deque
 from contextlib import contextmanager, suppress
 from io import FileIO
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.system.files import open_to_add
-from inference_benchmarker.words.redact import own_secrets, redact
+from inference_benchmarker.words.redact import MOST_UNDECIDED, decided, own_secrets, redact
 from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
@@ -24,13 +25,11 @@ LONGEST_LINE = 64 * 1024  # bytes; of a longer line this much is kept
 MOST_KEPT = 16 << 20  # bytes of a log's beginning; a program that prints for hours must not fill the disk
 LAST_KEPT = 256 << 10  # and of what was printed after it: the last, written when the process has ended
 CLOSING_S = 1.0  # how long the words of processes that have ended are waited for
-_BEYOND = 16 * 1024  # looked at beyond the longest line, so that no secret is cut into two visible halves
 _READ = 256 * 1024
 _PIPE_BYTES = 1 << 20  # Linux: what fits in before a process that prints must wait for us
 _F_SETPIPE_SZ = 1031
 _FULL = b"(more is printed; of that a log keeps the end, which is written here when the process has ended)\n"
 _LONGER = "… (the line is longer)"
-_BLOCK, _BLOCK_END = b"-----BEGIN ", b"-----END "
 _WORDS = 40  # lines that are remembered as a process's last words
 
 
@@ -42,7 +41,7 @@ class ChildLogs:
     """
 
     def __init__(self, also: Iterable[str] = ()) -> None:
-        self._clean = hidden(also)
+        self._secrets = _secrets(also)
         self._selector = selectors.DefaultSelector()
         self._logs: dict[Path, _Log] = {}
         self._closing = threading.Event()
@@ -57,7 +56,7 @@ class ChildLogs:
 
             with suppress(OSError):  # this user's pipes may hold no more
                 fcntl.fcntl(writer, _F_SETPIPE_SZ, _PIPE_BYTES)
-        self._logs[log] = _Log(log, self._clean)
+        self._logs[log] = _Log(log, self._secrets)
         self._selector.register(reader, selectors.EVENT_READ, self._logs[log])
         return writer
 
@@ -67,7 +66,7 @@ class ChildLogs:
 
     def words(self, log: Path) -> list[str]:
         """The last lines that were printed to a log so far."""
-        return list(self._logs[log].words)
+        return self._logs[log].words()
 
     def last_words(self, log: Path) -> list[str]:
         """The last lines that were printed to a log, when the process has ended."""
@@ -109,8 +108,12 @@ class ChildLogs:
 
 def hidden(also: Iterable[str] = ()) -> Callable[[str], str]:
     """The function that hides secrets in what processes print: this process's, ``also``, and credentials by form."""
-    every = (*own_secrets(with_numbers=True), *also)
+    every = _secrets(also)
     return lambda text: redact(text, every)
+
+
+def _secrets(also: Iterable[str]) -> tuple[str, ...]:
+    return (*own_secrets(with_numbers=True), *also)
 
 
 @contextmanager
@@ -127,65 +130,89 @@ def child_log(log: Path, also: Iterable[str] = ()) -> Iterator[int]:
 
 
 class _Log:
-    """One process's log: whole lines, cleaned, and the last of them in memory. Of very many, the first and the last."""
+    """One process's log: whole lines, cleaned, and the last of them in memory. Of very many, the first and the last.
 
-    def __init__(self, path: Path, clean: Callable[[str], str]) -> None:
-        self._clean = clean
+    However the pieces fall in which it is printed, the log has what it would have of all in one: lines with what may be
+    the beginning of a secret wait until that is decided, which it is at the end.
+    """
+
+    def __init__(self, path: Path, secrets: tuple[str, ...]) -> None:
+        self._secrets = secrets
         self._file = FileIO(open_to_add(path), "a")
-        self._pending = b""
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._pending = ""
         self._in_long_line = False
         self._left = MOST_KEPT
         self._beyond = 0
-        self._last = b""
-        self.words: deque[str] = deque(maxlen=_WORDS)
+        self._last = ""
+        self._words: deque[str] = deque(maxlen=_WORDS)
         self.over = threading.Event()
 
+    def words(self) -> list[str]:
+        """The last lines so far."""
+        lately = self._cleaned(self._end_of_last(LONGEST_LINE)).split("\n")
+        return [line[:500] for line in (*self._words, *lately) if line.strip()][-_WORDS:]
+
     def take(self, data: bytes) -> None:
-        """Take what was printed; a line is written when it is whole."""
-        whole, newline, rest = (self._pending + data).rpartition(b"\n")
-        whole, held = _held_back(whole)
-        self._pending = (held and held + b"\n") + rest
-        if whole or (newline and not held):
-            self._in_long_line, begun = False, self._in_long_line
-            self._put(whole.partition(b"\n")[2] if begun else whole)
-        if self._in_long_line:
-            self._pending = b""
-        elif len(rest) > LONGEST_LINE + _BEYOND:
-            self._in_long_line, longest = True, self._pending
-            self._pending = b""
-            self._put(longest, beyond=_BEYOND)
+        """Take what was printed; a line is written when it is whole, and no secret can go on behind it."""
+        self._pending += self._decode(data)
+        if b"\n" in data:
+            self._put(self._decided())
+        if len(self._pending) - self._pending.rfind("\n") > LONGEST_LINE + MOST_UNDECIDED:
+            self._put_long_line()
 
     def close(self) -> None:
-        """Write a last line without its end."""
-        if self._pending:
-            self._put(self._pending.removesuffix(b"\n"))
+        """Write what waits, and a last line without its end."""
+        self._pending += self._decode(b"", True)
+        self._put(len(self._pending))
         self._write_last()
         self._file.close()
         self.over.set()
 
-    def _put(self, lines: bytes, beyond: int = 0) -> None:
-        """Write lines; of the last one the end is looked at only: it may hold the beginning of a secret."""
+    def _decided(self) -> int:
+        """The number of pending characters that may be written: of more than any secret takes, all lines."""
+        whole, end = self._pending.rfind("\n") + 1, decided(self._pending, self._secrets)
+        return end if whole - end <= MOST_UNDECIDED else whole
+
+    def _put(self, size: int) -> None:
+        """Write so many of the pending characters."""
+        lines, self._pending = self._pending[:size], self._pending[size:]
+        if not self._left and not self._in_long_line:
+            self._keep_last(lines)
+        elif lines:
+            clean = self._cleaned(lines)
+            self._write(clean.partition("\n")[2] if self._in_long_line else clean)
+            self._in_long_line = False
+
+    def _put_long_line(self) -> None:
+        """Write the beginning of a line that is too long. Its end is looked at only: a secret may begin there."""
         if not self._left:
-            self._keep_last(lines + b"\n")
-            lines = lines[-_BEYOND:].partition(b"\n")[2]  # only its last words matter yet
-        kept = self._cleaned(lines, beyond)
-        self.words.extend(line[:500] for line in kept if line.strip())
-        if self._left:
-            self._write("".join(f"{line}\n" for line in kept).encode(errors="replace"))
+            self._put(len(self._pending))
+            return
+        before, newline, line = self._plain(self._pending).rpartition("\n")
+        if not self._in_long_line or newline:
+            shown = line[: max(len(line) - MOST_UNDECIDED, 0)][:LONGEST_LINE] + _LONGER
+            before = before.partition("\n")[2] if self._in_long_line else before
+            self._write(_cut(before) + newline + shown)
+        self._pending, self._in_long_line = self._pending[-MOST_UNDECIDED:], True
 
-    def _cleaned(self, lines: bytes, beyond: int = 0) -> list[str]:
-        text = lines.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-        clean = plain_lines(self._clean(text))
-        kept = [_cut(line) for line in clean[: len(clean) - beyond].split("\n")]
-        if beyond:
-            kept[-1] = kept[-1].removesuffix(_LONGER) + _LONGER
-        return kept
+    def _cleaned(self, text: str) -> str:
+        return _cut(self._plain(text))
 
-    def _write(self, data: bytes) -> None:
+    def _plain(self, text: str) -> str:
+        """A text without secrets and what breaks a line or a terminal."""
+        return plain_lines(redact(text, self._secrets).replace("\r\n", "\n").replace("\r", "\n"))
+
+    def _write(self, text: str) -> None:
+        """Write lines as far as the log is not full, and keep the rest of them."""
+        if text and not text.endswith("\n"):
+            text += "\n"
+        self._words.extend(line for line in text.split("\n")[-2 * _WORDS :] if line.strip())
+        data = text.encode(errors="replace")
         if len(data) > self._left:
             first = data[: self._left].rpartition(b"\n")[0]
             data, rest = (first + b"\n" if first else b"") + _FULL, data[len(first) :].removeprefix(b"\n")
-            self._keep_last(rest)
+            self._keep_last(rest.decode())
             self._left = 0
         try:
             self._file.write(data)
@@ -193,32 +220,32 @@ class _Log:
         except OSError:
             self._left = 0
 
-    def _keep_last(self, lines: bytes) -> None:
+    def _keep_last(self, text: str) -> None:
         """Hold the end of what is no longer written; it is cleaned when it is."""
-        self._beyond += len(lines)
-        self._last = (self._last + lines)[-LAST_KEPT:]
+        self._beyond += len(text)
+        self._last = (self._last + text)[-LAST_KEPT - MOST_UNDECIDED :]
+
+    def _end_of_last(self, most: int) -> str:
+        """About so many of the last characters, from a line on at which no secret is under way."""
+        text = self._last
+        if len(text) <= most:
+            return text
+        start = decided(text[: text.find("\n", len(text) - most - 1) + 1], self._secrets)
+        return text[start:] if start or self._beyond == len(text) else ""
 
     def _write_last(self) -> None:
-        """Write the end of what came after the log was full, from the first line of it that is certainly whole."""
+        """Write the end of what came after the log was full."""
         if not self._last:
             return
-        last, cut = self._last, self._beyond > LAST_KEPT
-        if cut:  # within a line, or within a key whose beginning would have told it for one
-            begun, ended = last.find(_BLOCK), last.find(_BLOCK_END)
-            last = last[ended if 0 <= ended < (begun if begun >= 0 else len(last)) else 0 :].partition(b"\n")[2]
-        left_out = f"({self._beyond - len(last):,} bytes are left out here)\n" if cut else ""
-        text = left_out + "".join(f"{line}\n" for line in self._cleaned(last.removesuffix(b"\n")))
+        last = self._end_of_last(LAST_KEPT)
+        left_out = self._beyond - len(last)
+        told = f"({left_out:,} characters are left out here)\n" if left_out else ""
+        text = told + self._cleaned(last.removesuffix("\n")) + "\n"
         with suppress(OSError):
             self._file.write(text.encode(errors="replace"))
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + _LONGER
-
-
-def _held_back(lines: bytes) -> tuple[bytes, bytes]:
-    """The lines without a key block (PEM) that has not ended, and that block: line by line nobody knows it for one."""
-    begin = lines.rfind(_BLOCK)
-    if begin < 0 or _BLOCK_END in lines[begin:] or len(lines) - begin > LONGEST_LINE:
-        return lines, b""
-    return lines[:begin].removesuffix(b"\n"), lines[begin:]
+def _cut(text: str) -> str:
+    """The text with lines of a bounded length."""
+    lines = text.split("\n")
+    return "\n".join(line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + _LONGER for line in lines)

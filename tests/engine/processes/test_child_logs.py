@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from inference_benchmarker.engine.processes import child_logs
 from inference_benchmarker.engine.processes.child_logs import LONGEST_LINE, ChildLogs, child_log
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.text import plain_lines
 
 SECRET = "hunter2-hunter2-hunter2"
 
@@ -128,7 +132,7 @@ def test_who_holds_the_pipe_open_is_not_waited_for(tmp_path: Path, monkeypatch: 
 
 
 def test_a_line_that_shrinks_when_cleaned_shows_no_half_of_a_secret_either(tmp_path: Path) -> None:
-    text = logged(tmp_path, SECRET.encode() * 4000)
+    text = logged(tmp_path, SECRET.encode() * 8000)
     assert "hunter" not in text
     assert "(the line is longer)" in text
 
@@ -147,5 +151,103 @@ def test_a_key_block_that_comes_line_by_line_is_seen_whole(tmp_path: Path) -> No
     assert text.endswith("after\n")
 
 
+def test_base64_that_comes_line_by_line_is_seen_whole(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    with child_log(log, [SECRET]) as writer:
+        for line in (b"before", *wrapped(SECRET.encode(), 8, "\n").split(b"\n"), b"after"):
+            os.write(writer, line + b"\n")
+            time.sleep(0.01)
+    assert log.read_text() == "before\n[hidden]I=\nafter\n"
+
+
+def test_no_part_of_a_secret_on_lines_begins_what_is_kept_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_logs, "MOST_KEPT", 40)
+    monkeypatch.setattr(child_logs, "LAST_KEPT", 30)
+    lines = wrapped(SECRET.encode(), 8, "\n") + b"\n"
+    log = tmp_path / "worker.log"
+    with child_log(log, [SECRET]) as writer:
+        for piece in (b"first\n" * 20, lines, b"over\n"):
+            os.write(writer, piece)
+            time.sleep(0.01)
+    text = log.read_text()
+    assert not any(line in text for line in lines.decode().split())
+    assert text.endswith("\nover\n")
+
+
+def test_a_secret_that_begins_in_what_is_left_out_of_a_long_line_is_seen_whole(tmp_path: Path) -> None:
+    lines = wrapped(SECRET.encode(), 8, "\n") + b"\n"
+    text = logged(tmp_path, b"." * 400_000 + lines, b"after\n")
+    assert not any(line in text for line in lines.decode().split())
+    assert text.endswith("(the line is longer)\nafter\n")
+
+
+def test_what_is_no_secret_waits_for_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    logs = ChildLogs([SECRET])
+    writer = logs.pipe_to(log)
+    logs.start()
+    os.write(writer, b"loading ...\n" + wrapped(b"z" * 90, 20, "\n") + b" is no secret.\n")
+    while not logs.words(log):
+        time.sleep(0.01)
+    assert logs.words(log)[-1].endswith("is no secret.")
+    assert log.read_text().endswith("is no secret.\n")
+    os.close(writer)
+    logs.close()
+
+
 def test_a_block_that_does_not_end_is_written_when_the_process_has(tmp_path: Path) -> None:
     assert logged(tmp_path, b"-----BEGIN here\n", b"text\n") == "-----BEGIN here\ntext\n"
+
+
+KEY = "A1b2" + "x7Kq93mZ/pl+" * 6
+KEYS = (KEY, "Zq8'pl&anté7fč3Kd92", "first line 81\nlast\nthe third one 47")
+
+
+def wrapped(data: bytes, columns: int, end: str) -> bytes:
+    text = base64.b64encode(data).decode()
+    return end.join(text[at : at + columns] for at in range(0, len(text), columns)).encode()
+
+
+@st.composite
+def printed(draw: st.DrawFn) -> bytes:
+    """What a program prints: keys, on lines of base64, too, and in UTF-16, beside what only looks like them."""
+    data = draw(st.sampled_from(KEYS)).encode()
+    before = draw(st.sampled_from([b"", b"x", b"hello "]))
+    end = draw(st.sampled_from(["\n", "\r\n", "\n    ", "\\n", "\n\n", "\x1b[0m\n"]))
+    on_lines = wrapped(before + data, draw(st.sampled_from([1, 8, 64, 76])), end)
+    said = [
+        data,
+        on_lines,
+        data.decode().encode("utf-16-le"),
+        data.decode().encode("utf-16-be"),
+        data.replace(b"\n", b"\r\n"),
+    ]
+    said += [on_lines[: len(on_lines) // 2], json.dumps(on_lines.decode()).encode(), b"\x1b]0;title\n\x07"]
+    said += [
+        b"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0B\n-----END PRIVATE KEY-----",
+        b"password =\n\n hunter2hunter2",
+    ]
+    said += [b"Authorization: Bearer\nabcdefgh12345", b"loading", b"A1b2", b"\xc3", "é €".encode(), b"-----BEGIN "]
+    parts = draw(st.lists(st.sampled_from([*said, b"\n", b"\r", b" ", b". "]), min_size=1, max_size=8))
+    return b"".join(parts) + draw(st.sampled_from([b"", b"\n"]))
+
+
+@given(printed(), st.data())
+@settings(max_examples=120, deadline=None)
+def test_a_log_has_what_it_would_have_of_all_in_one_however_it_is_printed(whole: bytes, data: st.DataObject) -> None:
+    some = st.lists(st.integers(0, len(whole)), max_size=12).map(sorted)
+    ends = [at + 1 for at, byte in enumerate(whole) if byte == ord("\n")]
+    cuts = data.draw(some | st.just(ends) | st.just(list(range(len(whole)))))
+    with TemporaryDirectory() as folder:
+        log = child_logs._Log(Path(folder) / "worker.log", KEYS)
+        for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+            log.take(whole[start:end])
+        log.close()
+        text = (Path(folder) / "worker.log").read_text()
+    clean = plain_lines(redact(whole.decode(errors="replace"), KEYS).replace("\r", "\n"))
+    assert seen_in(text) == seen_in(clean)
+
+
+def seen_in(clean: str) -> str:
+    """What is left beside secrets. Of lines that a secret has the ends of, a log still makes lines."""
+    return clean.replace("[hidden]", "").replace("\n", "")
