@@ -24,7 +24,8 @@ from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import EVENT, SpoolReader, SpoolWriter
 from inference_benchmarker.wave.wave import Wave
@@ -153,8 +154,8 @@ def _aborted_run(path: Path) -> None:
     rows = [each._replace(metrics={"hit": float(each.index % 10 < 5), "rows": 1.5}) for each in on_time(plan)]
     facts = observe(plan, rows, stopped_at=20 * NS, aborted=Aborted(abort_on[0].text, 0.3, 100, 10))
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    store.save_plan(RunDir(path), plan, {})
-    store.save(wave, RunDir(path))
+    save_plan(RunDir(path), plan, {})
+    writer.save(wave, RunDir(path))
 
 
 def _full_run(path: Path) -> None:
@@ -163,7 +164,7 @@ def _full_run(path: Path) -> None:
     metric = ServerMetric("cloudwatch", "ModelLatency", {"Average": 312.4, "p99": None}, "Microseconds", "ns", **times)  # type: ignore[arg-type]  # by their names
     metric = replace(metric, dimensions={"a": "b"}, reason="why", instances=((1.7e9, 1.0),))
     other = replace(metric, name="CPUUtilization", unit="Percent")
-    store.save_server_metrics(wave.with_server_metrics([metric, other]))
+    writer.save_server_metrics(wave.with_server_metrics([metric, other]))
     folder = path / "aiperf"
     folder.mkdir()
     of_times = {"latency": {"mean": 0.1, "p50": 0.1}}

@@ -30,7 +30,8 @@ from inference_benchmarker.records.record import (
     RequestRecord,
     split_batch,
 )
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.wave import Wave
@@ -295,8 +296,8 @@ def wave(
 def stored(wave: Wave, parent: Path) -> RunDir:
     """The run directory of a simulated wave."""
     run_dir = RunDir.create(parent)
-    store.save_plan(run_dir, wave.plan, {})
-    store.save(wave, run_dir)
+    save_plan(run_dir, wave.plan, {})
+    writer.save(wave, run_dir)
     return run_dir
 
 
@@ -344,8 +345,8 @@ def make_run(
             Ledger(scheduled=requests + dropped, sent=requests, dropped=dropped, ok=requests - failed, failed=failed),
         ),
     )
-    store.save_plan(RunDir(path), plan, {})
-    return store.save(wave, RunDir(path))
+    save_plan(RunDir(path), plan, {})
+    return writer.save(wave, RunDir(path))
 
 
 def _records(requests: int, rate: int, middle_ms: float, failed: int, *, stream: bool) -> Records:

@@ -24,6 +24,7 @@ from inference_benchmarker.engine.watchers.watchers import (
 )
 from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.wave.finalise import finalise
+from inference_benchmarker.wave.wave import Wave
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import FaultTolerantView
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.spool.spool_state import SpoolState
-    from inference_benchmarker.wave.wave import Wave
 
 BEFORE_IT_BEGAN = "Interrupted before the wave began; nothing was measured."
 
@@ -107,6 +107,7 @@ class Conductor:
         wave = self._wave
         wave.spool_state.read()
         return finalise(
+            Wave,
             wave.plan,
             wave.spool_state,
             wave.run_dir,

@@ -189,22 +189,22 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
 
     The verdict is the wave's own: it does not change with the disk that its files go to.
     """
-    from inference_benchmarker.wave import store
+    from inference_benchmarker.wave import writer
 
     origin = wave.run_dir
     assert origin is not None
     try:
         if _identity(origin) != made:
             raise OSError(errno.ESTALE, "another folder took its place")
-        return store.save(wave, origin)
+        return writer.save(wave, origin)
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno != errno.ESTALE:
-            store.take_back(origin)
+            writer.take_back(origin)
     elsewhere = RunDir(Path(tempfile.mkdtemp(suffix="_benchmark")))
     try:
         save_plan(elsewhere, wave.plan, {"environment": wave.environment})
-        wave = store.save(wave, elsewhere)
+        wave = writer.save(wave, elsewhere)
         live.say(f"{origin.path}: cannot be written ({reason}); the wave is stored in {elsewhere.path}.")
     except OSError:
         shutil.rmtree(elsewhere.path, ignore_errors=True)

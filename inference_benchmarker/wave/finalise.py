@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse
@@ -12,17 +12,20 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.steering import as_offered
 from inference_benchmarker.records.counts import slowest
 from inference_benchmarker.wave.consistency import MOST_DRAWN
-from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.record import Ledger
+    from inference_benchmarker.wave.finished import FinishedWave
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.spool.spool_state import SpoolState
 
+W = TypeVar("W", bound="FinishedWave")
+
 
 def finalise(
+    kind: type[W],
     plan: WavePlan,
     spool_state: SpoolState,
     run_dir: RunDir,
@@ -32,8 +35,8 @@ def finalise(
     interrupted: bool = False,
     disk_error: str | None = None,
     left_behind: tuple[str, ...] = (),
-) -> Wave:
-    """The wave that a run directory's spool tells of; a worker without a last report is lost.
+) -> W:
+    """The wave, of this ``kind``, that a run directory's spool tells of; a worker without a last report is lost.
 
     ``facts``: what ``plan.json`` says beside the plan. BenchmarkError where the wave never began.
     """
@@ -45,7 +48,7 @@ def finalise(
     if counts is not None:
         everything = slowest(everything)
     lost = {number for number, worker in enumerate(spool_state.workers) if not worker.final}
-    return Wave(
+    return kind(
         plan=plan,
         window=_window(plan, spool_state),
         records=everything.between(begin, len(everything)),

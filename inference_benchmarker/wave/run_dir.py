@@ -1,4 +1,4 @@
-"""The run directory: every file of a wave by its name. What stands in them is the business of ``store``."""
+"""The run directory: every file of a wave by its name. What stands in them, ``reader`` and ``writer`` know."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ def _ranked_price(told: Mapping[str, Any]) -> Price:
 
 def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:
     """The factories file that the waves of a search were sent with; None where they do not tell."""
+    from inference_benchmarker.wave.reader import read_plan
     from inference_benchmarker.wave.run_dir import RunDir
-    from inference_benchmarker.wave.store import read_plan
 
     waves = data.get("waves") or {}
     for name in (*(waves.get("confirmation") or ()), *(waves.get("exploration") or ())):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave.wave import Wave
 from tests.performance.cost import cost_of
 from tests.performance.figures import Figure, Program, below
 from tests.performance.made_up import RATE, make_spool
@@ -26,7 +26,7 @@ def measured(requests: int) -> tuple[float, float, float]:
     with tempfile.TemporaryDirectory() as folder:
         run_dir = make_spool(Path(folder), requests)
         cost = cost_of(*BENCHMARK, "report", str(run_dir.path))
-        found = len(store.load(run_dir.path).records)
+        found = len(Wave.load(run_dir.path).records)
     if cost.code not in MEASURED or found != requests:
         raise RuntimeError(f"{found:,} requests of {requests:,} were put together, exit code {cost.code}")
     return cost.wall_s, cost.cpu_s, cost.most_bytes

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave.wave import Wave
 from tests.browser import tab
 from tests.performance.figures import Figure, Program, below
 from tests.waves import START, make_run
@@ -59,7 +59,7 @@ def figures(seconds: float) -> list[Figure]:
     """Weight and time of a page of runs of so many seconds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        runs = read_runs(run_directories(folder, round(seconds)), {}, store.load, lambda _: None)
+        runs = read_runs(run_directories(folder, round(seconds)), {}, Wave.load, lambda _: None)
         text = page(make_figures(runs))
         (folder / "page.html").write_text(text, encoding="utf-8")
         return [

@@ -29,7 +29,8 @@ from inference_benchmarker.recording.order import uniforms
 from inference_benchmarker.recording.profile import parse_step, profile
 from inference_benchmarker.recording.reading import is_read, read
 from inference_benchmarker.recording.schedule import RecordedSchedule
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import reader
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.units import NS
 from tests.bench import ROOT
@@ -192,26 +193,26 @@ HOSTILE = {
 def test_a_run_directory_of_somebody_else_is_refused_in_a_sentence(tmp_path: Path, changed: dict[str, object]) -> None:
     run_dir = RunDir.create(tmp_path / "runs")
     plan = replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2]))
-    store.save_plan(run_dir, plan, {})
-    assert TokenBucket.of(store.read_plan(run_dir)).count() == [3]
+    save_plan(run_dir, plan, {})
+    assert TokenBucket.of(reader.read_plan(run_dir)).count() == [3]
     told = json.loads(run_dir.plan.read_text())
     told["load"]["replay"]["recording"] |= changed
     run_dir.plan.write_text(json.dumps(told))
     with pytest.raises(BenchmarkError, match=r"plan\.json"):
-        store.read_plan(run_dir)
+        reader.read_plan(run_dir)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"1234567", b"\xff" * 24, "a link"])
 def test_its_due_times_are_held_against_its_plan(tmp_path: Path, content: bytes | str | None) -> None:
     run_dir = RunDir.create(tmp_path / "runs")
-    store.save_plan(run_dir, replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2])), {})
+    save_plan(run_dir, replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2])), {})
     kept = run_dir.arrivals.rename(tmp_path / "kept")
     if isinstance(content, bytes):
         run_dir.arrivals.write_bytes(content)
     elif content:
         run_dir.arrivals.symlink_to(kept)
     with pytest.raises(BenchmarkError, match=r"plan\.json"):
-        store.read_plan(run_dir)
+        reader.read_plan(run_dir)
 
 
 class TestProfile:

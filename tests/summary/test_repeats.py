@@ -22,7 +22,8 @@ from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.verdict import judge
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
@@ -180,8 +181,8 @@ def test_a_stored_wave_tells_the_same(tmp_path: Path) -> None:
     facts = wave()
     made = Wave(facts.plan, facts.window, facts.records, facts.warmup, facts.ledgers)
     run_dir = RunDir.create(tmp_path)
-    store.save_plan(run_dir, made.plan, {})
-    store.save(made, run_dir)
+    save_plan(run_dir, made.plan, {})
+    writer.save(made, run_dir)
     read = Wave.load(run_dir.path)
     assert list(read.records) == list(made.records)
     assert read.to_json() == made.to_json()
@@ -193,8 +194,8 @@ def test_a_ledger_with_more_repeats_than_requests_is_refused(tmp_path: Path) -> 
     facts = wave()
     made = Wave(facts.plan, facts.window, facts.records, facts.warmup, facts.ledgers)
     run_dir = RunDir.create(tmp_path)
-    store.save_plan(run_dir, made.plan, {})
-    store.save(made, run_dir)
+    save_plan(run_dir, made.plan, {})
+    writer.save(made, run_dir)
     told = run_dir.summary.read_text().replace('"repeated": 5', '"repeated": 16')
     run_dir.summary.write_text(told)
     with pytest.raises(BenchmarkError, match="16 of 15 requests were repeats"):

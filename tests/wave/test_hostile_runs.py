@@ -24,9 +24,9 @@ from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, joined_batch, split_batch
 from inference_benchmarker.system.files import read_given, replace_file
-from inference_benchmarker.wave import store
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
 from inference_benchmarker.wave.spool.spool import BATCH, EVENT, SpoolReader
+from inference_benchmarker.wave.writer import save_server_metrics
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 from server_capacity.metrics.config import load_config
 from tests.hostile import (
@@ -361,7 +361,7 @@ class TestPlain:
             series_of="Average" + ESCAPES,
             series=((1.7e9, 1.0), (1.7e9 + 1, 2.0)),
         )
-        store.save_server_metrics(wave.with_server_metrics([metric, replace(metric, dimensions={})]))
+        save_server_metrics(wave.with_server_metrics([metric, replace(metric, dimensions={})]))
         return run.path
 
     def check(self, text: str) -> None:

@@ -21,7 +21,8 @@ from inference_benchmarker.cli import main
 from inference_benchmarker.facts.instances import Followed
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.records.columns import SCHEMA, Records
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.counted import counted
@@ -78,7 +79,7 @@ def with_count(path: Path, draw: random.Random) -> None:
 
 def shown(run: RunDir) -> Run:
     """All that a plot shows of a run."""
-    (found,) = read_runs([run.path], {}, store.load, lambda _: None)
+    (found,) = read_runs([run.path], {}, Wave.load, lambda _: None)
     return found
 
 
@@ -90,8 +91,8 @@ def counted_run(path: Path) -> RunDir:
     facts = observe(plan, rows)
     nothing = Records(SCHEMA.empty_table())
     wave = Wave(plan, facts.window, nothing, nothing, facts.ledgers, counts=counted(rows))
-    store.save_plan(RunDir(path), plan, {})
-    store.save(wave, RunDir(path))
+    save_plan(RunDir(path), plan, {})
+    writer.save(wave, RunDir(path))
     return RunDir(path)
 
 
@@ -103,7 +104,7 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunDir]:
     assert made.run_dir is not None
     made.run_dir.client_csv.write_text("unix_s,process,cpu_percent\n1700000001,host,5\n")
     row = ServerMetric("cloudwatch", "CPUUtilization", {"Average": 5.0}, series_of="Average", series=((1.7e9, 5.0),))
-    store.save_server_metrics(made.with_server_metrics([row]).with_instances([Followed("e/v", "DescribeEndpoint")]))
+    writer.save_server_metrics(made.with_server_metrics([row]).with_instances([Followed("e/v", "DescribeEndpoint")]))
     return {"all": made.run_dir, "none": counted_run(folder / "none")}
 
 

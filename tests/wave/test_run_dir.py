@@ -23,9 +23,10 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
 from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import loading, writer
 from inference_benchmarker.wave.files.counts_file import write_counts
 from inference_benchmarker.wave.files.requests_file import read_requests, write_requests
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import SpoolReader, SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState
@@ -133,7 +134,7 @@ class TestVersionBefore:
         assert again.verdict.findings == first.verdict.findings
         assert again.verdict.exit_code == 0
         assert "RESULTS" in again.text()
-        store.save(again, run_dir)
+        writer.save(again, run_dir)
         assert Wave.load(run_dir.path).to_json() == again.to_json()
 
     def test_its_spool_is_finalised(self, tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ class TestWave:
         def read_only(*_: Any) -> None:
             raise OSError(errno.EROFS, "read-only")
 
-        monkeypatch.setattr("inference_benchmarker.wave.store.replace_file", read_only)
+        monkeypatch.setattr("inference_benchmarker.wave.writer.replace_file", read_only)
         assert len(Wave.load(run_dir.path).records) == 20
         assert run_dir.spool.exists()
 
@@ -226,8 +227,8 @@ class TestWave:
     def test_an_empty_wave_is_stored_and_loaded(self, tmp_path: Path) -> None:
         wave = replace(Wave.load(spooled(tmp_path).path), records=Records.of([]), ledgers=(Ledger(), Ledger()))
         run_dir = RunDir.create(tmp_path)
-        store.save_plan(run_dir, PLAN, {})
-        store.save(wave, run_dir)
+        save_plan(run_dir, PLAN, {})
+        writer.save(wave, run_dir)
         assert len(Wave.load(run_dir.path).records) == 0
 
     def test_a_terminal_without_the_signs_gets_its_report(self, tmp_path: Path, command: list[str]) -> None:
@@ -282,7 +283,7 @@ def test_a_wave_that_another_command_puts_together_meanwhile_is_read(
         assert not path.exists()
         return False
 
-    monkeypatch.setattr(store, "is_locked", is_locked)
+    monkeypatch.setattr(loading, "is_locked", is_locked)
     assert Wave.load(run_dir.path).ledger.sent == 20
 
 

@@ -1,4 +1,4 @@
-"""``Wave`` in Python: a value whose numbers are computed once, shown in a line, stored and loaded by the store."""
+"""``Wave`` in Python: a value whose numbers are computed once, shown in a line, stored and loaded again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from inference_benchmarker import Wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.summary import summary
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.parts import in_memory
 from tests.waves import make_run, without_digest
@@ -37,7 +38,7 @@ def summarised(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted.append(len(facts.records))
         return summary.summarise(facts)
 
-    monkeypatch.setattr("inference_benchmarker.wave.wave.summarise", summarise)
+    monkeypatch.setattr("inference_benchmarker.wave.finished.summarise", summarise)
     return counted
 
 
@@ -45,7 +46,7 @@ def test_the_servers_metrics_cost_no_summary(tmp_path: Path, summarised: list[in
     wave = make_run(tmp_path / "a", 200)
     wave.texts()
     told = wave.with_server_metrics([METRIC])
-    store.save_server_metrics(told)
+    writer.save_server_metrics(told)
     assert "Invocations: Sum=20" in told.text()
     assert told.summary is wave.summary
     assert summarised == [200]
@@ -67,9 +68,9 @@ def test_it_cannot_be_changed() -> None:
 def test_it_tells_where_it_is_stored(tmp_path: Path) -> None:
     wave = simulated([[0.01] * 10] * 2)
     run_dir = RunDir.create(tmp_path)
-    store.save_plan(run_dir, wave.plan, {})
+    save_plan(run_dir, wave.plan, {})
     assert wave.run_dir is None
-    assert store.save(wave, run_dir).run_dir == Wave.load(run_dir.path).run_dir == run_dir
+    assert writer.save(wave, run_dir).run_dir == Wave.load(run_dir.path).run_dir == run_dir
 
 
 def test_it_is_shown_in_a_line_and_in_a_table(summarised: list[int]) -> None:

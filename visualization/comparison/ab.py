@@ -17,10 +17,11 @@ from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, w
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.system.files import is_file, is_there
 from inference_benchmarker.version import SCHEMA_VERSION
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
+from inference_benchmarker.wave.wave import Wave
 from visualization.comparison.comparison import EXIT_CODES, Side, compare
 from visualization.comparison.json_form import to_json
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.comparison import Comparison
 
 KIND, FILE = "ab", "ab.json"
@@ -115,7 +115,7 @@ class Experiment:
     def read(self) -> dict[str, Sequence[Wave]]:
         """The waves that count, from their run directories."""
         return {
-            side: [store.load(self.folder / each.run) for each in self.sent if each.side == side and each.counts]
+            side: [Wave.load(self.folder / each.run) for each in self.sent if each.side == side and each.counts]
             for side in SIDES
         }
 
@@ -151,14 +151,14 @@ def _require_as_stored(experiment: Experiment, sent: Sent) -> None:
     run_dir = RunDir(experiment.folder / sent.run)
     if not is_file(run_dir.summary):
         return
-    told = store.read_facts(run_dir.summary)
+    told = reader.read_facts(run_dir.summary)
     if sent.verdict != told["verdict"] and not {sent.verdict, told["verdict"]} <= _VALID:
         raise ValueError(f"{sent.run} is said to be {sent.verdict}, and is {told['verdict']}")
     cut = told["interrupted"] or told.get("aborted") is not None
     if sent.counts != (told["verdict"] in _VALID and not cut):
         what = "was interrupted or aborted" if cut else f"is {told['verdict']}"
         raise ValueError(f"{sent.run} is said {'to' if sent.counts else 'not to'} count, and {what}")
-    plan, (other,) = store.read_plan(run_dir), set(SIDES) - {sent.side}
+    plan, (other,) = reader.read_plan(run_dir), set(SIDES) - {sent.side}
     if _is_to(plan, experiment.what[other]) and not _is_to(plan, experiment.what[sent.side]):
         raise ValueError(f"{sent.run} was sent to {experiment.what[other]}, which is said to be {other}")
 

@@ -17,11 +17,12 @@ from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.system.files import is_file
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.files.client_table import Table, finite, read_client_table
 from inference_benchmarker.wave.files.identity import require_unchanged
 from inference_benchmarker.wave.files.timeline_file import check_timeline, read_timeline
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
+from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.text import one_line, plain
 from visualization.comparison.changes import TIMES
 from visualization.comparison.intervals import Estimates, interval
@@ -116,7 +117,7 @@ def read_runs(
 ) -> tuple[Run, ...]:
     """The runs, one at a time; ``metadata`` is keyed by the directories' basenames. Raises for what is no run.
 
-    ``load`` is ``store.load``: what a wave's verdict is made of is no business of these figures.
+    ``load`` is ``Wave.load``: what a wave's verdict is made of is no business of these figures.
     """
     plans = [_check(path) for path in paths]
     given = [metadata.get(path.resolve().name, {}) for path in paths]
@@ -189,7 +190,7 @@ def _check(path: Path) -> dict[str, Any]:
     if not any(map(os.path.lexists, (run_dir.summary, run_dir.requests, run_dir.spool, run_dir.plan))):
         RunDir.find(path)
     try:
-        return store.read_facts(run_dir.plan)
+        return reader.read_facts(run_dir.plan)
     except BenchmarkError:
         return {}
 
@@ -234,14 +235,14 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
             run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False, is_damaged=attempts.failed
         )
     if run_dir.aiperf_alone:
-        plan = attempts.read(run_dir.plan, store.read_facts, nothing)
+        plan = attempts.read(run_dir.plan, reader.read_facts, nothing)
         export = _read_aiperf(run_dir, attempts, expected=True)
         told, failed = attempts.told, attempts.failed
         return Run(
             run_dir.path, label, hover, plan=plan, aiperf=export, problems=told, has_wave=False, is_damaged=failed
         )
     wave = attempts.read(run_dir.path, load, None)
-    facts = attempts.read(run_dir.summary, store.read_facts, nothing)
+    facts = attempts.read(run_dir.summary, reader.read_facts, nothing)
     facts = nothing if wave is None else {**facts, **wave.verdict.to_json()}  # by today's rules, as in the report
     digests: dict[str, str] = below(facts, "files") or {}
     unchanged = partial(_unchanged, digests)
@@ -251,7 +252,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         label=label,
         hover=hover,
         facts=facts,
-        plan=attempts.read(run_dir.plan, store.read_facts, nothing),
+        plan=attempts.read(run_dir.plan, reader.read_facts, nothing),
         timeline=attempts.read(run_dir.timeline, unchanged(partial(_timeline, wave=wave, digests=digests)), nothing),
         client=attempts.read(
             run_dir.client_csv, unchanged(client), nothing, expected=run_dir.client_csv.name in digests
@@ -294,7 +295,7 @@ def _read_aiperf(run_dir: RunDir, attempts: _Attempts, *, expected: bool) -> dic
 
 def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
     """The metrics that were asked for."""
-    rows = [row for row in store.read_server_metrics(path) if row.get("asked", True) and row["statistics"]]
+    rows = [row for row in reader.read_server_metrics(path) if row.get("asked", True) and row["statistics"]]
     return tuple({**row, "name": plain(row["name"]), "series": _pairs(row.get("series") or ())} for row in rows)
 
 

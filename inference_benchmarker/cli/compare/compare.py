@@ -45,12 +45,12 @@ def run(arguments: list[str]) -> int:
     options = compare_parser().parse_intermixed_args([argument for argument in arguments if argument != "--compare"])
     give_back_large_blocks()
     from inference_benchmarker.plan.slo import MaxRegression
-    from inference_benchmarker.wave import store
+    from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.comparison import compare
 
     problems: list[str] = []
     limits = list(_good(MaxRegression.parse, options.max_regression, problems))
-    base, new = ([*_good(store.load, side, problems)] for side in _sides(options, problems))
+    base, new = ([*_good(Wave.load, side, problems)] for side in _sides(options, problems))
     refuse(problems)
     say_without_digest([*base, *new])
     found = compare(base, new, limits, strict=options.strict)

@@ -28,7 +28,7 @@ def run(arguments: list[str]) -> int:
         options["plot"] = [str(last_run("benchmark plot", *OF_WAVES, quiet=options["quiet"]))]
     plot = make_plot(options, problems)
     give_back_large_blocks()
-    from inference_benchmarker.wave import store
+    from inference_benchmarker.wave.wave import Wave
     from server_capacity.results.capacity_folder import read
     from visualization.figures.capacity import is_capacity, read_capacities
     from visualization.figures.loads import in_order
@@ -42,7 +42,7 @@ def run(arguments: list[str]) -> int:
     paths, others = runs_among(waves) if waves or not searched else ((), ())
     for left_out in (*(f"Skipped: {other}" for other in others), *(() if plot.quiet else plot.notes)):
         say(left_out)
-    load = cache(store.load) if len(paths) <= 2 else store.load  # the report of one and the change of two need it again
+    load = cache(Wave.load) if len(paths) <= 2 else Wave.load  # the report of one and the change of two need it again
     with how_far(quiet=plot.quiet):
         runs = in_order(read_runs(paths, plot.metadata, load, tell))
     refused = [found for found in runs if found.is_refused]

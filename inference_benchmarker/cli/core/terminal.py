@@ -47,10 +47,10 @@ def separate(*, quiet: bool | None) -> None:
 def say_without_digest(waves: Iterable[Wave]) -> None:
     """Say of which runs damage may go unnoticed, since an earlier version stored them."""
     from inference_benchmarker.data.digest import WITHOUT
-    from inference_benchmarker.wave import store
+    from inference_benchmarker.wave import reader
 
     for wave in waves:
-        if wave.run_dir is not None and not store.has_digest(wave.run_dir):
+        if wave.run_dir is not None and not reader.has_digest(wave.run_dir):
             say(f"{wave.run_dir.path}: {WITHOUT}.")
 
 

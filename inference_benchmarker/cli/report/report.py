@@ -61,15 +61,15 @@ def run(arguments: list[str]) -> int:
 
 
 def _of_a_run(options: Namespace) -> int:
-    from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_dir import RunDir
+    from inference_benchmarker.wave.wave import Wave
     from server_capacity.aiperf.export import AiperfResult
 
     if RunDir(options.dir).is_of_the_original:
         return _of_the_original(RunDir(options.dir), options)
     run_dir = RunDir.find(options.dir)
     result = AiperfResult.load(run_dir.aiperf) or _cut_off(run_dir)
-    wave = None if result is not None and not run_dir.has_wave else store.load(options.dir)
+    wave = None if result is not None and not run_dir.has_wave else Wave.load(options.dir)
     say_without_digest([] if wave is None else [wave])
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
@@ -160,7 +160,7 @@ def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:
     """Reads what aiperf had done by the time it was cut off, if it was."""
     from inference_benchmarker.system.files import is_folder
-    from inference_benchmarker.wave.store import read_plan
+    from inference_benchmarker.wave.reader import read_plan
     from server_capacity.aiperf.export import read_export
 
     if not is_folder(run_dir.aiperf):

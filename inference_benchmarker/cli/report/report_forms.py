@@ -28,8 +28,8 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
     The runs of A and B lie a folder below, and those that do not count are among them.
     """
     from inference_benchmarker.report.csv_rows import UNREADABLE, csv_row, to_csv
-    from inference_benchmarker.wave import store
     from inference_benchmarker.wave.run_folders import runs_of
+    from inference_benchmarker.wave.wave import Wave
     from visualization.comparison import ab
 
     rows: list[dict[str, Any]] = []
@@ -37,7 +37,7 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
     runs = [folder / each.run for each in ab.load(folder).sent] if ab.is_ab(folder) else runs_of(folder)
     for path in runs:
         try:
-            wave = store.load(path)
+            wave = Wave.load(path)
         except BenchmarkError as error:
             if len(runs) == 1:
                 raise

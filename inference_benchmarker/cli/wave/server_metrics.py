@@ -99,7 +99,7 @@ def with_metrics(wave: Wave, sources: list[Source], follower: Follower, tell: Ca
     """The wave with its server's metrics, waited for and stored; what has come, where an interrupt ends the waiting."""
     from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
     from inference_benchmarker.facts.server_metric import collected
-    from inference_benchmarker.wave import store
+    from inference_benchmarker.wave import writer
 
     with counting_interrupts():
         interval = wave.interval()
@@ -109,7 +109,7 @@ def with_metrics(wave: Wave, sources: list[Source], follower: Follower, tell: Ca
         wave = wave.with_server_metrics(metrics, logs)
         wave = wave.with_instances(until_interrupted(lambda: _followed(interval, metrics, follower)))
         try:
-            store.save_server_metrics(wave)
+            writer.save_server_metrics(wave)
         except OSError as error:
             reason = error.strerror or str(error)
             say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")

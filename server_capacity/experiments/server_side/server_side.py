@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.processes.interrupts import until_interrupted
 from inference_benchmarker.facts.server_metric import collected
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.files.instances_file import add_line
 from server_capacity.experiments.server_side.disturbance import Standing
 from server_capacity.experiments.server_side.server_attachment import all_waves, name_of
@@ -121,7 +121,7 @@ class ServerSide:
 
     def _stored(self, wave: Wave) -> Wave:
         try:
-            store.save_server_metrics(wave)
+            writer.save_server_metrics(wave)
         except OSError as error:
             self._say(f"The server's metrics could not be stored ({error.strerror or error}).")
         return wave

@@ -12,7 +12,7 @@ from inference_benchmarker.cli.core.terminal import how_far
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.system.progress import listening, tell
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave.wave import Wave
 from tests.parts import in_parts
 from tests.waves import spooled
 
@@ -55,7 +55,7 @@ def test_a_spool_and_a_file_of_requests_say_how_far_they_are_read(tmp_path: Path
     for what in ("Reading what was reported", "Checking 20 requests"):
         told: list[tuple[str, int, int]] = []
         with listening(lambda *what, told=told: told.append(what)):
-            store.load(run_dir.path)
+            Wave.load(run_dir.path)
         assert {name for name, _, _ in told} == {what}
         assert all(0 <= done <= of for _, done, of in told)
         assert told[-1][1] == told[-1][2]

@@ -14,7 +14,7 @@ import pytest
 from inference_benchmarker.cli.wave.server_metrics import print_with_metrics
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, renewed
 from inference_benchmarker.report.server_metrics import metric_lines
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests import metrics_truth
@@ -215,7 +215,7 @@ class Finishing:
 @pytest.fixture
 def _unstored(monkeypatch: pytest.MonkeyPatch) -> None:
     """What finishes saves itself."""
-    monkeypatch.setattr(store, "save_server_metrics", Finishing.save)
+    monkeypatch.setattr(writer, "save_server_metrics", Finishing.save)
 
 
 @pytest.mark.usefixtures("_unstored")

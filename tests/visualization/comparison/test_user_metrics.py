@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from inference_benchmarker import Wave
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.waves import make_run, observe, on_time, open_plan
 from visualization.comparison.comparison import compare
@@ -37,8 +38,8 @@ def run(path: Path, hits: int, **values: float) -> Wave:
     rows = [each._replace(metrics={"hit": float(each.index % 10 < hits), **values}) for each in on_time(plan)]
     facts = observe(plan, rows)
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
-    store.save_plan(RunDir(path), plan, {})
-    return store.save(wave, RunDir(path))
+    save_plan(RunDir(path), plan, {})
+    return writer.save(wave, RunDir(path))
 
 
 def figures(*paths: Path) -> Figures:
@@ -72,8 +73,8 @@ def test_a_run_without_any_has_no_such_section(tmp_path: Path) -> None:
     path.mkdir()
     plan = open_plan("10", "25")
     facts = observe(plan, on_time(plan))
-    store.save_plan(RunDir(path), plan, {})
-    store.save(Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__}), RunDir(path))
+    save_plan(RunDir(path), plan, {})
+    writer.save(Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__}), RunDir(path))
     assert "metrics" not in [each.key for each in figures(path).sections]
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import Wave
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.waves import MS, observe, on_time, open_plan
 from visualization.figures.figures import STATISTICS
@@ -37,8 +38,8 @@ def made(path: Path, slow: int) -> dict[str, Any]:
             row = row._replace(outcome="failed", error=ERRORS[each.index % 3 == 0], metrics=None)
         rows.append(row)
     facts = observe(plan, rows)
-    store.save_plan(RunDir(path), plan, {})
-    store.save(Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__}), RunDir(path))
+    save_plan(RunDir(path), plan, {})
+    writer.save(Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__}), RunDir(path))
     found: dict[str, Any] = json.loads(RunDir(path).summary.read_text())
     return found
 

@@ -13,8 +13,9 @@ from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent, begun, count_row
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.files.instances_file import add_line, read_instances, write_instances
+from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.hostile import DISGUISES, ESCAPES, TEXTS, VALUES, disguise, paths_of, with_value, without
 from tests.waves import facts_of, make_run, spooled, stored, wave
@@ -60,8 +61,8 @@ def test_a_wave_is_stored_with_what_was_counted_while_it_ran(tmp_path: Path) -> 
     for line in (begun(FOLLOWED.of, FOLLOWED.source), *(count_row(FOLLOWED.of, count) for count in COUNTS)):
         assert add_line(run.instances, line)
     made = wave([[0.01] * 10] * 3)
-    store.save_plan(run, made.plan, {})
-    made = store.save(made, run)
+    save_plan(run, made.plan, {})
+    made = writer.save(made, run)
     assert facts_of(run)["instances"] is not None
     assert json.loads(json.dumps(Wave.load(run.path).to_json())) == facts_of(run)
     assert made.instances == (replace(FOLLOWED, events=(), remarks=()),)
@@ -80,7 +81,7 @@ def test_a_wave_comes_back_with_its_instances(tmp_path: Path) -> None:
 
 def test_a_run_without_them_has_none(tmp_path: Path) -> None:
     make_run(tmp_path / "run", 50)
-    assert store.load(tmp_path / "run").to_json()["instances"] is None
+    assert Wave.load(tmp_path / "run").to_json()["instances"] is None
 
 
 def test_a_file_that_cannot_be_written_to_is_no_lost_wave(tmp_path: Path) -> None:

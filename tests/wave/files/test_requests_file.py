@@ -17,7 +17,7 @@ from inference_benchmarker.records.parts import RecordParts
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.system import files
 from inference_benchmarker.system.files import replacing
-from inference_benchmarker.wave import store
+from inference_benchmarker.wave import loading, reader
 from inference_benchmarker.wave.files import requests_file
 from inference_benchmarker.wave.files.requests_file import in_file, read_requests, write_requests
 from inference_benchmarker.wave.spool.spool import SpoolReader
@@ -135,7 +135,8 @@ def test_a_part_that_does_not_fit_is_refused(path: Path, monkeypatch: pytest.Mon
 
 def in_small_parts(monkeypatch: pytest.MonkeyPatch, rows: int = 7) -> None:
     """Let a wave of more than a few requests be put together part by part."""
-    monkeypatch.setattr(store, "PART", rows)
+    for module in (loading, reader):
+        monkeypatch.setattr(module, "PART", rows)
 
 
 def killed_at(place: int) -> Callable[..., AbstractContextManager[BinaryIO]]:
