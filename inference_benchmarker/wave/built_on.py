@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = "built_on"
+WITHOUT = "was stored without the digests of what it is built on, as earlier versions did: others may lie in its place"
 _SEARCH = "capacity.json"
 
 
@@ -34,34 +35,49 @@ def built_on(folder: Path, below: Iterable[Path]) -> dict[str, str]:
 def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
     """Hold what is still there of it against the digests that were stored; ValueError where one is another.
 
-    A result of an earlier version has none, and is taken as it is.
+    A result of an earlier version has none: what lies below is held against its own digests alone.
     """
     for child, digest in _children(folder, data):
         if not is_folder(child):
             continue
-        if _digest_in(child) != digest:
+        if digest is not None and _digest_in(child) != digest:
             raise ValueError(f"{child.name} is not what it is built on: it was changed, or is another result")
         _require_unchanged(child)
 
 
-def not_there(folder: Path, data: Mapping[str, Any]) -> str:
-    """A sentence on the results that it is built on and that are gone; empty where all are there."""
+def not_checked(folder: Path, data: Mapping[str, Any]) -> str:
+    """Clauses on the results that it is built on and that are gone, or may be others; empty where all were checked."""
     children = list(_all_below(folder, data))
     gone = sum(not is_folder(child) for child in children)
-    if not gone:
-        return ""
-    are = "is" if gone == 1 else "are"
-    return (
-        f"{gone} of the {pluralize(len(children), 'result', 'results')} that it is built on "
-        f"{are} not there to be checked"
-    )
+    told = []
+    if gone:
+        are = "is" if gone == 1 else "are"
+        number = pluralize(len(children), "result", "results")
+        told.append(f"{gone} of the {number} that it is built on {are} not there to be checked")
+    if gone < len(children) and KEY not in data:
+        told.append(WITHOUT)
+    return "; ".join(told)
 
 
-def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    for name, digest in (data.get(KEY) or {}).items():
+def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str | None]]:
+    """The folders of what it is built on, each with its digest; None where an earlier version stored none."""
+    below: Mapping[str, str | None] = data.get(KEY) or dict.fromkeys(_named(data))
+    for name, digest in below.items():
         if any(part in ("", ".", "..") for part in name.split("/")):
             raise ValueError(f"{name[:40]!r} is no folder below its own")
         yield folder / name, digest
+
+
+def _named(data: Mapping[str, Any]) -> Iterator[str]:
+    """The waves of a search, a proof or A and B, and the searches of a ranking, as it names them."""
+    waves = data.get("waves") or ()
+    if isinstance(waves, dict):
+        yield from (str(name) for names in waves.values() for name in names)
+    else:
+        yield from (str(each["run"]) for each in waves)
+    if data.get("directory"):
+        yield str(data["directory"])
+    yield from (str(row["capacity"]) for row in data.get("rows") or () if row.get("capacity"))
 
 
 def _all_below(folder: Path, data: Mapping[str, Any]) -> Iterator[Path]:

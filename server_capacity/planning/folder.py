@@ -13,8 +13,8 @@ from inference_benchmarker.data.digest import digest_of
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.files import is_file, replace_file
-from inference_benchmarker.wave.built_on import not_there
+from inference_benchmarker.system.files import is_there, replace_file
+from inference_benchmarker.wave.built_on import not_checked
 from server_capacity.planning.costs.price_file import is_price
 from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.text import to_text
@@ -53,7 +53,7 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
         if isinstance(found, str):
             return found
         factories_file = _factories_file_of(data, folder)
-        found = replace(found, factories_file=factories_file, gone=not_there(folder, data))
+        found = replace(found, factories_file=factories_file, unchecked=not_checked(folder, data))
         return replace(found, variant=best.variant, tied=best.tied, price=best.price)
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
@@ -66,9 +66,16 @@ def changed_since(data: Mapping[str, Any]) -> Iterator[str]:
     """
     for plan in data.get("endpoints") or []:
         for source in plan.get("capacities") or []:
-            file = Path(source["folder"]) / capacity_folder.FILE
-            if source.get(DIGEST) is not None and is_file(file) and _digest_of(file) != source[DIGEST]:
-                yield f"{source['folder']} is not the search any more that it was made from: changed, or another one"
+            folder, digest = Path(source["folder"]), source.get(DIGEST)
+            if not is_there(folder / capacity_folder.FILE):
+                continue
+            if digest is not None and _digest_of(folder / capacity_folder.FILE) != digest:
+                yield f"{folder} is not the search any more that it was made from: changed, or another one"
+                continue
+            try:
+                capacity_folder.read(folder)
+            except BenchmarkError as error:
+                yield f"the search that it was made from is damaged: {error.message.rstrip('.')}"
 
 
 def _digest_of(file: Path) -> str | None:

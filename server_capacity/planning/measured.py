@@ -57,7 +57,7 @@ class Measured:
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
     ``factories_file``: which its waves were sent with, None where they do not tell. ``variant``: its values in a
     ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
-    ``gone``: a clause on waves that it is built on and that are not there any more.
+    ``unchecked``: a clause on waves that it is built on and that are not there any more, or may be others.
     """
 
     folder: str
@@ -71,7 +71,7 @@ class Measured:
     variant: dict[str, str] = field(default_factory=dict)
     tied: tuple[str, ...] = ()
     price: Price | None = None
-    gone: str = ""
+    unchecked: str = ""
 
     def to_source(self) -> dict[str, Any]:
         """Its entry in the plan's ``capacities``."""
@@ -125,7 +125,7 @@ class Measured:
     @property
     def warnings(self) -> list[str]:
         """Clauses on what the search leaves open, which the plan inherits."""
-        return [*warnings_of(self.data), *([self.gone] if self.gone else [])]
+        return [*warnings_of(self.data), *([self.unchecked] if self.unchecked else [])]
 
     @property
     def exit_code(self) -> int:

@@ -85,6 +85,11 @@ def _wave_in(folder: Path, name: str) -> _Wave | None:
 
 def require_waves(folder: Path, found: CapacityResult) -> None:
     """Hold a search against its waves."""
+    for name in {name for names in (found.waves or {}).values() for name in names}:
+        wave, endpoint = _wave_in(folder, name), found.endpoint
+        called, there = (endpoint and endpoint.name), (wave and wave.plan.get("endpoint_name"))
+        if called and there and called != there:
+            raise ValueError(f"{name} was sent to {there}, and its search to {called}")
     sent: Counter[str] = Counter()
     for each in found.stretches or []:
         sent[each.wave] += each.sent

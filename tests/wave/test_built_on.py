@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.cli import main
+from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.wave.built_on import not_there
+from inference_benchmarker.wave.built_on import WITHOUT, not_checked
 from server_capacity.planning.folder import read_search
 from server_capacity.results import capacity_folder as of_capacity
 from server_capacity.results import ranking_folder as of_ranking
 from server_capacity.results.ranking_order import ranking
-from server_capacity.results.ranking_row import Aim
+from server_capacity.results.ranking_row import Aim, row_of
 from tests.capacities import found
 from tests.rankings import CURVE, ranked, row
 from tests.waves import drawn, stored, wave
@@ -86,7 +89,7 @@ def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
     folder = search(tmp_path / "one_capacity", 1)
     shutil.rmtree(waves_of(folder)[0])
     gone = "1 of the 2 results that it is built on is not there to be checked"
-    assert not_there(folder, of_capacity.read(folder)) == gone
+    assert not_checked(folder, of_capacity.read(folder)) == gone
     measured = read_search(folder, 1, "m")
     assert not isinstance(measured, str)
     assert gone in measured.warnings
@@ -131,10 +134,10 @@ def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: d
 def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path) -> None:
     one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
     of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
-    assert not_there(tmp_path, of_ranking.read(tmp_path)) == ""
+    assert not_checked(tmp_path, of_ranking.read(tmp_path)) == ""
     shutil.rmtree(waves_of(one)[0])
     gone = "1 of the 6 results that it is built on is not there to be checked"
-    assert not_there(tmp_path, of_ranking.read(tmp_path)) == gone
+    assert not_checked(tmp_path, of_ranking.read(tmp_path)) == gone
     (waves_of(one)[0] / "requests.parquet").write_bytes(b"")
     with pytest.raises(BenchmarkError, match=r"requests\.parquet was changed"):
         of_ranking.load(tmp_path)
@@ -206,3 +209,64 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: st
     (tmp_path / "capacity.json").write_text(json.dumps(told))
     with pytest.raises(BenchmarkError, match="is no folder below its own"):
         of_capacity.load(tmp_path)
+
+
+def older(folder: Path, file: str, **more: Any) -> None:
+    """Make a result one of an earlier version, which stored no digests of what it is built on."""
+    data = {**json.loads((folder / file).read_text()), **more}
+    del data["built_on"]
+    write_with_digest(folder / file, data)
+
+
+def test_an_older_search_is_held_against_its_waves_and_said_to_have_no_digests_of_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = search(tmp_path / "x_capacity", 1)
+    names = [each.name for each in waves_of(folder)]
+    older(folder, of_capacity.FILE, waves={"exploration": names[:1], "confirmation": names[1:]})
+    assert main(["report", str(folder)]) == 0
+    assert f"{folder}: {WITHOUT}." in capsys.readouterr().err
+    planned = read_search(folder, None, "")
+    assert not isinstance(planned, str)
+    assert planned.warnings == [WITHOUT]
+    cut(folder)
+    assert main(["report", str(folder)]) == 2
+    assert "requests.parquet was changed" in capsys.readouterr().err
+    shutil.rmtree(waves_of(folder)[1])
+    gone = "1 of the 2 results that it is built on is not there to be checked"
+    assert not_checked(folder, of_capacity.read(folder)) == f"{gone}; {WITHOUT}"
+    shutil.rmtree(waves_of(folder)[0])
+    assert not_checked(folder, of_capacity.read(folder)).startswith("2 of the 2 results")
+    assert WITHOUT not in not_checked(folder, of_capacity.read(folder))
+
+
+def test_an_older_ranking_tells_of_its_searches_and_of_their_waves(tmp_path: Path) -> None:
+    one = search(tmp_path / "x_m5_capacity", 0)
+    told = of_capacity.read(one)
+    of_ranking.save(tmp_path, ranking([row_of({"kind": "a"}, one.name, told, None, Aim())], Aim()))
+    older(tmp_path, of_ranking.FILE)
+    assert not_checked(tmp_path, of_ranking.read(tmp_path)) == WITHOUT
+    for each in waves_of(one):
+        shutil.rmtree(each)
+    assert not_checked(tmp_path, of_ranking.read(tmp_path)).startswith("2 of the 3 results")
+    (waves_of(tmp_path)[0] / "capacity.json").write_text("[1]")
+    with pytest.raises(BenchmarkError):
+        of_ranking.read(tmp_path)
+    shutil.rmtree(one)
+    assert not_checked(tmp_path, of_ranking.read(tmp_path)).startswith("1 of the 1 result")
+
+
+def test_a_plan_tells_of_damage_to_the_waves_of_its_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = search(tmp_path / "x_capacity", 1)
+    assert main(["plan", str(folder), "--target-rps", "300", "--output-dir", str(tmp_path / "out")]) == 0
+    (plan,) = (tmp_path / "out").glob("*_plan")
+    assert main(["report", str(plan)]) == 0
+    assert "damaged" not in capsys.readouterr().err
+    cut(folder)
+    assert main(["report", str(plan)]) == 0
+    assert "the search that it was made from is damaged: " in (told := capsys.readouterr().err)
+    assert "requests.parquet was changed" in told
+    (folder / "capacity.json").unlink()
+    os.mkfifo(folder / "capacity.json")
+    assert main(["report", str(plan)]) == 0
+    assert "is not the search any more that it was made from" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from pathlib import Path  # noqa: TC003 - what is read is held against the types
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.digest import KEY as DIGEST
-from inference_benchmarker.data.digest import require_digest
+from inference_benchmarker.data.digest import WITHOUT, require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -20,6 +20,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
+from inference_benchmarker.wave.built_on import not_checked as built_on_not_checked
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from inference_benchmarker.wave.wave import Wave
 from visualization.comparison.comparison import EXIT_CODES, Side, compare
@@ -141,9 +142,13 @@ def is_ab(folder: Path) -> bool:
     return is_there(folder / FILE)
 
 
-def has_digest(folder: Path) -> bool:
-    """Tells whether its file has a digest, which earlier versions did not write."""
-    return DIGEST in read_json(folder / FILE)
+def not_checked(folder: Path) -> Iterator[str]:
+    """Clauses on what an earlier version stored no digest of, and on waves that are gone."""
+    data = read_json(folder / FILE)
+    if DIGEST not in data:
+        yield WITHOUT
+    if below := built_on_not_checked(folder, data):
+        yield below
 
 
 def _require_as_stored(experiment: Experiment, sent: Sent) -> None:

@@ -37,7 +37,6 @@ def run(arguments: list[str]) -> int:
         table, exit_code = table_of_runs(options.dir)
         hand_out(table, options.output, CSV)
         return exit_code
-    from inference_benchmarker.data.digest import WITHOUT
     from server_capacity.experiments.proof import folder as of_proof
     from server_capacity.planning import folder as of_plan
     from server_capacity.results import capacity_folder as of_capacity
@@ -54,8 +53,8 @@ def run(arguments: list[str]) -> int:
             return _again(load(options.dir), options)
     if ab.is_ab(options.dir):
         experiment = ab.load(options.dir)
-        if not ab.has_digest(options.dir):
-            say(f"{options.dir}: {WITHOUT}.")
+        for clause in ab.not_checked(options.dir):
+            say(f"{options.dir}: {clause}.")
         return print_again(experiment, options.format, options.output, as_json=options.json)
     return _of_a_run(options)
 
@@ -142,13 +141,13 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
 def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
     from inference_benchmarker.data.digest import KEY, WITHOUT
-    from inference_benchmarker.wave.built_on import not_there
+    from inference_benchmarker.wave.built_on import not_checked
     from server_capacity.planning.folder import changed_since
 
     data, text = stored
     if KEY not in data:
         say(f"{options.dir}: {WITHOUT}.")
-    for clause in filter(None, (not_there(options.dir, data), *changed_since(data))):
+    for clause in filter(None, (not_checked(options.dir, data), *changed_since(data))):
         say(f"{options.dir}: {clause}.")
     if options.json:
         print(json.dumps(data, indent=2), flush=True)
