@@ -19,7 +19,7 @@ from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
 from tests.capacities import found
 from tests.mentions import mentions
-from tests.rankings import row
+from tests.rankings import CURVE, row
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def capacity(folder: Path, low: float = 100.0, endpoint: dict[str, Any] | None = None, **more: Any) -> Path:
     folder.mkdir(parents=True)
     interval = {"low": low, "high": low * 1.1}
-    told = found(rate=low * 1.05, interval=interval, endpoint=endpoint or ENDPOINT, **more)
+    told = found(**{"rate": low * 1.05, "interval": interval, "endpoint": endpoint or ENDPOINT, **more})
     save(folder, {"schema_version": SCHEMA_VERSION, **told})
     return folder
 
@@ -127,7 +127,7 @@ def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pyte
 
 def rank(folder: Path, *rows: Row) -> None:
     """A ranking of these rows, beside the folder of the first one's search."""
-    capacity(folder / str(rows[0]["capacity"]))
+    capacity(folder / str(rows[0]["capacity"]), curve=CURVE, **{key: rows[0][key] for key in ("rate", "interval")})
     save_ranking(folder, ranking(list(rows), Aim()))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +17,12 @@ import pytest
 from server_capacity.experiments.proof import folder as proof_folder
 from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of
+from server_capacity.experiments.proof.result import concluded
 from server_capacity.experiments.proof.result import content as proof_content
 from server_capacity.experiments.proof.text import to_text as text_of_proof
 from server_capacity.planning import folder as plan_folder
 from server_capacity.results import capacity_folder, ranking_folder
-from server_capacity.results.codec import check_capacity
+from server_capacity.results.codec import check_capacity, check_proof
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.text.capacity import to_text as text_of_search
@@ -29,7 +31,7 @@ from server_capacity.results.text.ranking import to_text as text_of_ranking
 from server_capacity.results.types.standing import standing
 from tests.capacities import found, stretch
 from tests.plans import planned, search
-from tests.proofs import LIMITS, PLANNED, QUESTION, ran
+from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, ran
 from tests.rankings import row
 
 if TYPE_CHECKING:
@@ -237,6 +239,24 @@ def test_no_proof_contradicts_itself(share: float, early: str | None) -> None:
     require_a_proof(data)
 
 
+@pytest.mark.parametrize("told", [None, {"dispersion": 20.0, "slope": 15.0}, {"dispersion": 300.0, "slope": 5.0}])
+@pytest.mark.parametrize("share", [0.0, 0.008, 0.02, 0.3])
+def test_no_proof_of_any_length_contradicts_itself(told: dict[str, float] | None, share: float) -> None:
+    for instances in (1, 10):
+        aim = replace(PLANNED.aim, instances=instances, load=0.7, rate=RATE / instances / 0.7)
+        planned = replace(PLANNED, aim=aim, correlation=told)
+        question = replace(QUESTION, endpoint={"name": "mine", "instances": instances})
+        proven = judged(question, planned, ran(share))
+        for seconds, code, left in product((1.0, 30.0, 900.0), (0, 1, 3), ({}, {"clean_up": "failed"})):
+            length = length_of(planned, LIMITS, seconds)
+            data = concluded({**proof_content(question, replace(planned, exit_code=code), length, proven), **left})
+            check_proof(data)
+            require_a_proof(data)
+            short = "too short to tell" in length.sentence()
+            assert short == (length.holds == 0)
+            assert not (short and data["headline"].startswith("Holds"))
+
+
 def test_no_recorded_proof_contradicts_itself() -> None:
     require_a_proof(proof_folder.load(RECORDED)[0])
 
@@ -245,8 +265,13 @@ def require_a_proof(data: dict[str, Any]) -> None:
     """Hold the sentences of a proof against what was counted."""
     text, early = flat(text_of_proof(data)), data["ended_early"]
     verdicts = {each["verdict"] for each in data["limits"]}
-    assert data["headline"].startswith("Holds") == (verdicts == {"holds"} and early is None)
-    assert (data["exit_code"] == 0) == data["headline"].startswith("Holds")
+    short = data["length"]["holds_if_right"] == 0
+    holds = verdicts == {"holds"} and early is None and not short
+    assert data["headline"].startswith("Holds") == holds
+    assert not (short and "holds a right one" in text and "holds a right one in 0%" not in text)
+    left = bool(data["plan_exit_code"]) or data.get("clean_up") == "failed"
+    assert (data["exit_code"] == 0) == (holds and not left)
+    assert left == ("Its plan: " in data["headline"] or "was removed" in data["headline"])
     for each in data["limits"]:
         low, high = each["interval"]["low"], each["interval"]["high"]
         assert low <= each["share_over"] <= high * (1 + 1e-9)
