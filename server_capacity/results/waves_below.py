@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.system.files import is_file
+from inference_benchmarker.wave.run_dir import RunDir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,10 +78,10 @@ def _wave_in(folder: Path, name: str) -> _Wave | None:
     """The wave of a folder; None where it is not there."""
     if name in (".", "..") or "/" in name:
         raise ValueError(f"{name[:40]!r} is no folder of its own")
-    summary, plan = (folder / name / file for file in ("summary.json", "plan.json"))
-    if not (is_file(summary) and is_file(plan)):
+    run_dir = RunDir(folder / name)
+    if not (is_file(run_dir.summary) and is_file(run_dir.plan)):
         return None
-    return _Wave(name, read_json(summary, inside=folder), read_json(plan, inside=folder))
+    return _Wave(name, read_json(run_dir.summary, inside=folder), read_json(run_dir.plan, inside=folder))
 
 
 def require_waves(folder: Path, found: CapacityResult) -> None:
