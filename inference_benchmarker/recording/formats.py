@@ -25,6 +25,7 @@ from inference_benchmarker.recording.clock import (
 from inference_benchmarker.recording.log_source import balancer_source, log_source
 from inference_benchmarker.recording.source import (
     BLOCK,
+    BLOCK_BYTES,
     JSON,
     TYPED,
     Block,
@@ -44,6 +45,11 @@ _HEAD_BYTES = 1 << 16
 _MOST_LINE = 1 << 24
 _MOST_GROWTH = 1_000  # of a column that is unpacked; text that people or programs wrote grows tenfold
 _UNPACKED = 1 << 26  # bytes that any column may have
+_LIST_ITEM = 8  # bytes of a number in a list
+_AT_ONCE = 1 << 26  # bytes that rows may have which are unpacked together
+_MOST_BLANK = 1_000_000  # lines in a row: as many as rows that are not wanted
+_MOST_COLUMNS = 10_000
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _AZURE = {"timestamp", "contexttokens", "generatedtokens"}
 _MOONCAKE = {"timestamp", "input_length", "output_length"}
 
@@ -59,6 +65,10 @@ def opened_source(path: Path, column: str = "") -> Iterator[Source]:
                     yield _parquet(path, source, column)
                 return
             plain = gzip.GzipFile(fileobj=file) if head[:2] == b"\x1f\x8b" else file
+            if plain.peek(_HEAD_BYTES)[:2] in _UTF_16:
+                raise BenchmarkError(
+                    f"{path}: is UTF-16, and recordings are read as UTF-8.", "`iconv -f UTF-16 -t UTF-8` rewrites it."
+                )
             with io.TextIOWrapper(plain, "utf-8-sig", "replace", newline="") as text:
                 yield _text(path, text, column)
     except (OSError, EOFError, csv.Error, pa.ArrowException) as error:
@@ -92,6 +102,8 @@ def _csv(path: Path, lines: Iterator[tuple[int, str]], column: str, unit: str) -
     delimiter = max(",;\t|", key=first.count)
     reader = csv.reader((text for _, text in chain([(number, first)], lines)), delimiter=delimiter)
     names = tuple(name.strip() for name in next(reader))
+    if len(names) > _MOST_COLUMNS:
+        raise BenchmarkError(f"{path}: has {len(names):,} columns.", f"Give at most {_MOST_COLUMNS:,} of them.")
     column = time_column(path, names, column)
     rows = _cells(path, reader, number - 1, len(names))
     known = {plain_name(name) for name in names}
@@ -143,7 +155,7 @@ def _parquet(path: Path, file: pa.NativeFile, column: str) -> Source:
     column = time_column(path, tuple(schema.names), wanted)
     _check_size(path, parquet.metadata)
     kind = schema.field(column).type
-    blocks = _parquet_blocks(parquet, column)
+    blocks = _parquet_blocks(path, parquet, column)
     first = next(blocks, None)
     if first is None:
         raise BenchmarkError(f"{path}: has no row.", "Give a file with a row for each request.")
@@ -157,27 +169,48 @@ def _parquet(path: Path, file: pa.NativeFile, column: str) -> Source:
 def _check_size(path: Path, metadata: pq.FileMetaData) -> None:
     """Refuse a file that would fill the memory once it is unpacked: Arrow has no bound of its own for a value."""
     for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        for place in range(group.num_columns):
-            chunk = group.column(place)
-            unpacked, packed = chunk.total_uncompressed_size, max(chunk.total_compressed_size, 1)
-            if unpacked > max(_UNPACKED, min(_MOST_GROWTH * packed, _MOST_LINE * group.num_rows)):
+        rows = metadata.row_group(number).num_rows
+        for chunk, unpacked in _chunks(metadata, number):
+            packed = max(chunk.total_compressed_size, 1)
+            if unpacked > max(_UNPACKED, min(_MOST_GROWTH * packed, _MOST_LINE * rows)):
                 raise BenchmarkError(
-                    f"{path}: the column {chunk.path_in_schema} has {unpacked >> 20:,} MiB in {group.num_rows:,} rows, "
+                    f"{path}: the column {chunk.path_in_schema} has {unpacked >> 20:,} MiB in {rows:,} rows, "
                     f"and {packed:,} bytes in the file.",
                     f"At most {_MOST_LINE >> 20} MiB a row are read, and what grows {_MOST_GROWTH:,} times at most.",
                 )
+
+
+def _chunks(metadata: pq.FileMetaData, number: int) -> Iterator[tuple[pq.ColumnChunkMetaData, int]]:
+    """The columns of a group of rows, each with its bytes once it is unpacked: those of lists are in few places."""
+    group = metadata.row_group(number)
+    for place in range(group.num_columns):
+        chunk, in_lists = group.column(place), metadata.schema.column(place).max_repetition_level > 0
+        yield chunk, max(chunk.total_uncompressed_size, _LIST_ITEM * chunk.num_values * in_lists)
+
+
+def _rows_at_once(metadata: pq.FileMetaData) -> int:
+    """The number of rows that are unpacked together: as many as there is room for where all are as large as can be.
+
+    A value is in its column once, at least, and a value of a text has no more than is read of a row.
+    """
+    largest = 1
+    for number in range(metadata.num_row_groups):
+        large = (
+            min(unpacked, _MOST_LINE)
+            for chunk, unpacked in _chunks(metadata, number)
+            if chunk.physical_type == "BYTE_ARRAY" or unpacked > chunk.total_uncompressed_size
+        )
+        largest = max(largest, sum(large))
+    return min(max(_AT_ONCE // largest, 1), BLOCK)
 
 
 def _zone(name: str | None) -> str:
     return "UTC" if name in (None, "", "UTC", "Etc/UTC", "Z", "+00:00") else str(name)
 
 
-def _parquet_blocks(parquet: pq.ParquetFile, column: str) -> Iterator[Block]:
+def _parquet_blocks(path: Path, parquet: pq.ParquetFile, column: str) -> Iterator[Block]:
     before = 0
-    for batch in parquet.iter_batches(BLOCK):
-        if not len(batch):
-            continue
+    for batch in _batches(path, parquet):
         times = batch.column(column)
         if pa.types.is_timestamp(times.type):
             times = times.cast(pa.timestamp("ns", times.type.tz)).cast(pa.int64())
@@ -185,8 +218,52 @@ def _parquet_blocks(parquet: pq.ParquetFile, column: str) -> Iterator[Block]:
         before += len(batch)
 
 
+def _batches(path: Path, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """The rows, in batches of a block's size."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in _small_batches(path, parquet):
+        if held and (rows + len(batch) > BLOCK or size + batch.nbytes > BLOCK_BYTES):
+            yield _as_one(held)
+            held, rows, size = [], 0, 0
+        held, rows, size = [*held, batch], rows + len(batch), size + batch.nbytes
+    if held:
+        yield _as_one(held)
+
+
+def _small_batches(path: Path, parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    """The rows as they are unpacked, of large ones a few at a time; BenchmarkError for one that is too large."""
+    before = 0
+    for batch in parquet.iter_batches(_rows_at_once(parquet.metadata)):
+        columns = [each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in batch.columns]
+        waiting = [pa.record_batch(columns, names=batch.schema.names)] if len(batch) else []
+        while waiting:
+            few = waiting.pop()
+            if few.nbytes > BLOCK_BYTES and (half := len(few) // 2):
+                waiting += [few.slice(half), few.slice(0, half)]
+                continue
+            before += len(few)
+            if few.nbytes > _MOST_LINE * len(few):
+                raise BenchmarkError(
+                    f"{path}, row {before:,}: has {few.nbytes >> 20:,} MiB.",
+                    f"At most {_MOST_LINE >> 20} MiB a row are read.",
+                )
+            yield few
+
+
+def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return batch
+
+
 def _numbered(file: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
+    blank = 0
     for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), ""), 1):
         if len(line) == _MOST_LINE:
             raise OSError(f"line {number:,} has more than {_MOST_LINE:,} characters")
+        blank = blank + 1 if line.isspace() else 0
+        if blank > _MOST_BLANK:
+            raise OSError(f"line {number:,} is the last of more than {_MOST_BLANK:,} blank ones")
         yield number, line

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 DUES = "dues.bin"
 LEAST_LENGTH_NS = NS // 1000
 _PREFIX = ".replay_"
+_MOST_OF_DISK = 0.5  # for the copy of the rows: the wave needs room, too, and others do
 _JUST_MADE_S = 10.0  # a folder that is younger may not be locked yet
 
 
@@ -118,13 +119,22 @@ class _Kept:
     def __init__(self, folder: Path, kind: str) -> None:
         self._folder = folder
         self._rows = RowWriter(folder, kind)
+        self._room = int(_MOST_OF_DISK * shutil.disk_usage(folder).free)
         self._files = ExitStack()
         self._dues, self._places = (self._files.enter_context((folder / name).open("wb")) for name in (DUES, PLACES))
 
     def keep(self, block: Block, wanted: bool) -> int:
         """Keep a block's rows if any of them is wanted; the place of its first row."""
+        if not wanted:
+            return self._rows.skipped
+        self._room -= block.rows.nbytes
+        if self._room < 0:
+            raise BenchmarkError(
+                f"{self._folder.parent}: the rows of the recording would take more than half of what is free there.",
+                "Send a part of it (--num-requests, --window), or give another --output-dir.",
+            )
         with self._told():
-            return self._rows.write(block) if wanted else self._rows.skipped
+            return self._rows.write(block)
 
     def add(self, dues: Int64, places: Int64) -> None:
         """Keep the due times of some arrivals, and the places of their rows."""

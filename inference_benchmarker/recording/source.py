@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = 2048  # rows that a worker reads at once: it must not hold up arrivals
+BLOCK_BYTES = 4 << 20
+"""The same of bytes: a block ends with the row that reaches it, whatever its size, so that memory does not grow."""
 TEXT, JSON, TYPED = "text", "json", "typed"
 """How the rows of a recording are kept: as texts, as lines of JSON, as typed values."""
 
@@ -75,13 +77,22 @@ def of_lines(path: Path, read: Lines, column: str, unit: str) -> Source:
 
 def blocks_of(read: Lines, at: int) -> Iterator[Block]:
     """The lines of a text file, some at once; ``at`` is the number of the field that holds the time."""
-    while rows := list(islice(read.rows, BLOCK)):
+    while rows := list(_of_a_block(read.rows)):
         columns = list(zip(*(fields for _, fields in rows), strict=True))
         kept = columns[1:] if read.kind == JSON else columns
         names = read.names[1:] if read.kind == JSON else read.names
         arrays = [pa.array(values, pa.string()) for values in kept]
         schema = pa.schema([(name, pa.string()) for name in names])
         yield Block([number for number, _ in rows], list(columns[at]), None, pa.record_batch(arrays, schema=schema))
+
+
+def _of_a_block(rows: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
+    size = 0
+    for number, fields in islice(rows, BLOCK):
+        yield number, fields
+        size += sum(len(field) for field in fields if isinstance(field, str))
+        if size >= BLOCK_BYTES:
+            return
 
 
 def clock_for(path: Path, place: str, column: str, first: Block, unit: str) -> Clock:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import json
+import shutil
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.rows import value_of
+from inference_benchmarker.recording.source import BLOCK_BYTES
 from inference_benchmarker.words.units import NS
 from tests.recordings import dues_of, rows_of, taken
 
@@ -219,6 +225,10 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
         ('{"time": 1}\n[2]\n', r"x, line 2: expected a JSON object, found '\[2\]'"),
         ('{"time": 1}\n{"tim": 2}\n', r"x, line 2, time: None is no time"),
         ('[{"time": 1}]\n', r"x: begins with a JSON array\. Write an object a line"),
+        ("timestamp,n\n1,2\n".encode("utf-16"), r"x: is UTF-16, and recordings are read as UTF-8\. `iconv"),
+        (gzip.compress("timestamp,n\n1,2\n".encode("utf-16")), r"x: is UTF-16"),
+        ("time\n1\n" + 1_000_001 * "\n" + "2\n", r"x: .*line 1,000,003 is the last of more than 1,000,000 blank ones"),
+        (f"time{10_000 * ','}\n", r"x: has 10,001 columns\. Give at most 10,000"),
         (b"PAR1nonsense", r"x: cannot be read"),
         (gzip.compress(AZURE.encode())[:-9], r"x: cannot be read"),
     ],
@@ -259,3 +269,45 @@ def test_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path) ->
     pq.write_table(pa.table({"time": [1.0, 2.0], "prompt": prompts}), tmp_path / "a.parquet", compression="zstd")
     with pytest.raises(BenchmarkError, match=r"the column prompt has 128 MiB in 2 rows"):
         taken(tmp_path / "a.parquet")
+
+
+def test_a_list_of_a_parquet_file_that_would_fill_the_memory_is_refused(tmp_path: Path) -> None:
+    table = pa.table({"time": [1.0, 2.0], "x": pa.array([np.zeros(1 << 24, np.int8), []], pa.list_(pa.int8()))})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(BenchmarkError, match=r"the column x\.list\.element has 128 MiB in 2 rows"):
+        taken(tmp_path / "a.parquet")
+
+
+def large_rows(path: Path, kind: str) -> list[str]:
+    """A recording with a few large rows between small ones; what its rows say."""
+    texts = [chr(97 + number) * (2_000_000 if number % 3 == 0 else 10) for number in range(20)]
+    table = pa.table({"timestamp": [1.7e9 + number for number in range(20)], "x": texts})
+    match kind:
+        case "parquet":
+            pq.write_table(table, path, row_group_size=1)
+        case "dictionary":
+            pq.write_table(table.set_column(1, "x", table["x"].dictionary_encode()), path, row_group_size=7)
+        case _:
+            path.write_text("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()))
+    return texts
+
+
+@pytest.mark.parametrize("kind", ["parquet", "dictionary", "json"])
+def test_blocks_end_where_they_are_large(tmp_path: Path, kind: str) -> None:
+    texts = large_rows(tmp_path / "x", kind)
+    with opened_source(tmp_path / "x") as source:
+        blocks = [block.rows for block in source.blocks]
+    assert max(block.nbytes for block in blocks) < BLOCK_BYTES + 2_100_000  # a row of text goes beyond it
+    assert sum(map(len, blocks)) == len(texts)
+    assert len(blocks) < len(texts)
+    assert [row["x"] for row in rows_of(taken(tmp_path / "x"))] == texts
+
+
+def test_a_copy_of_a_recording_leaves_others_their_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=20_000_000))
+    large_rows(tmp_path / "x", "parquet")
+    with pytest.raises(
+        BenchmarkError, match=r"read: the rows of the recording would take more than half of what is free there"
+    ):
+        taken(tmp_path / "x")
+    assert rows_of(taken(tmp_path / "x", number=2))
