@@ -35,6 +35,10 @@ class LostProcessError(RuntimeError):
         super().__init__(f"{event}; its log ends with:\n{last_words}")
 
 
+class NotStartedError(RuntimeError):
+    """A wave that was ready could not be started, and no load was sent: told in lines, with exit code 3."""
+
+
 class Problem(NamedTuple):
     """Something that is wrong with a value: the fields that it comes from, and the sentence that a user reads."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, redacted_streams
 from inference_benchmarker.cli.core.terminal import say
-from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.errors import BenchmarkError, NotStartedError, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
 
 if TYPE_CHECKING:
@@ -91,6 +91,9 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
         for line in str(error).splitlines():
             say(f"benchmark: {line}")
         return BAD_INPUT
+    except NotStartedError as error:
+        say(f"benchmark: {error}")
+        return INVALID
     except KeyboardInterrupt as error:
         say(str(error) or "Interrupted.")
         return INTERRUPTED

@@ -22,7 +22,7 @@ from inference_benchmarker.engine.watchers.watchers import (
     Watcher,
     WorkerWatcher,
 )
-from inference_benchmarker.errors import BenchmarkError, LostProcessError
+from inference_benchmarker.errors import BenchmarkError, LostProcessError, NotStartedError
 from inference_benchmarker.wave.finalise import finalise
 from inference_benchmarker.wave.wave import Wave
 
@@ -149,7 +149,8 @@ class Conductor:
             case "disk":
                 self._go_on_elsewhere(event["error"], Path(event["spool"]))
             case "failed":
-                raise BenchmarkError("\n".join(self._problem(problem) for problem in event["problems"]))
+                text = "\n".join(self._problem(problem) for problem in event["problems"])
+                raise NotStartedError(text) if event["armed"] else BenchmarkError(text)
             case "cancelled":
                 raise KeyboardInterrupt(BEFORE_IT_BEGAN)
             case "finished":
@@ -162,12 +163,16 @@ class Conductor:
         self._wave.live.say(f"The run directory cannot be written ({error}): the wave is stopped.")
 
     def _problem(self, problem: dict[str, Any]) -> str:
-        """A sentence or two; of a worker that ended, with its last words, whose log is kept."""
-        if "ended" not in problem:
-            return self._hosts.here(f"{problem['message']} {problem['hint']}".strip())
-        self.worker_ended, number = True, problem["ended"]
-        words = " | ".join(self._host.last_words(number)[-3:]) or "none"
-        return f"{problem['message']} Its last words: {words}. Its log: {self._wave.run_dir.worker_log(number)}"
+        """A sentence or two; of a worker that ended or does not answer, with its last words, whose log is kept."""
+        told = self._hosts.here(f"{problem['message']} {problem['hint']}".strip())
+        if "worker" not in problem:
+            return told
+        self.worker_ended, number = True, problem["worker"]
+        host = self._wave.plan.hosts.name_of(number)
+        said = self._host.last_words if number in self._host.ended() else self._host.words
+        words = " | ".join(said(number)[-3:]) or "none"
+        log = self._wave.run_dir.worker_log(number)
+        return f"{f'{host}: ' if host else ''}{told} Its last words: {words}. Its log: {log}"
 
     def _lose_primary(self) -> None:
         """Without a primary nobody takes reports: end the workers, keep what was reported."""

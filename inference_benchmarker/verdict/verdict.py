@@ -192,10 +192,11 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "schedule_late",
             "invalid",
-            f"{_workers(late)} heard of {pluralize(ledger.late_changes, 'change', 'changes')} of the rate too late",
+            f"{_workers(late)} heard of {pluralize(ledger.late_changes, 'change', 'changes')} of the load too late",
             "each is received before it takes effect",
-            "What was sent around a change differs from the stages, since the worker was blocked. Let invoke block "
-            "less, use more --workers, or run fewer other programs on this machine.",
+            "What was sent around a change (the start, another rate, the planned end) differs from the plan, since the "
+            "worker was blocked or the link to its host was. Let invoke block less, use more --workers, or run fewer "
+            "other programs on this machine.",
         )
     share = ledger.arrivals / ledger.scheduled if ledger.scheduled else 1.0
     if facts.open_loop and share < LEAST_SENT_SHARE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inference_benchmarker import Bounds, OpenLoop, WavePlan
-from inference_benchmarker.engine.primary.members import Member, caps, problems
+from inference_benchmarker.engine.primary.members import Member, Members, caps, problems, unarmed
 
 
 def loaded(payloads: int | None = 3, descriptors: int = 1000) -> Member:
@@ -29,6 +29,18 @@ def unloaded(message: str) -> Member:
 )
 def test_each_reason_not_to_start_is_told_once(members: list[Member], told: list[str]) -> None:
     assert [problem["message"] for problem in problems(members)] == told
+
+
+def test_whoever_did_not_acknowledge_the_start_is_named() -> None:
+    members = Members(3, lambda _: None)
+    members[0].armed = members[2].armed = True
+    assert [problem["message"] for problem in unarmed(members)] == [
+        "Worker 1 did not acknowledge the start, so no load was sent."
+    ]
+    members.lose(2)  # which is the cause, whatever the others would still have said
+    assert [problem["message"] for problem in unarmed(members)] == [
+        "Worker 2 ended before it acknowledged the start, so no load was sent."
+    ]
 
 
 @pytest.mark.parametrize(

@@ -368,6 +368,46 @@ def test_a_worker_that_ends_before_it_is_ready_is_bad_input(bench: Bench, moment
     assert "Traceback" not in ended.err
 
 
+ENDS_WHEN_IT_STARTS = factories(
+    "pass",
+    """
+import gc, sys
+
+
+def end(phase, facts):
+    if sys._getframe(1).f_code.co_name == "_arm":
+        os._exit(7)
+
+
+try:
+    os.open("first", os.O_CREAT | os.O_EXCL)
+    gc.callbacks.append(end)
+except FileExistsError:
+    pass  # another worker is the one
+""",
+)
+BLOCKS_WHEN_IT_STARTS = ENDS_WHEN_IT_STARTS.replace("os._exit(7)", "gevent.monkey.get_original('time', 'sleep')(60)")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (ENDS_WHEN_IT_STARTS, "ended before it acknowledged the start"),
+        pytest.param(BLOCKS_WHEN_IT_STARTS, "did not acknowledge the start", marks=pytest.mark.slow),
+    ],
+    ids=("ends", "blocks"),
+)
+def test_where_one_worker_does_not_acknowledge_the_start_none_fires(bench: Bench, text: str, told: str) -> None:
+    with bench.endpoint(service="none") as endpoint:
+        ended = bench.run("--client-rps", 40, "--obs-time", 2, "--workers", 3, factories=text, target=endpoint)
+        assert ids(endpoint.arrivals()) == []
+    assert ended.code == 3
+    (line,) = [line for line in ended.err.splitlines() if line.startswith("benchmark: ")]
+    assert told in line
+    assert "no load was sent" in line
+    assert "Traceback" not in ended.err
+
+
 def test_with_few_descriptors_requests_are_dropped_and_not_failed(bench: Bench) -> None:
     with bench.endpoint(servers=500, service_s=1.0) as endpoint:
         wave = bench.run("--client-rps", 100, "--obs-time", 1, target=endpoint, before="ulimit -n 64")

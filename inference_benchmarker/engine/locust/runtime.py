@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-READY, START, CHANGE, STOP, BATCH, ACK = (
-    f"wave_{name}" for name in ("ready", "start", "change", "stop", "batch", "ack")
+# In the order of a wave: a worker is READY once it has loaded its target, and ARMED once it could fire as START says;
+# at GO, which all workers' ARMED precede, it does.
+READY, START, ARMED, GO, CHANGE, STOP, BATCH, ACK = (
+    f"wave_{name}" for name in ("ready", "start", "armed", "go", "change", "stop", "batch", "ack")
 )
 
 # A worker whose invoke blocks the event loop is late, not gone: only its process's end makes it lost.

@@ -20,7 +20,7 @@ from locust.exception import RPCError
 from locust.rpc import zmqrpc
 from locust.rpc.protocol import Message
 
-from inference_benchmarker.engine.locust.runtime import BATCH, READY
+from inference_benchmarker.engine.locust.runtime import ARMED, BATCH, READY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ _ZAP = "inproc://zeromq.zap.01"
 # What a worker may say. "quit" is not among it: a worker's end is seen by the process that started it.
 _WORDS = frozenset(
     ("client_ready", "client_stopped", "exception", "heartbeat", "logs", "spawning", "spawning_complete", "stats")
-) | {READY, BATCH}
+) | {READY, ARMED, BATCH}
 
 logger = logging.getLogger(__name__)
 

@@ -22,13 +22,13 @@ from gevent.fileobject import FileObject
 
 from inference_benchmarker.engine.hosts.own import OwnHost
 from inference_benchmarker.engine.hosts.sampler import host_constants
-from inference_benchmarker.engine.locust.runtime import BATCH, READY, set_up_logging
+from inference_benchmarker.engine.locust.runtime import ARMED, BATCH, READY, set_up_logging
 from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys
 from inference_benchmarker.engine.primary.clocks import Clocks
 from inference_benchmarker.engine.primary.commands import Commands
 from inference_benchmarker.engine.primary.ending import Ending
 from inference_benchmarker.engine.primary.logbook import Logbook
-from inference_benchmarker.engine.primary.members import Member, Members, caps, problems
+from inference_benchmarker.engine.primary.members import Member, Members, caps, problems, unarmed
 from inference_benchmarker.engine.primary.parent import Parent
 from inference_benchmarker.engine.primary.reports import Reports
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from inference_benchmarker.facts.client_samples import Sample
+
+ARM_S = 15.0  # a link that is cut is mended or lost by then
 
 
 class Primary:
@@ -94,6 +96,7 @@ class Primary:
             clocks=self._clocks,
         )
         transport.hear(READY, members.take_ready)
+        transport.hear(ARMED, members.take_armed)
         transport.hear(BATCH, Reports(members, transport, logbook).take)
 
     def run(self) -> None:
@@ -117,12 +120,13 @@ class Primary:
             return False
         self._transport.start_users(lambda: self._members.any_over)
         self._clocks.ask(self._is_given_up)
-        if self._is_cancelled():
+        most = caps(self._plan, self._members)
+        if not self._arm(most):
             return False
         stats = StatsFiles(self._transport.environment, self._run_dir.locust_stats)
         table = self._run_dir.client_csv if self._plan.sample_client_hw else None
         gevent.spawn(self._host.sample, gevent.sleep, self._note_samples, table)
-        self._start_wave()
+        self._start_wave(most)
         self._follow()
         stats.finish()
         self._clocks.ask(lambda: self._ending.is_aborted)
@@ -149,7 +153,7 @@ class Primary:
                 return False
             self._parent.tell("gathering", missing=members.missing)
         if found := problems(members):
-            self._parent.tell("failed", problems=found)
+            self._parent.tell("failed", problems=found, armed=False)
             return False
         return True
 
@@ -159,18 +163,31 @@ class Primary:
             self._parent.tell("cancelled")
         return self._ending.is_asked
 
-    def _start_wave(self) -> None:
+    def _arm(self, most: list[int]) -> bool:
+        """Have every worker acknowledge that it could fire; False where one does not, and then none ever does."""
+        members, until = self._members, time.monotonic() + ARM_S
+        self._shape.hand_out(dict(zip((member.client_id for member in members), most, strict=True)))
+        while members.unarmed:
+            if self._is_cancelled():
+                return False
+            if members.any_over or time.monotonic() > until:
+                self._parent.tell("failed", problems=unarmed(members), armed=True)
+                return False
+            members.changed.wait(timeout=0.1)
+            members.changed.clear()
+        return not self._is_cancelled()
+
+    def _start_wave(self, most: list[int]) -> None:
         """Start every worker at one instant, which is written down before any of them hears of it."""
         plan, members = self._plan, self._members
         lead = NS // 20 + plan.workers * NS // 100 + self._clocks.lead_ns
         t0 = time.monotonic_ns() + lead + plan.warmup_ns
         for member in members:
             member.last_report = t0
-        most = caps(plan, members)
         payloads = {"payloads": members[0].payloads, "in_turn": members[0].in_turn}
         self._logbook.begin(t0, caps=most, port=self._transport.port, host=self._constants, **payloads)
-        starts = zip(self._clocks.all_theirs(t0, range(plan.workers)), most, strict=True)
-        self._shape.hand_out(dict(zip((member.client_id for member in members), starts, strict=True)))
+        starts = self._clocks.all_theirs(t0, range(plan.workers))
+        self._shape.go(dict(zip((member.client_id for member in members), starts, strict=True)))
         self._logbook.set_start(t0)
         self._note_hosts()
         self._parent.tell("started", t0=t0)

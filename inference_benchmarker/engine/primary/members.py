@@ -33,6 +33,7 @@ class Member:
     ahead_ns: int | None = None
     ledger: Ledger = field(default_factory=Ledger)
     ready: bool = False
+    armed: bool = False
     over: bool = False
     overdue: bool = False
 
@@ -63,6 +64,11 @@ class Members:
         return [number for number, member in enumerate(self._members) if not member.ready]
 
     @property
+    def unarmed(self) -> list[int]:
+        """The numbers of those that cannot fire: they have not acknowledged the start, or are gone."""
+        return [number for number, member in enumerate(self._members) if not member.armed or member.over]
+
+    @property
     def any_over(self) -> bool:
         """Tells whether one of them is gone, or has reported all."""
         return any(member.over for member in self._members)
@@ -86,6 +92,11 @@ class Members:
         member.ready = True
         self.changed.set()
 
+    def take_armed(self, msg: Any, **_: Any) -> None:
+        """A worker acknowledges the start: it would fire if it were told to."""
+        self._members[msg.sender].armed = True
+        self.changed.set()
+
     def lose(self, number: int) -> None:
         """A worker is gone; one that has reported all is not lost."""
         member = self._members[number]
@@ -101,7 +112,7 @@ def problems(members: Iterable[Member]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = list(same.values())
     for number, member in enumerate(members):
         if member.over:
-            found.append({"message": f"Worker {number} ended before it was ready.", "hint": "", "ended": number})
+            found.append({"message": f"Worker {number} ended before it was ready.", "hint": "", "worker": number})
     counts = {member.payloads for member in members if member.ready and not member.error}
     if len(counts) > 1:
         found.append(
@@ -112,6 +123,16 @@ def problems(members: Iterable[Member]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def unarmed(members: Members) -> list[dict[str, Any]]:
+    """Why a wave that was ready did not start: the workers that ended instead, or else those that did not answer."""
+    ended = [number for number, member in enumerate(members) if member.over]
+    what = "ended before it acknowledged" if ended else "did not acknowledge"
+    return [
+        {"message": f"Worker {number} {what} the start, so no load was sent.", "hint": "", "worker": number}
+        for number in ended or members.unarmed
+    ]
 
 
 def caps(plan: WavePlan, members: Iterable[Member]) -> list[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gevent.event import Event
 from locust import LoadTestShape
 
-from inference_benchmarker.engine.locust.runtime import START
+from inference_benchmarker.engine.locust.runtime import GO, START
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.pacing import TokenBucket
@@ -36,10 +36,15 @@ class TokenBucketShape(LoadTestShape):
         self._over.wait()
         return None
 
-    def hand_out(self, starts: dict[str, tuple[int, int]]) -> None:
-        """Start every worker on its stripe: at wave start on its own monotonic clock, and with a limit in flight."""
-        for client_id, (t0, cap) in starts.items():
-            self.runner.send_message(START, {"t0": t0, "cap": cap}, client_id)
+    def hand_out(self, caps: dict[str, int]) -> None:
+        """Have every worker make ready for its stripe, with a limit in flight."""
+        for client_id, cap in caps.items():
+            self.runner.send_message(START, {"cap": cap}, client_id)
+
+    def go(self, starts: dict[str, int]) -> None:
+        """Start every worker, at wave start on its own monotonic clock."""
+        for client_id, t0 in starts.items():
+            self.runner.send_message(GO, {"t0": t0}, client_id)
 
     def end(self) -> None:
         """Let the next tick end the test."""

@@ -104,10 +104,10 @@ class Transport:
         try:
             runner = self.environment.create_master_runner("127.0.0.1", self._plan.port or 0)
         except ListenError as error:
-            self._parent.tell("failed", problems=[_listen_problem(error)])
+            self._parent.tell("failed", problems=[_listen_problem(error)], armed=False)
             raise SystemExit(2) from None
         except RPCError as error:
-            self._parent.tell("failed", problems=[_port_problem(self._plan.port, error)])
+            self._parent.tell("failed", problems=[_port_problem(self._plan.port, error)], armed=False)
             raise SystemExit(2) from None
         assert isinstance(runner.server, PrimarySocket), "Locust made a socket of its own, without keys"
         runner.handle_message = _surviving(runner.handle_message)

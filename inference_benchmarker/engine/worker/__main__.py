@@ -27,8 +27,10 @@ from locust.env import Environment
 
 from inference_benchmarker.engine.locust.runtime import (
     ACK,
+    ARMED,
     BATCH,
     CHANGE,
+    GO,
     READY,
     START,
     STOP,
@@ -104,7 +106,13 @@ class Worker:
         )
         self._runner = self._environment.create_worker_runner(LOOPBACK, 0)  # its socket knows where
         self._outbox = Outbox(partial(self._runner.send_message, BATCH))
-        listeners = {START: self._on_start, CHANGE: self._on_change, STOP: self._on_stop, ACK: self._on_ack}
+        listeners = {
+            START: self._on_start,
+            GO: self._on_go,
+            CHANGE: self._on_change,
+            STOP: self._on_stop,
+            ACK: self._on_ack,
+        }
         for message, listener in listeners.items():
             self._runner.register_message(message, listener)
         if plan.locust_file is not None:
@@ -150,19 +158,25 @@ class Worker:
 
     def _on_start(self, msg: Any, **_: Any) -> None:
         try:
-            self._start(msg)
+            self._arm(msg.data["cap"])
         except BaseException:  # Locust would log it and leave a worker behind that never sends
             logger.exception("the worker cannot start")
             os._exit(1)
+        self._runner.send_message(ARMED)
 
-    def _start(self, msg: Any) -> None:
-        self._t0 = msg.data["t0"]
+    def _arm(self, cap: int) -> None:
+        """Have all in place that takes a while; nothing is sent before the primary says go."""
         self._sessions = self._make_sessions()
         self._requests = self._sessions.requests
-        self._scheduler = self._make_scheduler(msg.data["cap"])
+        self._scheduler = self._make_scheduler(cap)
         gevent.sleep(0)  # lets the first slots reach their place
         gc.collect()
         gc.freeze()
+
+    def _on_go(self, msg: Any, **_: Any) -> None:
+        """The wave begins at an instant of this host's clock, for which every worker is armed."""
+        self._t0 = msg.data["t0"]
+        self._note_if_late(-self.plan.warmup_ns)
         self._watch.start()
         self._scheduler.start(self._t0)
         if self.plan.warmup_ns:
