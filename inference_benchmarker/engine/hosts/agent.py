@@ -3,7 +3,8 @@
 ``python -m inference_benchmarker.engine.hosts.agent MARKER [SOCKET]`` speaks lines of JSON with the command over its
 standard input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. SOCKET leads to
 the primary. The command holds a lease: once nothing was heard of it for ``LEASE_S``, the workers end, and the agent
-with them, for the end of a link that is cut is told to nobody. What it keeps lies in a folder that goes with it.
+with them, for the end of a link that is cut is told to nobody. Another login may renew the lease, by touching a file.
+What the agent keeps lies in a folder that goes with it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from signal import Signals
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inference_benchmarker.engine.hosts.local import LocalHost
-from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE_S, SOCKET
+from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE, LEASE_S, SOCKET
 from inference_benchmarker.engine.hosts.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.engine.processes.scratch import scratch_folder
@@ -56,6 +57,8 @@ class Agent:
         self._ended_told: set[int] = set()
         self._beat_at = 0.0
         (folder / FILES).mkdir()
+        (folder / LEASE).touch()
+        self._touched_at = self._renewed_at()
         self._run_dir.logs.mkdir()
 
     def run(self) -> None:
@@ -75,11 +78,23 @@ class Agent:
         self._heard_at = time.monotonic()
         if message["do"] == "clock":
             self._lines.send(lambda: {"say": "clock", "asked": message["asked"], "heard": at, **_clocks()})
-        else:
+        elif message["do"] != "beat":
             self._asked.put(message)
 
+    def _holds(self) -> bool:
+        """Tells whether the lease is held still."""
+        if (touched_at := self._renewed_at()) != self._touched_at:
+            self._touched_at = touched_at
+            self._heard_at = time.monotonic()
+        return time.monotonic() < self._heard_at + LEASE_S
+
+    def _renewed_at(self) -> int:
+        with suppress(OSError):  # it is the user's to remove
+            return (self._folder / LEASE).stat().st_mtime_ns
+        return 0
+
     def _obey(self) -> None:
-        while time.monotonic() < self._heard_at + LEASE_S:
+        while self._holds():
             with suppress(Empty):
                 message = self._asked.get(timeout=POLL_S)
                 if message["do"] == "close":

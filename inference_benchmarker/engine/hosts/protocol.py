@@ -1,8 +1,8 @@
 """The terms between a command and its agents on other hosts.
 
-The command asks ``environment``, ``file``, ``spawn``, ``begin``, ``connect``, ``signal``, ``clock`` and ``close``
-(``do``); the agent says ``hello`` first, then ``clock``, ``memory``, ``log``, ``samples``, ``ended`` and ``failed``,
-and ``closed`` last (``say``). Both are of one version, so no message is ever of another one's.
+The command asks ``environment``, ``file``, ``spawn``, ``begin``, ``connect``, ``signal``, ``clock``, ``beat`` and
+``close`` (``do``); the agent says ``hello`` first, then ``clock``, ``memory``, ``log``, ``samples``, ``ended`` and
+``failed``, and ``closed`` last (``say``). Both are of one version, so no message is ever of another one's.
 """
 
 from __future__ import annotations
@@ -13,14 +13,30 @@ LEASE_S = 10.0
 LOST_S = 12.0
 """A host of which nothing is heard for so long is lost: its agent's lease is over by then."""
 
+QUIET_S = 4.0
+"""Of a host that was not heard of for so long the lease is renewed by another login, as long as it lasts.
+
+TCP sends what was lost again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s: behind a cable that was out for 7 s a connection
+stands still until the lease is over, though a new one is there at once.
+"""
+
+SILENT_S = 20.0
+"""A host whose lease was renewed so is lost where nothing else is heard for so long, not even what TCP sends again."""
+
+KEEP_S = 0.25
+"""How often a host is let know that its command is there, which renews its lease."""
+
 ASK_S = 1.0
-"""How often the clock of a host is asked, which renews its lease."""
+"""How often the clock of a host is asked."""
 
 BEAT_S = 0.25
 """How often an agent tells of its workers' memory and logs."""
 
 SOCKET = "primary"
 """The socket that leads to the primary, in a folder of its own on either side."""
+
+LEASE = "lease"
+"""A file in the folder of an agent: its lease is renewed by whoever touches it."""
 
 FILES = "files"
 """The folder of an agent that stands for the one in which the command was started."""

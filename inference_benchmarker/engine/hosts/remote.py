@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
-from inference_benchmarker.engine.hosts.protocol import ASK_S, FILES, LOST_S
+from inference_benchmarker.engine.hosts.protocol import ASK_S, FILES, KEEP_S, LEASE, LOST_S, QUIET_S, SILENT_S
 from inference_benchmarker.engine.processes.child_logs import ChildLogs
 from inference_benchmarker.facts.client_samples import Sample
 from inference_benchmarker.system.files import is_file
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.run_dir import RunDir
 
 CLOSING_S = 6.0  # an agent needs two seconds for workers that do not end, and as much for what they left behind
+KNOCK_S = 0.5  # so often, while a host is silent: a login takes about as long
 _PIECE = 1 << 20  # bytes of a file in a message
 _LAST_WORDS = 3
 
@@ -57,7 +58,7 @@ class RemoteHost:
         self._memory: dict[str, int] = {}
         self._samples: list[Sample] = []
         self._left_behind: tuple[str, ...] = ()
-        self._heard_at = self._asked_at = time.monotonic()
+        self._heard_at = self._renewed_at = self._kept_at = self._asked_at = self._knocked_at = time.monotonic()
         self._closing = False
         self._closed = threading.Event()
 
@@ -174,10 +175,30 @@ class RemoteHost:
         if self.hello is None:  # it logs in, for which there is a time of its own
             return
         now = time.monotonic()
-        if self.problem is None and now > self._heard_at + LOST_S:
-            self.problem = f"nothing was heard of it for {LOST_S:.0f} s"
+        self.problem = self.problem or self._silence(now)
         if now > self._asked_at + ASK_S:
             self._ask_clock()
+        if now > self._kept_at + KEEP_S:
+            self._kept_at = now
+            self._transport.send({"do": "beat"})
+        if (
+            self.problem is None
+            and self._renewed_at < self._heard_at < now - QUIET_S
+            and now > self._knocked_at + KNOCK_S
+        ):
+            self._knocked_at = now
+            self._transport.knock(f"{self.hello['folder']}/{LEASE}", self._renew)
+
+    def _silence(self, now: float) -> str | None:
+        """Why it is lost by now."""
+        quiet_since = max(self._heard_at, self._renewed_at)
+        if now > quiet_since + LOST_S or now > self._heard_at + SILENT_S:
+            return f"nothing was heard of it for {now - self._heard_at:.0f} s"
+        return None
+
+    def _renew(self) -> None:
+        """Its agent is there, and waits with us for what is on the way."""
+        self._renewed_at = time.monotonic()
 
     def close(self) -> tuple[str, ...]:
         """End its workers and its agent; the names of what the user's code had left behind."""

@@ -28,7 +28,7 @@ PREPARED = f".cache/inference-benchmarker/{__version__}"
 """The environment that ``benchmark hosts prepare`` makes there, in the home directory."""
 
 # No terminal, no agent and no windows there; no other connection is used or left behind, and nobody is asked anything.
-# A host that says nothing for 12 s is given up: longer than an agent's lease, which ends there first.
+# A host that says nothing for 18 s is given up: later than ``RemoteHost`` does where its lease could not be renewed.
 OPTIONS = (
     *("-T", "-a", "-x"),
     *("-o", "BatchMode=yes"),
@@ -38,7 +38,7 @@ OPTIONS = (
     *("-o", "PermitLocalCommand=no"),
     *("-o", "ExitOnForwardFailure=no"),  # of the user's own forwardings; of ours the agent tells
     *("-o", "ServerAliveInterval=3"),
-    *("-o", "ServerAliveCountMax=4"),
+    *("-o", "ServerAliveCountMax=6"),
 )
 _LOGINS = threading.BoundedSemaphore(8)  # at a time: of more, sshd drops some (its MaxStartups)
 _DROPPED = ("kex_exchange_identification", "Connection reset by", "Connection closed by")
@@ -47,6 +47,7 @@ _AGENT = "inference_benchmarker.engine.hosts.agent"
 _SOCKET = "/tmp/benchmark-{}"  # noqa: S108 - nobody can guess the name, and sshd makes no socket where one is
 _WORDS = 20
 _LOGIN_S = 10.0  # that a login keeps the others waiting: it may hang for ever
+_OF_A_KNOCK = ("-o", "ConnectTimeout=3", "-o", "ClearAllForwardings=yes")  # the next knock is on its way by then
 _END_S = 1.0  # that ssh gets to end when it is asked to
 _NO_PYTHON = "no Python environment of InferenceBenchmarker was found there"
 
@@ -73,6 +74,7 @@ class SshTransport:
         self._words_whole = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: Lines | None = None
+        self._knocks: list[subprocess.Popen[bytes]] = []
         self._joined = False
         self._waiting: list[Message | Said] = []
         self._lock = threading.Lock()
@@ -89,6 +91,31 @@ class SshTransport:
             else:
                 self._lines.send(message)
 
+    def knock(self, path: str, on_answer: Callable[[], None]) -> None:
+        """Log in once more, and touch a file."""
+        script = f"test -e {shlex.quote(path)} && touch {shlex.quote(path)}"
+        line = ["ssh", *OPTIONS, *_OF_A_KNOCK, "--", self._host, f"exec /bin/sh -c {shlex.quote(script)}"]
+        with self._lock, suppress(OSError):
+            if self._closing.is_set():
+                return
+            nothing = subprocess.DEVNULL
+            knock = subprocess.Popen(line, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+            self._knocks.append(knock)
+            threading.Thread(target=self._await_knock, args=(knock, on_answer), name="knock", daemon=True).start()
+
+    def _await_knock(self, knock: subprocess.Popen[bytes], on_answer: Callable[[], None]) -> None:
+        answered = knock.wait() == 0
+        with self._lock:
+            self._knocks.remove(knock)
+        if answered:
+            on_answer()
+            self._end_knocks()
+
+    def _end_knocks(self) -> None:
+        with self._lock:
+            for knock in self._knocks:
+                knock.kill()
+
     def words(self) -> list[str]:
         """The last lines that ssh printed, and the host's start-up files, and an agent that could not begin."""
         return list(self._words)
@@ -96,6 +123,7 @@ class SshTransport:
     def close(self, patience_s: float) -> None:
         """Close the login; ssh is ended where it does not end by itself in time, or is not in yet."""
         self._closing.set()
+        self._end_knocks()
         with self._lock:
             lines, process = self._lines, self._process
         deadline = time.monotonic() + (patience_s if lines else 0.0)

@@ -30,6 +30,12 @@ class Transport(Protocol):
     def send(self, message: Message | Said) -> None:
         """Send a message, sooner or later; on a way that is closed it is lost."""
 
+    def knock(self, path: str, on_answer: Callable[[], None]) -> None:
+        """Touch a file there over a way beside this one, which is silent; ``on_answer``: once that is done.
+
+        Nothing waits for it. Who does not hear an answer may knock again; ``close`` ends all that.
+        """
+
     def words(self) -> list[str]:
         """The last lines that the way itself has printed, which say why it is closed."""
 

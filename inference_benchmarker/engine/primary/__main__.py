@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.client_samples import Sample
 
-ARM_S = 15.0  # a link that is cut is mended or lost by then
+ARM_S = 10.0  # beyond what a host's silence may take that is mended
 
 
 class Primary:
@@ -165,7 +165,7 @@ class Primary:
 
     def _arm(self, most: list[int]) -> bool:
         """Have every worker acknowledge that it could fire; False where one does not, and then none ever does."""
-        members, until = self._members, time.monotonic() + ARM_S
+        members, until = self._members, time.monotonic() + ARM_S + self._clocks.patience_ns / NS
         self._shape.hand_out(dict(zip((member.client_id for member in members), most, strict=True)))
         while members.unarmed:
             if self._is_cancelled():

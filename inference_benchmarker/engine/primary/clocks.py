@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 from gevent.event import Event
 
 from inference_benchmarker.engine.hosts.clocks import ClockOffset
+from inference_benchmarker.engine.hosts.protocol import SILENT_S
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from inference_benchmarker.engine.primary.parent import Parent
 
-PATIENCE_S = 20.0  # a host that is lost is known to be by then
+PATIENCE_S = SILENT_S + 5.0  # a host that is lost is known to be by then
 _LOOK_S = 0.1
 
 
@@ -21,6 +23,7 @@ class Clocks:
     """Knows what the clock of each worker's host shows; of those that nobody asked it is this one.
 
     ``lead_ns``: how long a command is on its way to the farthest host and back, and once more; 0 without hosts.
+    ``patience_ns``: how long a host may be silent that is mended all the same; 0 without hosts.
     ``hosts``: the facts of each host, as they are written down.
     """
 
@@ -28,6 +31,7 @@ class Clocks:
         self._parent = parent
         self._asked = asked
         self._answer = Event()
+        self.patience_ns = round(SILENT_S * NS) if asked else 0
         self._offsets: dict[int, ClockOffset] = {}
         self.lead_ns = 0
         self.hosts: list[dict[str, Any]] = []

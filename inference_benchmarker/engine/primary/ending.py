@@ -101,5 +101,5 @@ class Ending:
         end = self._bucket.surely_over_ns(self._stop_at)
         if end is not None:
             silent = time.monotonic_ns() > member.last_report + GRACE_NS // 2  # one that reports is late, not gone
-            return silent and self._logbook.now() > end + self._drain_ns + GRACE_NS
-        return time.monotonic_ns() > member.last_report + self._drain_ns + SILENT_NS
+            return silent and self._logbook.now() > end + self._drain_ns + GRACE_NS + self._clocks.patience_ns
+        return time.monotonic_ns() > member.last_report + self._drain_ns + SILENT_NS + self._clocks.patience_ns

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.engine.hosts.ssh import SshTransport
 from inference_benchmarker.engine.launch import run_wave
-from tests.engine.hosts.plans import a_plan, once_it_runs
+from tests.engine.hosts.plans import PATIENCE_S, a_plan, once_it_runs
 from tests.hosts.host import Spec
 
 if TYPE_CHECKING:
@@ -57,20 +59,21 @@ def test_a_link_that_is_cut_for_less_than_the_lease_is_mended(
 
 
 @pytest.mark.slow
-def test_a_cable_that_is_out_for_some_seconds_loses_no_host(
-    stamps: StampServer, two: list[Host], tmp_path: Path
+@pytest.mark.parametrize("out_s", [4, 8])
+def test_a_cable_that_is_out_for_less_than_the_lease_loses_no_host(
+    stamps: StampServer, two: list[Host], tmp_path: Path, out_s: int
 ) -> None:
-    """TCP tries again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s, the last of which is after the lease's end."""
+    """TCP tries again after 0.2, 0.6, 1.4, 3, 6.2 and 12.6 s: the last is after the lease's end, if nobody knocks."""
 
     def unplug_and_plug() -> None:
-        two[1].unplug()
-        threading.Timer(4, two[1].plug).start()
+        two[0].unplug()
+        threading.Timer(out_s, two[0].plug).start()
 
     with once_it_runs(stamps, unplug_and_plug):
         wave = run_wave(a_plan(tmp_path, stamps.url, "near*1", "far*1", seconds=2))
     assert wave.lost_workers == ()
-    assert (wave.ledger.sent, wave.ledgers[0].ok) == (400, 200)
-    assert wave.hosts[1].lost is None
+    assert (wave.ledger.sent, wave.ledgers[1].ok) == (400, 200)
+    assert wave.hosts[0].lost is None
     assert [host.left() for host in two] == [[], []]
 
 
@@ -107,3 +110,17 @@ def test_a_host_behind_a_link_that_stays_cut_is_lost_and_ends_by_itself(
     assert (wave.ledgers[0].sent, wave.ledgers[0].ok) == (2_000, 2_000)
     assert wave.hosts[1].lost is not None
     assert [host.left(cut_s) for host in two] == [[], []]
+
+
+def test_a_knock_touches_the_file_of_a_lease_and_makes_none(two: list[Host]) -> None:
+    near = two[0]
+    near.run("touch", "-d", "2020-01-01", "/home/load/lease", check=True)
+    way, answered = SshTransport("near", None), [threading.Event(), threading.Event()]
+    way.knock("/home/load/gone", answered[0].set)
+    way.knock("/home/load/lease", answered[1].set)
+    assert answered[1].wait(PATIENCE_S)
+    assert (near.home / "lease").stat().st_mtime > time.time() - PATIENCE_S
+    way.close(0)
+    assert not answered[0].is_set()
+    near.run("rm", "/home/load/lease", check=True)
+    assert near.left() == []
