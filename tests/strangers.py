@@ -1,10 +1,14 @@
-"""Who else may speak to a primary's port: junk, floods, forged batches, a stray Locust worker."""
+"""Who else may speak to a primary's port: junk, floods, forged batches, a stray Locust worker.
+
+``python -m tests.strangers ADDRESS``: all that a stranger may say there, from wherever this runs.
+"""
 
 from __future__ import annotations
 
 import socket
 import subprocess
 import sys
+import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -48,14 +52,17 @@ def port_of(running: Running) -> int:
     return ports[0]
 
 
-def say(context: zmq.Context[Any], port: int, *messages: bytes, **options: Any) -> None:
-    """Speak to the port as Locust's workers do, but as a stranger."""
+RAW = (b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9 + b"\x01\x7f", bytes(100))
+
+
+def say(context: zmq.Context[Any], address: int | str, *messages: bytes, **options: Any) -> None:
+    """Speak to a port of this host, or an address in ZeroMQ's form, as Locust's workers do, but as a stranger."""
     stranger = context.socket(zmq.DEALER)
     stranger.setsockopt(zmq.IDENTITY, b"stranger")
     stranger.setsockopt(zmq.LINGER, 0)
     for name, value in options.items():
         setattr(stranger, name, value)
-    stranger.connect(f"tcp://127.0.0.1:{port}")
+    stranger.connect(address if isinstance(address, str) else f"tcp://127.0.0.1:{address}")
     for message in messages:
         stranger.send(message)
 
@@ -117,3 +124,30 @@ def flood(port: int) -> Iterator[None]:
         yield
     finally:
         process.communicate()
+
+
+def _raw(address: str, data: bytes) -> socket.socket:
+    """A connection to an address in ZeroMQ's form, on which bytes are sent that are no message."""
+    kind, _, place = address.partition("://")
+    host, _, port = place.rpartition(":")
+    family, to = (socket.AF_UNIX, place) if kind == "ipc" else (socket.AF_INET, (host, int(port)))
+    connection = socket.socket(family)
+    connection.connect(to)
+    connection.sendall(data)
+    return connection
+
+
+def _say_everything(address: str, seconds: float) -> None:
+    with zmq.Context() as context:
+        public, secret = zmq.curve_keypair()
+        say(context, address, *JUNK, *forged_batches(24))
+        say(context, address, *JUNK, curve_publickey=public, curve_secretkey=secret, curve_serverkey=public)
+        held = [_raw(address, data) for data in RAW]
+        time.sleep(seconds)
+        for connection in held:
+            connection.close()
+        context.destroy(linger=0)
+
+
+if __name__ == "__main__":
+    _say_everything(sys.argv[1], 1.0)

@@ -14,7 +14,7 @@ import zmq
 from zmq.utils import z85
 
 from inference_benchmarker.engine.locust.zmq_keys import KeyPair, PrimaryKeys, WorkerKeys, make_keys
-from tests.strangers import JUNK, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
+from tests.strangers import JUNK, RAW, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
 
 if TYPE_CHECKING:
     from tests.bench import Bench
@@ -120,7 +120,7 @@ def test_strangers_at_the_port_are_counted_and_told_and_change_nothing(bench: Be
         public, secret = zmq.curve_keypair()
         say(context, port, *JUNK, *forged_batches(24))
         say(context, port, *JUNK, curve_publickey=public, curve_secretkey=secret, curve_serverkey=public)
-        for data in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9 + b"\x01\x7f", bytes(100)):
+        for data in RAW:
             attacks.enter_context(raw_connection(port, data))
         wave = running.finish()
         log = endpoint.arrivals()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from tests.faults.fault import EVERYTHING, THREE_S, Ending, Fault, Stage
-from tests.strangers import JUNK, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
+from tests.strangers import JUNK, RAW, flood, forged_batches, port_of, raw_connection, say, stray_locust_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ def forging(stage: Stage, port: int, until: ExitStack) -> None:
     context = until.enter_context(zmq.Context())
     until.callback(context.destroy, linger=0)
     say(context, port, *JUNK, *forged_batches(24))
-    for data in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9 + b"\x01\x7f", bytes(100)):
+    for data in RAW:
         until.enter_context(raw_connection(port, data))
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
-from inference_benchmarker.engine.hosts.protocol import ASK_S, FILES, KEEP_S, LEASE, LOST_S, QUIET_S, SILENT_S
+from inference_benchmarker.engine.hosts.protocol import ASK_S, FILES, KEEP_S, LEASE, LEASE_S, LOST_S, QUIET_S, SILENT_S
 from inference_benchmarker.engine.processes.child_logs import ChildLogs
 from inference_benchmarker.facts.client_samples import Sample
 from inference_benchmarker.system.files import is_file
@@ -240,8 +240,14 @@ class RemoteHost:
             case "failed":
                 self.problem = self.problem or message["reason"]
             case "closed":
-                self._left_behind = tuple(message["left_behind"])
-                self._closed.set()
+                self._take_closed(message["left_behind"])
+
+    def _take_closed(self, left_behind: list[str]) -> None:
+        """It is over there, because we asked for it or the lease ended."""
+        if not self._closing:
+            self.problem = self.problem or f"it heard nothing for {LEASE_S:.0f} s, and ended its workers"
+        self._left_behind = tuple(left_behind)
+        self._closed.set()
 
     def _take_ended(self, workers: list[int]) -> None:
         for worker in workers:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.engine.hosts.plans import BEGUN, PATIENCE_S
+from tests.engine.hosts.commands import running
 from tests.hosts.host import Spec
 
 if TYPE_CHECKING:
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from tests.hosts.host import Host
     from tests.hosts.lab import Lab
     from tests.performance.stamp_server import StampServer
+
+HOSTS = ("--hosts", "one,other*1,localhost*1")
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("users_ssh")]
 
@@ -33,38 +33,10 @@ def two(laboratory: Lab) -> Iterator[list[Host]]:
     laboratory.stop(*hosts)
 
 
-class Running:
-    """A wave of a minute from two hosts and this one, of which the server has had some requests."""
-
-    def __init__(self, folder: Path, stamps: StampServer, hosts: str) -> None:
-        self.folder = folder
-        line = [sys.executable, "-m", "inference_benchmarker.cli", stamps.url, "--hosts", hosts]
-        line += ["--client-rps", "100", "--obs-time", "60", "--output-dir", str(folder)]
-        self.process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        last = time.monotonic() + PATIENCE_S
-        while len(stamps.log()) < BEGUN and self.process.poll() is None and time.monotonic() < last:
-            time.sleep(0.02)
-
-    def finish(self) -> tuple[int, str]:
-        """The exit code and what was printed."""
-        text, _ = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, text
-
-
-@contextmanager
-def running(folder: Path, stamps: StampServer, hosts: str = "one,other*1,localhost*1") -> Iterator[Running]:
-    wave = Running(folder, stamps, hosts)
-    try:
-        yield wave
-    finally:
-        wave.process.kill()
-        wave.process.communicate()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_ends_a_wave_of_other_hosts(stamps: StampServer, two: list[Host], tmp_path: Path, times: int) -> None:
-    with running(tmp_path, stamps) as wave:
+    with running(tmp_path, stamps, *HOSTS) as wave:
         for _ in range(times):
             wave.process.send_signal(signal.SIGINT)
         code, text = wave.finish()
@@ -76,7 +48,7 @@ def test_ctrl_c_ends_a_wave_of_other_hosts(stamps: StampServer, two: list[Host],
 def test_a_command_that_is_killed_leaves_nothing_on_any_host(
     stamps: StampServer, two: list[Host], tmp_path: Path
 ) -> None:
-    with running(tmp_path, stamps) as wave:
+    with running(tmp_path, stamps, *HOSTS) as wave:
         wave.process.kill()
         wave.finish()
         assert [host.left() for host in two] == [[], []]
@@ -86,7 +58,7 @@ def test_a_command_that_is_killed_leaves_nothing_on_any_host(
 def test_a_primary_that_is_killed_ends_the_workers_of_every_host(
     stamps: StampServer, two: list[Host], tmp_path: Path
 ) -> None:
-    with running(tmp_path, stamps) as wave:
+    with running(tmp_path, stamps, *HOSTS) as wave:
         children = subprocess.run(
             ["pgrep", "-P", str(wave.process.pid), "-f", "engine.primary"], capture_output=True, text=True, check=True
         )
@@ -100,7 +72,7 @@ def test_a_primary_that_is_killed_ends_the_workers_of_every_host(
 def test_logins_that_are_killed_lose_their_host_and_the_wave_says_so(
     stamps: StampServer, two: list[Host], tmp_path: Path
 ) -> None:
-    with running(tmp_path, stamps) as wave:
+    with running(tmp_path, stamps, *HOSTS) as wave:
         two[1].kill_sshd(sessions=True)
         time.sleep(1)
         two[1].start_sshd()

@@ -1,0 +1,1 @@
+"""Measurements of waves from several hosts, in the laboratory of tests/hosts."""
