@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visualization", "factories")
 CODE = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*_capacity/*.md")]
+PROSE = ("tutorials", "how-to", "explanation")
 NO_HTTP = ("plan", "records", "facts", "summary", "verdict", "report", "wave", "engine", "cli", "capacity", "docs")
 QUESTIONS = re.compile(r"(What|Whether|How|Where|Who)\b")
 
@@ -55,6 +56,11 @@ WORDS = (
         within=NO_HTTP,
     ),
     Word(r"\btokens?\b", "arrival", but="token bucket|token's arrival|number of a token", within=("plan", "worker")),
+    Word(r"held against", "compared with, checked against", within=PROSE),
+    Word(r"\bg[ai]ves? out\b", "violates the limit, saturates", but="gives out at", within=PROSE),  # a column's name
+    Word(r"\b(requests|answers) a second\b", "per second", within=PROSE),
+    Word(r"coin toss|hiccup any more|all along", "by chance, persistent, throughout", within=PROSE),
+    Word(r"\b(is|are|was) told\b", "is reported", within=PROSE),
     Word(r"arrivals? tokens?|turns? (it|them) into tokens|takes? tokens\b|due token", "arrival"),
 )
 
