@@ -2,6 +2,8 @@
 # The steps of action.yml, one a call: install, waves, base, compare, report, comment, gate. What a workflow says comes
 # in INPUT_* variables, so that none of it is ever shell text.
 set -euo pipefail
+# Switches of a job's Python by which a program ends with another exit code than its own.
+unset PYTHONINSPECT PYTHONWARNINGS PYTHONHASHSEED PYTHONOPTIMIZE PYTHONHOME
 
 home=$RUNNER_TEMP/inference-benchmarker
 benchmark=$home/environment/bin/benchmark

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import resource
+import subprocess
+import traceback
+from multiprocessing import popen_fork
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import LostProcessError
@@ -55,8 +58,14 @@ def _starts_none(error: Exception) -> bool:
     """Tells whether a thread or process was refused; a full pipe has the same number, a file has its name."""
     if isinstance(error, OSError):
         full = hasattr(error, "characters_written")
-        return error.errno == errno.EAGAIN and not full and error.filename is None
+        return error.errno == errno.EAGAIN and not full and error.filename is None and _is_of_starting(error)
     return type(error) is RuntimeError and str(error) == _OF_THREADS[0]
+
+
+def _is_of_starting(error: OSError) -> bool:
+    """Tells whether it was raised where a process is started: a pipe that is full, or empty, has the same number."""
+    files = {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return not files or bool(files & {subprocess.__file__, popen_fork.__file__})
 
 
 def _allowed() -> int | None:

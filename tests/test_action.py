@@ -139,7 +139,7 @@ def test_a_pull_request_is_held_against_the_base_and_its_comment_renewed(github:
     assert comment["body"] == worse.summary
     assert [run.name for run in runs_of(github.artifact(11, "benchmark"))] == [run.name for run in runs_of(slow)]
 
-    same = run_with_waves_of(job(github, 12, limits), made_runs(tmp_path / "same", 20.2))
+    same = run_with_waves_of(job(github, 12, limits, PYTHONINSPECT="1"), made_runs(tmp_path / "same", 20.2))
     assert (same.code, same.outputs["exit-code"]) == (0, "0")
     assert [each["id"] for each in github.load("comments")] == [1, comment["id"]]
     assert github.load("comments")[1]["body"] == same.summary != comment["body"]

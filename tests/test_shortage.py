@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker.errors import LostProcessError
 from inference_benchmarker.shortage import shortage, space_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PRIMARY = "the primary process ended before the wave began"
 FULL_PIPE = BlockingIOError(errno.EAGAIN, "write could not complete without blocking", 4096)
@@ -32,6 +37,30 @@ def test_a_shortage_is_one_line_with_its_cause(error: Exception, told: str) -> N
     assert line is not None
     assert line.startswith(told)
     assert "\n" not in line
+
+
+def raised(act: Callable[[], object]) -> Exception:
+    with pytest.raises(OSError) as told:  # noqa: PT011 - its number is asked for
+        act()
+    return told.value
+
+
+def test_a_pipe_that_is_full_or_empty_is_none() -> None:
+    reader, writer = os.pipe()
+    for end in (reader, writer):
+        os.set_blocking(end, False)
+    assert shortage(raised(lambda: os.read(reader, 1))) is None
+    assert shortage(raised(lambda: [os.write(writer, b"x" * 65536) for _ in range(64)])) is None
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_process_that_is_not_started_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(subprocess, "_fork_exec", refused)
+    assert "no more threads or processes" in str(shortage(raised(lambda: subprocess.run([sys.executable], check=True))))
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ class _StreamedAnswer:
 
     def take(self, data: bytes) -> str:
         """The text that the model generated, of an event's data. Raises APIError for an error in it."""
-        if data.startswith(_DONE):
+        if self._done or data.startswith(_DONE):  # behind it nothing belongs to the answer
             self._done = True
             return ""
         text = ""

@@ -23,7 +23,7 @@ HEADERS = "BENCHMARK_HEADERS"
 ASKED_FOR = "BENCHMARK_ASKED_FOR"
 """The variable that holds the names of those that the factories file asks for, with commas between them."""
 
-_ASKED = re.compile(r"""(["'])([A-Za-z_][A-Za-z0-9_]{0,100}+)\1""")
+_ASKED = re.compile(r"""(["'])([A-Za-z_][A-Za-z0-9_.-]{0,100}+)\1""")
 _LOOKS_RANDOM = 16  # characters, and of them:
 _RUN = re.compile(r"[A-Za-z0-9]{8}")
 _CHANGES = 0.2  # of the characters are of another kind than the one before: a digit, a capital, a small letter
@@ -35,7 +35,7 @@ _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.
 _PLAIN_HEADERS = re.compile(r"accept(-.*)?|content-type|user-agent|host|origin|referer|cache-control|connection|prefer")
 _SECRET_NAME = re.compile(  # PWD alone is the current folder, which a shell exports
     r"KEY(?!BOARD|RING|MAP)|(?<!TIK)TOKEN(?!I[SZ])|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|BEARER|COOKIE"
-    r"|(?:^|_)AUTH(?![A-Z])|AUTHORIZATION|JWT|WEBHOOK|(?:^|_)(?:PASS|PAT|PEM|CODE)$|_PWD$",
+    r"|(?:^|[_.-])AUTH(?![A-Z])|AUTHORIZATION|JWT|WEBHOOK|(?:^|[_.-])(?:PASS|PAT|PEM|CODE)$|[_.-]PWD$",
     re.IGNORECASE,
 )
 # Values that say that there is no secret, and words that reports are made of: hidden, they would wreck every text.

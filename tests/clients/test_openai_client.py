@@ -424,6 +424,7 @@ SAME_STREAMS: dict[str, Script] = {
     "no [DONE] after finish_reason": stream(events(*TOKENS, done=False)),
     "a connection that ends with it": [b"HTTP/1.1 200 OK\r\n\r\n", events(*TOKENS), CLOSE],
     "something after [DONE]": stream(events(*TOKENS) + b"\n\n"),
+    "pieces after [DONE]": stream(events(*TOKENS) + events(*TOKENS)),
     "a space after [DONE]": stream(events(*TOKENS, done=False) + b"data: [DONE] \n\n"),
     "data of several lines": stream(events(*TOKENS).replace(b', "choices"', b',\ndata:  "choices"')),
 }

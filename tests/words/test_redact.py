@@ -359,7 +359,11 @@ def test_what_holds_no_headers_holds_no_secrets(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["BASIC_AUTH", "AUTH_HEADER", "SESSION_JWT", "SLACK_WEBHOOK", "CLIENT_PEM", "PASS_CODE", "DB_PWD"]
+    "name",
+    [
+        *("BASIC_AUTH", "AUTH_HEADER", "SESSION_JWT", "SLACK_WEBHOOK", "CLIENT_PEM", "PASS_CODE", "DB_PWD"),
+        *("MY-AUTH", "A.PASS", "GH-PAT", "MY-PWD"),
+    ],
 )
 def test_more_names_say_that_a_value_is_a_secret(name: str) -> None:
     assert secret_values({name: SECRET}) == [SECRET]

@@ -21,7 +21,7 @@ from inference_benchmarker.words.text import is_utf8
 from inference_benchmarker.words.wording import size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, MutableMapping
+    from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
     from inference_benchmarker.engine.endpoint.addressed import Described
 
@@ -126,7 +126,7 @@ def take_endpoint(
     described = None
     if addresses and options.get("locust_file") and options["url"] is None:
         options["url"] = addresses.pop()  # the host of its users
-    if addresses or _is_alone(options):
+    if is_addressed(options, addresses):
         described = _of_address(addresses[0] if addresses else options["url"], options, problems, environment)
     else:
         _take_file(options, problems, environment)
@@ -136,10 +136,10 @@ def take_endpoint(
     return described
 
 
-def _is_alone(options: Mapping[str, Any]) -> bool:
-    """Tells whether ``--url`` is all that names an endpoint."""
+def is_addressed(options: Mapping[str, Any], addresses: Sequence[str]) -> bool:
+    """Tells whether an address names the endpoint: a bare one, or ``--url`` where nothing else does."""
     others = ("factories_file", "locust_file", "aiperf_only", "demo")
-    return options.get("url") is not None and not any(options.get(name) for name in others)
+    return bool(addresses) or (options.get("url") is not None and not any(options.get(name) for name in others))
 
 
 def _of_address(

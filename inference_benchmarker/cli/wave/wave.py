@@ -22,7 +22,7 @@ from inference_benchmarker.cli.core.terminal import (
     print_wave,
     say,
 )
-from inference_benchmarker.cli.core.url_flags import take_endpoint, without_addresses
+from inference_benchmarker.cli.core.url_flags import is_addressed, take_endpoint, without_addresses
 from inference_benchmarker.cli.wave.aiperf import aiperf_stage, run_aiperf
 from inference_benchmarker.cli.wave.aiperf_flags import take_aiperf
 from inference_benchmarker.cli.wave.export_flags import exports_of
@@ -44,7 +44,7 @@ from inference_benchmarker.words.text import plain
 from server_capacity.aiperf.options import API_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.cli.wave.export_flags import Exports
     from inference_benchmarker.cli.wave.exporting import Export
@@ -126,12 +126,13 @@ def wave_of(arguments: list[str], headers: str | None = None) -> WavePlan:
 def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfOptions | None, Exports, dict[str, Any]]:
     """The wave, the run of aiperf, where figures go, and the options, or one error with all problems."""
     arguments, addresses = without_addresses(arguments, parser.flags)
-    options, problems = wave_options(parser, arguments)
+    options, problems = wave_options(parser, arguments, addresses)
     if options["api_key"]:
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
+    addressed = is_addressed(options, addresses)
     described = take_endpoint(options, problems, addresses, os.environ)
     chosen: dict[str, str] = {}
-    if described is not None or addresses:  # of a bad one, too: no load is missing
+    if described is not None or (addressed and not options["locust_file"]):  # of a bad one, too: no load is missing
         is_model = described is not None and described.is_model
         chosen = fill_in_load(options, MODEL_DEFAULTS if is_model else ADDRESS_DEFAULTS)
     if options["demo"]:
@@ -171,11 +172,16 @@ def wave_parser() -> Parser:
     return parser
 
 
-def wave_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
-    """Flags as text (nothing converted yet), from the command line and the configuration file."""
+def wave_options(
+    parser: Parser, arguments: list[str], addresses: Sequence[str] = ()
+) -> tuple[dict[str, Any], list[str]]:
+    """Flags as text (nothing converted yet), from the command line and the configuration file.
+
+    ``addresses``: those that were given beside them.
+    """
     options, problems = parser.parsed(in_todays_words(arguments))
     options, found = with_config(options, parser.flags)
-    if found:  # what the file should have said is not missing
+    if found and not is_addressed(options, addresses):  # what the file should have said is not missing
         fill_in_demo(options)
     return options, problems + found
 

@@ -16,6 +16,7 @@ from inference_benchmarker.cli.endpoint.client import saturation_parser
 from inference_benchmarker.cli.endpoint.client_flags import make_conditions
 from inference_benchmarker.cli.wave.wave import wave_of, wave_options, wave_parser
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import BAD_INPUT
 from inference_benchmarker.url import endpoint_address
 from inference_benchmarker.words.redact import HEADERS
 from tests.conftest import ROOT
@@ -28,6 +29,22 @@ if TYPE_CHECKING:
 SECRET = "sup3r-s3cret-value"
 PASSWORD = "hunter2hunter2"
 LOAD = ("--client-rps", "20", "--num-requests", "6")
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [(None, "cannot be read (No such file or directory)"), ("nonsense = 3", "unknown key 'nonsense'")],
+)
+@pytest.mark.parametrize("how", [[], ["--url"]])
+def test_what_is_wrong_with_a_configuration_file_is_all_that_is_told(
+    how: list[str], written: str | None, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "c.toml"
+    if written is not None:
+        config.write_text(written)
+    assert cli.main([*how, "http://127.0.0.1:1/", "--config", str(config)]) == BAD_INPUT
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
 
 
 @pytest.fixture(autouse=True)
