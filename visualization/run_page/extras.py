@@ -13,8 +13,8 @@ from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.wave.files.client_table import read_client_table
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.wording import number_text
 from visualization.figures.aiperf_export import SINGLE, STATISTICS, TABLE, find_export, read_table
-from visualization.run_page.scale import tick_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,4 +65,4 @@ def _cells(found: dict[str, float]) -> list[str]:
     values = [found.get(STATISTICS[name]) for name in _COLUMNS]
     if SINGLE in found:
         values[0] = found[SINGLE]
-    return ["" if value is None else tick_text(value) for value in values]
+    return ["" if value is None else number_text(value) for value in values]

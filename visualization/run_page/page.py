@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import html
-import json
-from importlib.resources import files
+from dataclasses import asdict, replace
 from string import Template
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.words.text import one_line, plain
+from visualization.figures.page_data import page_data, template
 from visualization.figures.palette import css_colors
 from visualization.run_page import sections, words
 from visualization.run_page.distributions import distribution_figures
-from visualization.run_page.drawing import colour, draw, scales
+from visualization.run_page.drawing import colour, framed, shown_levels
 from visualization.run_page.extras import Extras
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import request_figures
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.wave.wave import Wave
     from visualization.run_page.figures import Figure
-    from visualization.run_page.scale import Scale
 
-_DIGITS, _LONG = 6, 200
+_LONG = 200
+_SCRIPTS = ("marks.js", "limits.js", "curves.js", "run.js")
 _BESIDE = "strips beside"
 
 
@@ -34,13 +34,12 @@ def run_page(wave: Wave) -> str:
     name = title_of(wave)
     album = _Album()
     body = _body(wave, name, album)
-    data = json.dumps(album.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Template(_template("run.html")).substitute(
+    return Template(template("run.html")).substitute(
         title=html.escape(f"{name}: {wave.verdict.word}"),
-        style=Template(_template("page.css")).substitute(palette=css_colors()) + _template("run.css"),
+        style=Template(template("page.css")).substitute(palette=css_colors()) + template("run.css"),
         body=body,
-        data=data.replace("<", "\\u003c"),  # nothing in a name may end the script
-        script=_template("run.js"),
+        data=page_data({"figures": album.data, "runs": ()}),
+        script="\n".join(map(template, _SCRIPTS)),
     )
 
 
@@ -62,23 +61,9 @@ class _Album:
         return element("div", *drawn, class_=kind) if drawn else None
 
     def _draw(self, figure: Figure) -> Markup:
-        across, up = scales(figure)
-        self.data.append(
-            {
-                "x": {**_axis(across), "title": plain(figure.x.title), "unit": plain(figure.x.unit)},
-                "y": {**_axis(up), "title": plain(figure.y.title), "unit": plain(figure.y.unit)},
-                "traces": [
-                    {
-                        "name": plain(trace.name),
-                        "colour": colour(trace),
-                        "kind": trace.kind,
-                        "points": [[_short(x), None if y is None else _short(y)] for x, y in trace.points],
-                    }
-                    for trace in figure.traces
-                ],
-            }
-        )
-        return draw(figure, len(self.data) - 1)
+        traces = [{**asdict(trace), "colour": colour(trace)} for trace in figure.traces]
+        self.data.append({**asdict(replace(figure, levels=shown_levels(figure))), "traces": traces})
+        return framed(figure, len(self.data) - 1)
 
 
 def _body(wave: Wave, name: str, album: _Album) -> Markup:
@@ -121,17 +106,3 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         sections.section("plan", "The plan", "", sections.plan(wave)),
     )  # fmt: skip
     return element("div", first, element("main", *parts, id="main"))
-
-
-def _axis(scale: Scale) -> dict[str, Any]:
-    return {"scale": scale.kind, "low": _short(scale.low), "high": _short(scale.high)}
-
-
-def _short(value: float) -> float | int:
-    """A number as long as a reader can use."""
-    rounded = float(f"{value:.{_DIGITS}g}")
-    return int(rounded) if rounded.is_integer() else rounded
-
-
-def _template(name: str) -> str:
-    return (files("visualization") / "templates" / name).read_text(encoding="utf-8")

@@ -15,8 +15,8 @@ function scale(axis, values, from, to) {
     high = Math.max(high, 1);
     return { at: (v) => from + (v / high) * (to - from), ticks: ticks.filter((tick) => tick <= high + 1e-6), text: percentText };
   }
-  low = Math.min(low, 0);
-  high = high > low ? high : 1;
+  low = axis.own ? low : Math.min(low, 0);
+  high = high > low ? high : low + 1;
   const ticks = niceTicks(low, high, Math.abs(to - from) / (from < to ? 48 : 38), axis.tight);
   low = Math.min(low, ticks[0]);
   high = Math.max(high, ticks[ticks.length - 1]);

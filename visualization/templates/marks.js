@@ -116,3 +116,26 @@ function shortened(text, room, size = 12) {
   while (kept > 3 && long(cut(), 400, size) > room) kept -= 1;
   return cut();
 }
+
+/* The page */
+
+function addTheme() {
+  const kinds = ["auto", "light", "dark"], button = byId("theme");
+  let kind = "auto";
+  const apply = () => {
+    document.documentElement.dataset.theme = kind;
+    button.textContent = `Theme: ${kind}`;
+  };
+  button.addEventListener("click", () => { kind = kinds[(kinds.indexOf(kind) + 1) % 3]; apply(); });
+  apply();
+}
+
+/* Draws now, and whenever the window has another width. */
+function drawAnew(draw) {
+  let settled = 0, width = innerWidth;
+  draw();
+  addEventListener("resize", () => {
+    clearTimeout(settled);
+    settled = setTimeout(() => { if (innerWidth !== width) { width = innerWidth; draw(); } }, 120);
+  });
+}

@@ -114,17 +114,6 @@ function addStatistics() {
   });
 }
 
-function addTheme() {
-  const kinds = ["auto", "light", "dark"], button = byId("theme");
-  let kind = "auto";
-  const apply = () => {
-    document.documentElement.dataset.theme = kind;
-    button.textContent = `Theme: ${kind}`;
-  };
-  button.addEventListener("click", () => { kind = kinds[(kinds.indexOf(kind) + 1) % 3]; apply(); });
-  apply();
-}
-
 addHatches();
 addAnswer();
 addOverview();
@@ -140,12 +129,7 @@ for (const section of data.sections) {
 byId("parts").append(...data.sections.map((section) => make("a", { href: `#${section.key}` }, section.title)));
 byId("parts").hidden = data.sections.length < 4;
 byId("legend").hidden = data.runs.length < 2;
-redraw();
-let settled = 0, width = innerWidth;
-addEventListener("resize", () => {
-  clearTimeout(settled);
-  settled = setTimeout(() => { if (innerWidth !== width) { width = innerWidth; redraw(); } }, 120);
-});
+drawAnew(redraw);
 addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   hideTip();

@@ -23,10 +23,8 @@ pytestmark = [
 ]
 NAME = "</title><script>document.title = 'taken'</script> a rather long name of a run that somebody gave it"
 OVERLAPS = """(() => {
-  const boxes = [...document.querySelectorAll('.frame')].flatMap((frame) => {
-    const of = (kind) => [...frame.querySelectorAll(kind)].map((each) => each.getBoundingClientRect());
-    return [of('.x'), of('.y')];
-  });
+  const boxes = [...document.querySelectorAll('.frame')].map((frame) =>
+    [...frame.querySelectorAll('text.soft')].map((each) => each.getBoundingClientRect()));
   const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
   return boxes.flatMap((row) => row.flatMap((a, n) => row.slice(n + 1).filter((b) => meet(a, b)))).length;
 })()"""
@@ -84,8 +82,9 @@ def test_the_pointer_tells_the_values_in_every_picture_over_time(opened: Tab) ->
     told = opened.ask("document.getElementById('tip').innerText")
     for part in ("Time ", "latency p50", "latency p99", "response time p99", " ms"):
         assert part in told
-    crosses = "[...document.querySelectorAll('#seconds .cross')].map((each) => [each.hidden, each.style.left])"
-    assert {tuple(each) for each in opened.ask(crosses)} == {(False, opened.ask(f"{crosses}[0][1]"))}
+    of_each = "(each) => [each.getAttribute('visibility'), each.getAttribute('x1')]"
+    guides = f"[...document.querySelectorAll('#seconds .guide')].map({of_each})"
+    assert {tuple(each) for each in opened.ask(guides)} == {("visible", opened.ask(f"{guides}[0][1]"))}
     opened.point_at("h1")
     assert opened.ask("document.getElementById('tip').hidden")
 
