@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _LEAST_NS = 500_000_000  # over which the two clocks of a host are compared: a look at both is good to some µs
 _PPM = 1e6
-_BURST_NS = 2_000_000_000  # after which a burst over a long way is over, once it has a few exchanges
+_BURST_NS = 2_000_000_000  # from its first answer on, after which a burst over a long way is over, with a few of them
 _FEW = 4
 _DRIFT_KNOWN = 100e-6  # to which a drift is told: two oscillators differ by 78 ppm in the median
 
@@ -44,7 +44,7 @@ class ClockWatch:
             burst = self._bursts[-1]
             burst.append(exchange)
             self.left -= 1
-            if len(burst) >= _FEW and returned - burst[0].asked > _BURST_NS:
+            if len(burst) >= _FEW and returned - burst[0].returned > _BURST_NS:
                 self.left = 0
         elif self._bursts:
             self._during.append(exchange)
@@ -59,7 +59,7 @@ class ClockWatch:
     def drift_ppm(self) -> float | None:
         """By how much it gains on ours; None while that is uncertain by more than the drift of any good clock."""
         offset = self.offset()
-        if offset is None or offset.drift is None or len(self._bursts) < 2:
+        if offset is None or offset.drift is None or len(self._bursts) < 2 or not self._bursts[-1]:
             return None
         elapsed = best(self._bursts[-1]).at_ns - offset.at_ns
         return _PPM * offset.drift if 2 * offset.uncertainty_ns < _DRIFT_KNOWN * elapsed else None

@@ -59,6 +59,35 @@ def test_a_wave_has_exchanges_before_during_and_after() -> None:
     assert host.watch.slew_ppm() == pytest.approx(50, abs=1)
 
 
+def test_a_link_that_is_cut_when_the_clock_is_asked_at_the_end_makes_it_known_no_worse() -> None:
+    """Questions of every second come back together with the first of the burst once the link is mended."""
+    host = Host(100_000)
+    host.burst()
+    host.watch.burst()
+    asked, host.now = host.now, host.now + 8 * NS
+    for number in range(8):
+        at = host.now + OFFSET
+        host.watch.take({"asked": asked + number * NS, "heard": at, "answered": at, "raw": at}, host.now + number)
+    assert host.watch.left > 0
+    while host.watch.left:
+        host.ask()
+    offset = host.watch.offset()
+    assert offset is not None
+    assert offset.uncertainty_ns < 1_000_000
+
+
+def test_a_host_that_is_lost_before_its_last_answers_keeps_what_was_known() -> None:
+    host = Host(100_000)
+    host.burst()
+    host.now += NS
+    host.ask()
+    host.watch.burst()
+    offset = host.watch.offset()
+    assert offset is not None
+    assert offset.uncertainty_ns < 1_000_000
+    assert host.watch.drift_ppm() is None
+
+
 def test_over_a_long_way_a_few_exchanges_are_enough_and_a_short_wave_tells_no_drift() -> None:
     host = Host(200_000_000)
     assert host.burst() < EXCHANGES
