@@ -149,7 +149,7 @@ class Conductor:
             case "disk":
                 self._go_on_elsewhere(event["error"], Path(event["spool"]))
             case "failed":
-                text = "\n".join(self._problem(problem) for problem in event["problems"])
+                text = "\n".join(dict.fromkeys(map(self._problem, event["problems"])))  # of several hosts once
                 raise NotStartedError(text) if event["armed"] else BenchmarkError(text)
             case "cancelled":
                 raise KeyboardInterrupt(BEFORE_IT_BEGAN)
@@ -164,7 +164,7 @@ class Conductor:
 
     def _problem(self, problem: dict[str, Any]) -> str:
         """A sentence or two; of a worker that ended or does not answer, with its last words, whose log is kept."""
-        told = self._hosts.here(f"{problem['message']} {problem['hint']}".strip())
+        told = self._hosts.told(f"{problem['message']} {problem['hint']}".strip())
         if "worker" not in problem:
             return told
         self.worker_ended, number = True, problem["worker"]

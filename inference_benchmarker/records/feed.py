@@ -17,7 +17,7 @@ from inference_benchmarker.records.histogram import MOST_COUNT, Histogram, tally
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 MOST_ROWS = 256  # requests that are counted in one go: a pause of some 0.1 ms
 KEPT_S = 75  # a view shows a minute, and a worker may be some seconds behind; a second takes up to 60 kB
@@ -265,10 +265,16 @@ class Feed:
         self.waiting: Counter[int] = Counter()
         self._seconds: dict[int, dict[int, Cell]] = {}
         self._stages: dict[int, Cell] = {}
+        self._lags: dict[int, dict[str, Histogram]] = {}
 
-    def merge(self, data: Any, errors: Sequence[str]) -> None:
-        """Add a worker's cells; ``errors`` are the names of its error numbers. ValueError where they are none."""
+    def merge(self, data: Any, errors: Sequence[str], host: str | None = None) -> None:
+        """Add a worker's cells; ``errors`` are the names of its error numbers. ValueError where they are none.
+
+        ``host``: that of the worker, where the wave has any.
+        """
         for second, stage, cell in read_cells(data, errors):
+            if host is not None and "lag" in cell.times:
+                self._lags.setdefault(stage, {}).setdefault(host, Histogram()).merge(cell.times["lag"])
             self._stages.setdefault(stage, Cell()).merge(cell)
             self.newest = max(self.newest, second)
             self.in_flight += cell.in_flight
@@ -298,6 +304,10 @@ class Feed:
     def stage(self, number: int) -> Cell:
         """The whole of a stage so far, from the first one's 0 on; without stages all is the first one's."""
         return _sum([self._stages[number]] if number in self._stages else [])
+
+    def lags(self, number: int) -> Mapping[str, Histogram]:
+        """The schedule lag in a stage by host; empty for a wave without hosts."""
+        return self._lags.get(number, {})
 
     def total(self) -> Cell:
         """Everything so far."""

@@ -76,7 +76,7 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--join-timeout",
                 "S",
-                "seconds until every host's agent and every worker must have joined",
+                "seconds until every host must have joined; its workers then have --load-timeout to load the file",
                 parse_decimal,
                 sets="join_timeout_s",
             ),

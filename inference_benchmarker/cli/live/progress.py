@@ -113,9 +113,10 @@ def headline(plan: WavePlan) -> str:
         bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")
     if plan.bounds.num_requests is not None:
         bounds.append(f"until {plan.bounds.num_requests:,} are sent")
-    return (
-        f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {pluralize(plan.workers, 'worker', 'workers')}."
-    )
+    source = pluralize(plan.workers, "worker", "workers")
+    if plan.hosts.uncounted:  # how many cores they have they tell later
+        source = pluralize(len(plan.hosts.hosts), "host", "hosts")
+    return f"{' '.join(filter(None, (what, ', or '.join(bounds))))}, from {source}."
 
 
 def line(plan: WavePlan, snapshot: Snapshot) -> str:

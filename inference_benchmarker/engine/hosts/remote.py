@@ -94,6 +94,10 @@ class RemoteHost:
             return text
         return text.replace(f"{self.hello.get('folder')}/{FILES}", str(self._cargo.base))
 
+    def lacking_file(self, problem: str) -> str:
+        """The hint on a file that was not sent; see ``Cargo``."""
+        return self._cargo.lacking_file(problem)
+
     @property
     def cores(self) -> int:
         """The number of cores that its workers may use."""

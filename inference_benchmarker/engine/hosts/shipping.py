@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.hosts.protocol import FILES
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.system.files import is_file
 from inference_benchmarker.words.redact import ASKED_FOR, HEADERS
 from inference_benchmarker.words.secret_values import asked_for
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from inference_benchmarker.plan.plan import WavePlan
+
+_NO_FILE = re.compile(r"FileNotFoundError: \[Errno 2\] [^:]*: '([^']+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,15 @@ class Cargo:
     places: Mapping[str, str]
     base: Path
     asked: tuple[str, ...] = ()
+
+    def lacking_file(self, told: str) -> str:
+        """The hint, after a blank, where an error that was told there is of a file that is here and was not sent."""
+        for name in _NO_FILE.findall(told):
+            path = Path(os.path.normpath(name))
+            is_below = not path.is_absolute() and ".." not in path.parts
+            if is_below and is_file(self.base / path) and f"{FILES}/{path}" not in dict(self.files):
+                return f" It is here, and was not sent: give --with-file {path}."
+        return ""
 
     def lacking(self, there: Collection[str]) -> str | None:
         """The sentence, without its end, on variables that nobody has there; None where there are all."""

@@ -50,11 +50,11 @@ class HostsWatcher:
                 if samples := remote.samples():
                     self._wave.primary.tell(f"samples {json.dumps({'host': remote.name, 'samples': samples})}")
 
-    def here(self, text: str) -> str:
-        """A sentence of a worker's, with the paths that the user's files have on this machine."""
+    def told(self, problem: str) -> str:
+        """A problem of a worker's, with the paths that the user's files have on this machine, and what mends it."""
         for remote in self._remotes:
-            text = remote.here(text)
-        return text
+            problem = remote.here(problem)
+        return problem + next(filter(None, (remote.lacking_file(problem) for remote in self._remotes)), "")
 
     def facts(self) -> list[dict[str, Any]]:
         """The facts of each host, as ``HostFacts`` reads them."""

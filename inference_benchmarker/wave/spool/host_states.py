@@ -53,6 +53,10 @@ class HostStates:
         for sample in found:
             of_host.add(sample)
 
+    def name_of(self, worker: int) -> str | None:
+        """The host of a worker; None where it is not told, as of a wave without hosts."""
+        return next((host["name"] for host in self._told if worker in host["workers"]), None)
+
     def facts(self, first_s: float, last_s: float, here: HostUse | None) -> tuple[HostFacts, ...]:
         """The facts of each host, with its use between two instants; ``here``: that of this host.
 

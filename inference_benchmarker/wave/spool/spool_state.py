@@ -262,7 +262,8 @@ class SpoolState:
         if "totals" in meta:
             self._take_counts(meta, worker, len(data))
         if self._live:
-            self.feed.merge(meta.get("feed", []), worker.errors)  # a spool of an older version has none
+            host = self.hosts.name_of(meta["worker"])
+            self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
             if "totals" not in meta:
                 told = np.frombuffer(values, METRIC_DTYPE)
                 self._named.add(rows, told, worker.labels, worker.metrics)

@@ -111,7 +111,7 @@ class CapacityPilot:
         number = stage.stretch.number
         purpose, void = self._purposes.get(number, self._search.purpose), self._voids.get(number, "")
         if not void and self._feed is not None:
-            void = self._watch.late(self._feed.stage(number))
+            void = self._watch.late(self._feed, number)
         return replace(stage, stretch=replace(stage.stretch, purpose=purpose, void=void))
 
     def progress(self, spool_state: SpoolState, now_ns: int) -> str:

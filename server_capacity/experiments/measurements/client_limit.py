@@ -15,14 +15,16 @@ from inference_benchmarker.verdict.client.worker import (
     LATE_ARRIVALS,
     SCHEDULE_LAG,
 )
+from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import duration_text, percent_text
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from inference_benchmarker.records.feed import Cell
+    from inference_benchmarker.records.feed import Feed
+    from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.counting import Counted
@@ -120,12 +122,13 @@ class ClientWatch:
     def __init__(self, question: Question) -> None:
         self._question = question
         self._before = Ledger()
+        self._hosts = HostStates()
         self._of_workers: list[Ledger] = []
         self._cpu: list[tuple[int, float]] = []
 
     def begin(self, spool_state: SpoolState) -> None:
         """Another stretch begins: what was dropped or used until now is not its."""
-        self._before = spool_state.ledger
+        self._before, self._hosts = spool_state.ledger, spool_state.hosts
         self._of_workers = self._ledgers(spool_state)
         self._cpu = [(worker.at, worker.use.get("cpu_s", 0.0)) for worker in spool_state.workers]
 
@@ -136,23 +139,25 @@ class ClientWatch:
         if spool_state.ledger.late_changes > self._before.late_changes:
             where = self._where(spool_state, "late_changes")
             return f"{CLIENT}: {where}a worker heard of a change of the rate too late"
-        if late := self.late(spool_state.feed.stage(stage)):
+        if late := self.late(spool_state.feed, stage):
             return late
         return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""
 
-    def late(self, cell: Cell) -> str:
+    def late(self, feed: Feed, stage: int) -> str:
         """Why requests of a stretch were sent too late to count; empty where they were not."""
+        cell = feed.stage(stage)
         lag = cell.times.get("lag")
         if lag is None or not lag.count:
             return ""
         typical = cell.times.get("ttft") or cell.times.get("latency")
         limit_s = lag_limit_s(self._question, 0.0 if typical is None else typical.percentile(50) or 0.0)
-        late = lag.count - round((lag.share_below(limit_s) or 0.0) * lag.count)
+        late = _late(lag, limit_s)
         if late < max(LEAST_LATE, LATE_SHARE * lag.count):
             return ""
         p99 = lag.percentile(99) or 0.0
+        hosts = [name for name, its in feed.lags(stage).items() if _late(its, limit_s) >= LATE_SHARE * its.count]
         return (
-            f"{CLIENT}: it sent {percent_text(late / lag.count)} of the requests more than "
+            f"{CLIENT}: {_names(hosts)}it sent {percent_text(late / lag.count)} of the requests more than "
             f"{duration_text(limit_s)} late (p99 {duration_text(p99)})"
         )
 
@@ -176,5 +181,14 @@ class ClientWatch:
 
     def _on(self, *workers: int) -> str:
         """The words before what was seen of these workers: their hosts, where the wave has any."""
-        names = dict.fromkeys(filter(None, map(self._question.plan.hosts.name_of, workers)))
-        return f"{', '.join(names)}: " if names else ""
+        return _names(filter(None, map(self._hosts.name_of, workers)))
+
+
+def _late(lag: Histogram, limit_s: float) -> int:
+    return lag.count - round((lag.share_below(limit_s) or 0.0) * lag.count)
+
+
+def _names(hosts: Iterable[str]) -> str:
+    """The words before what was seen of these hosts."""
+    names = dict.fromkeys(hosts)
+    return f"{', '.join(names)}: " if names else ""

@@ -11,6 +11,7 @@ import pytest
 
 from inference_benchmarker.cli.live.progress import Meter, PanelView, PlainView, headline, line
 from inference_benchmarker.cli.live.screen import Screen
+from inference_benchmarker.plan.hosts import Hosts, hosts_in
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.histogram import Histogram
@@ -122,6 +123,14 @@ def test_ten_hours_elsewhere_than_on_a_terminal_are_some_hundred_lines() -> None
         (
             open_plan("7.3", "2.5", 1000, workers=3),
             "Sending 7.3 requests/s for 2.5 s, or until 1,000 are sent, from 3 workers.",
+        ),
+        (
+            open_plan("7.3", "2.5").on(Hosts(hosts_in("load1,load2*3"))),
+            "Sending 7.3 requests/s for 2.5 s, from 2 hosts.",
+        ),
+        (
+            open_plan("7.3", "2.5").on(Hosts(hosts_in("load1*1,load2*3"))),
+            "Sending 7.3 requests/s for 2.5 s, from 4 workers.",
         ),
     ],
 )
