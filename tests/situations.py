@@ -144,6 +144,12 @@ SITUATIONS: dict[str, tuple[WaveFacts, list[str], str, int]] = {
         "VALID",
         1,
     ),
+    "a usage beyond all measure": (
+        wave(lambda r: r._replace(tokens_out=10**9) if r.index == 7 else r),
+        ["impossible_usage"],
+        "VALID",
+        0,
+    ),
     "a usage that cannot be": (
         wave(lambda r: r._replace(chunks=4, tokens_out=3 if r.index < 7 else 4)),
         ["impossible_usage"],

@@ -29,6 +29,7 @@ from inference_benchmarker.records.record import (
     OUTCOMES,
     BatchWriter,
 )
+from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -114,11 +115,12 @@ class CountFeed(FeedWriter):
 
     def _output_tokens(self, cell: OpenCell, pieces: int, told: int) -> None:
         """As ``request_times.output_tokens``: what the server told where it can be, else the pieces that came."""
-        if told != NONE and told >= pieces:
+        if told != NONE and pieces <= told <= MOST_TOKENS:
             cell.counts["usage"] += 1
             self._tally(cell, "tokens_out", [told])
-        elif pieces != NONE:
-            cell.counts["impossible"] += told != NONE
+            return
+        cell.counts["impossible"] += told != NONE
+        if pieces != NONE:
             self._tally(cell, "tokens_out", [pieces])
 
     def take_warmup(self) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_COUNT = 2**53  # what a JSON number and a float hold exactly
+MOST_TOKENS = 10_000_000
+"""Output tokens of an answer: more generates no model, whose answers have some hundred thousand at most."""
 FAILING_REASONS = frozenset(("abort", "error"))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import has_usage, impossible_usage, output_tokens, request_times
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.units import NS
@@ -78,8 +79,9 @@ class Check:
             found["no_piece"] = "invoke yielded only empty pieces, so there is no TTFT."
         if impossible_usage(self._records)[0]:
             found["impossible_usage"] = (
-                f"The answer tells {self.record.tokens_out:,} output tokens, and {self.record.chunks:,} pieces came, "
-                "each with at least one token: the pieces are counted instead."
+                f"The answer tells {self.record.tokens_out:,} output tokens, and {self.record.chunks or 0:,} pieces "
+                f"came: a piece has one at least, and no answer has more than {MOST_TOKENS:,}. The pieces are counted "
+                "instead."
             )
         return found
 

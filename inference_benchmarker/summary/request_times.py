@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -104,5 +105,9 @@ def has_usage(records: Records) -> Mask:
 
 
 def impossible_usage(records: Records) -> Mask:
-    """The requests of which the server told fewer output tokens than pieces came, each of which has one at least."""
-    return records.has("tokens_out") & (records.int("tokens_out") < records.int("chunks"))
+    """The requests of which the server told output tokens that cannot be.
+
+    Those are fewer than the pieces that came, each of which has one at least, or more than any model generates.
+    """
+    told = records.int("tokens_out")
+    return records.has("tokens_out") & ((told < records.int("chunks")) | (told > MOST_TOKENS))

@@ -14,6 +14,7 @@ import numpy as np
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.facts.hosts import host_of_worker
+from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.aborts import abort_findings
 from inference_benchmarker.verdict.advice import less_load, longer_load
@@ -100,7 +101,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *recovery_findings(summary),
         *_sample_findings(facts, summary),
         *_metric_findings(facts),
-        *_usage_findings(facts, summary),
+        *_usage_findings(facts),
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
@@ -267,17 +268,16 @@ def _metric_findings(facts: WaveFacts) -> Iterator[Finding]:
         )
 
 
-def _usage_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
-    if summary.tokens is None:
-        return
+def _usage_findings(facts: WaveFacts) -> Iterator[Finding]:
     if wrong := _impossible(facts):
         yield Finding(
             "impossible_usage",
             "warning",
-            f"{wrong:,} of {facts.ledger.ok:,} answers report fewer output tokens than the pieces that came",
+            f"{wrong:,} of {facts.ledger.ok:,} answers report fewer output tokens than the pieces that came, or more "
+            f"than {MOST_TOKENS:,}",
             "0",
-            "Their pieces were counted instead. Check the usage that the server reports, and that invoke yields "
-            "only generated text.",
+            "Their pieces, where they came in pieces, were counted instead. Check the usage that the server reports, "
+            "and that invoke yields only generated text.",
         )
 
 
