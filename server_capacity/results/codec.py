@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
+from inference_benchmarker.plan.slo import Slo
 from server_capacity.results.types.standing import inherited, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from server_capacity.results.types.capacity import CapacityResult, Side, Slower, Windows
+    from server_capacity.results.types.capacity import CapacityResult, LimitRow, Side, Slower, Windows
     from server_capacity.results.types.plan import Choice, EndpointPlan, Option, PlanResult
     from server_capacity.results.types.proof import ProofResult, ProvenLimit
     from server_capacity.results.types.ranking import RankedRow, RankingResult
@@ -125,6 +126,8 @@ def _codes(found: CapacityResult) -> Iterator[str]:
         yield "its confirmation is not the one of its last wave"
     yield from _own_code(found)
     yield from _at_low(found)
+    for row in found.limits:
+        yield from _of_limit(row)
 
 
 def _own_code(found: CapacityResult) -> Iterator[str]:
@@ -136,6 +139,18 @@ def _own_code(found: CapacityResult) -> Iterator[str]:
     if found.exit_code not in codes and found.exit_code != 0:  # which was told already
         meant = " or ".join(map(str, sorted(codes)))
         yield f"its exit code is {found.exit_code}, and that of what it found {meant}"
+
+
+def _of_limit(row: LimitRow) -> Iterator[str]:
+    """The bound of a limit, and the share that may be over it, are those that its expression has."""
+    slo = Slo.read(row.expression)
+    if isinstance(slo, str):  # of a server's metric, of a value of the user's own, or of nothing that gave out
+        return
+    bound = None if slo.stat in ("success", "goodput") else slo.limit
+    allowed = 1 - slo.limit if bound is None else 1 - float(slo.stat[1:]) / 100 if slo.stat[1].isdigit() else None
+    for told, meant in ((row.bound, bound), (row.allowed, allowed)):
+        if told is not None and meant is not None and not _like(told, meant):
+            yield f"{row.expression} is told with {told:g}, and has {meant:g}"
 
 
 def _at_low(found: CapacityResult) -> Iterator[str]:

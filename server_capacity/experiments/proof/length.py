@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from server_capacity.experiments.proof.planned import Planned
     from server_capacity.search.limits import Limit
 
-UNKNOWN_DISPERSION, UNKNOWN_SLOPE = 250.0, 10.0
-"""The bursts of a limit of which the search told nothing: as dense as those of endpoints that were simulated."""
+UNKNOWN_SLOPE = 10.0
+UNKNOWN_DISPERSION = 250.0
+"""Of a limit of which the search told nothing: bursts as dense as those of endpoints that were simulated."""
+UNKNOWN_OF_SUCCESS = 20.0
+"""The same of refusals, which come in far shorter bursts than slow answers."""
 LEAST_ALLOWED = 1e-4
 """The share over a limit that a limit without any is held by."""
 
@@ -92,7 +95,8 @@ def bursts_of(limit: Limit, planned: Planned) -> Bursts:
     """The bursts of a limit: as the search measured them, or as dense as any where it did not."""
     allowed, told = max(limit.allowed, LEAST_ALLOWED), planned.correlation
     if told is None or not _is_measured(limit, planned):
-        return Bursts(allowed, UNKNOWN_DISPERSION, UNKNOWN_SLOPE)
+        dispersion = UNKNOWN_OF_SUCCESS if limit.metric == "success" else UNKNOWN_DISPERSION
+        return Bursts(allowed, dispersion, UNKNOWN_SLOPE)
     return Bursts(allowed, max(told["dispersion"], 1.0), max(told["slope"], 1.0))
 
 

@@ -91,6 +91,23 @@ def test_a_wave_that_confirmed_is_held_against_its_own_files(search: Path, chang
         searches.load(search)
 
 
+@pytest.mark.parametrize(
+    ("expression", "key"), [("p99<100ms", "bound"), ("p99<100ms", "allowed"), ("success>=0.95", "allowed")]
+)
+def test_a_limit_has_the_bound_of_its_expression(search: Path, expression: str, key: str) -> None:
+    rows = [
+        {"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01},
+        {"expression": "success>=0.95", "allowed": 0.05},
+    ]
+    forge(search / searches.FILE, lambda data: data.update(limits=rows))
+    searches.load(search)
+    row = next(row for row in rows if row["expression"] == expression)
+    row[key] = 0.3
+    forge(search / searches.FILE, lambda data: data.update(limits=rows))
+    with pytest.raises(BenchmarkError, match=f"{expression} is told with 0.3"):
+        searches.load(search)
+
+
 @pytest.mark.parametrize("code", [1, 3])
 def test_an_exit_code_of_a_search_follows_from_what_it_found(search: Path, code: int) -> None:
     forge(search / searches.FILE, lambda data: data.update(exit_code=code, ended="complete", confirmed="holds"))
@@ -166,6 +183,7 @@ def ranked(tmp_path: Path) -> Path:
     [
         (lambda row: row.update(capacity=None), "row 1 has a rank, and no search"),
         (lambda row: row["latency"].update(p99=0.001), "another latency"),
+        (lambda row: row["endpoint"].update(name="other"), "another endpoint"),
         (lambda row: row.update(limit="p99<1ms"), "another limit"),
         (lambda row: row.update(confirmed="fails"), "another confirmed"),
         (lambda row: row.update(warnings=["no wave confirmed it"]), "what a_capacity leaves open"),

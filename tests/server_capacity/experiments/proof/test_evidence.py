@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server_capacity.experiments.proof.evidence import LEAST_S, LONGEST_S, Aim, Bursts
-from server_capacity.experiments.proof.length import UNKNOWN_DISPERSION, UNKNOWN_SLOPE
+from server_capacity.experiments.proof.length import bursts_of
 from tests.performance.capacity.endpoints import ENDPOINTS
 from tests.performance.capacity.proofs import counted
+from tests.proofs import PLANNED
 
 MANY_BURSTS = st.builds(Bursts, st.sampled_from([0.001, 0.01, 0.05]), st.floats(1.0, 400.0), st.floats(2.0, 40.0))
 
@@ -86,8 +88,9 @@ def test_simulated_fleets_are_judged_as_often_as_is_said(known: bool) -> None:
     for number, (name, (dispersion, slope)) in enumerate(MEASURED.items()):
         endpoint = ENDPOINTS[name]
         assert endpoint.truth is not None
-        told = (dispersion, slope) if known else (UNKNOWN_DISPERSION, UNKNOWN_SLOPE)
-        bursts = Bursts(endpoint.limits[0].allowed, *told)
+        limit = endpoint.limits[0]
+        told = {"dispersion": dispersion, "slope": slope} if known else None
+        bursts = bursts_of(limit, replace(PLANNED, limit=limit.expression, correlation=told))
         for instances, seconds, again in product((1, 3, 8), (6.0, 30.0), range(3)):
             for kind, load in (("right", USUAL_LOAD), ("just", 1.0), ("short", (instances + 1) / instances)):
                 asked = Aim(instances * load * endpoint.truth, instances, load, endpoint.truth)
