@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -35,8 +36,10 @@ def two(laboratory: Lab) -> Iterator[list[Host]]:
 
 
 def kill(host: Host, word: str) -> None:
-    """Kill the process of a host whose command line has this word."""
-    found = [process.pid for process in host.processes() if word in process.command and "python" in process.command]
+    """Kill the Python process of a host whose arguments have this word, and not the shell that started it."""
+    found = [
+        process.pid for process in host.processes() if re.match(rf"\S+python .*{re.escape(word)}", process.command)
+    ]
     os.kill(found[0], signal.SIGKILL)
 
 

@@ -1,17 +1,44 @@
-"""``python -m tests.performance.hosts ends [WORD ...]``; as root, since it makes hosts."""
+"""``python -m tests.performance.hosts NAME [...]``: waves from several hosts, measured in the laboratory, as root.
+
+``offsets [COUNT]``, ``schedule [SECONDS]``, ``joins``, ``records [RATE ...]``, ``turns [SECONDS]``, ``ends [WORD ...]``
+(those with one of the words in them; all without). The exit code is 1 where something falls short.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from tests.performance.figures import machine
-from tests.performance.hosts import ends
+from tests.performance.figures import machine, table
+from tests.performance.hosts import ends, joins, offsets, records, schedule, turns
 
-PROGRAMS = {"ends": ends.play}
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.performance.figures import Figure
+
+
+def _measured(title: str, measure: Callable[[float], list[Figure]], default: float) -> Callable[[Sequence[str]], bool]:
+    def play(arguments: Sequence[str]) -> bool:
+        found = measure(float(arguments[0]) if arguments else default)
+        print(table(title, found), flush=True)
+        return all(figure.verdict != "short" for figure in found)
+
+    return play
+
+
+PROGRAMS: dict[str, Callable[[Sequence[str]], bool]] = {
+    "offsets": _measured("offsets of clocks", lambda count: offsets.figures(round(count)), 100),
+    "schedule": _measured("schedule over hosts", schedule.figures, 10),
+    "joins": _measured("joining", joins.figures, 0),
+    "turns": _measured("waves in turns", turns.figures, 900),
+    "records": records.play,
+    "ends": ends.play,
+}
 
 
 def main() -> None:
-    """Run the program that is named; the exit code is 1 where something is not as promised."""
+    """Run the program that is named."""
     name, *rest = sys.argv[1:] or [""]
     if name not in PROGRAMS:
         raise SystemExit(__doc__)

@@ -70,9 +70,19 @@ class Scene:
     def kill(self, word: str) -> None:
         """Kill the process of the host whose arguments have this word; none may be there yet, or any more."""
         for process in self.far.processes():
-            if word in process.command and "python" in process.command:
+            program, _, arguments = process.command.partition(" ")
+            if program.endswith("python") and word in arguments:
                 os.kill(process.pid, signal.SIGKILL)
                 return
+
+    def kill_agent(self) -> None:
+        """Kill the agent, which a login may still have to start."""
+        until = time.monotonic() + 2 * LOGIN_S
+        while (
+            not any("python -P -m" in process.command for process in self.far.processes()) and time.monotonic() < until
+        ):
+            time.sleep(0.02)
+        self.kill("engine.hosts.agent")
 
     def kill_logins(self) -> None:
         """Kill every sshd of the host, and start one again."""
@@ -121,7 +131,7 @@ EVENTS = (
     Event("Ctrl-C", lambda scene: scene.interrupt(1), STOPPED),
     Event("Ctrl-C twice", lambda scene: scene.interrupt(2), STOPPED),
     Event("a worker is killed", lambda scene: scene.kill("engine.worker"), ((ALL_WELL,), *LOST[1:])),
-    Event("the agent is killed", lambda scene: scene.kill("engine.hosts.agent"), LOST),
+    Event("the agent is killed", lambda scene: scene.kill_agent(), LOST),
     Event("sshd and its logins are killed", lambda scene: scene.kill_logins(), LOST),
     Event("the primary is killed", lambda scene: scene.running.primary().kill(), LOST),
     Event("the command is killed", lambda scene: scene.running.process.kill(), ((KILLED,),) * 4),

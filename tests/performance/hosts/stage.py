@@ -18,14 +18,21 @@ if TYPE_CHECKING:
 
 
 @contextmanager
+def folder() -> Iterator[Path]:
+    """An empty folder for what waves leave; removed in the end."""
+    with tempfile.TemporaryDirectory(prefix="benchmark_perf_") as place:
+        yield Path(place)
+
+
+@contextmanager
 def staged() -> Iterator[tuple[Lab, Path]]:
     """A laboratory without hosts, and an empty folder. Raises RuntimeError where it cannot be had."""
     try:
         laboratory = Lab()
     except LabError as error:
         raise RuntimeError(str(error)) from None
-    with laboratory as lab, tempfile.TemporaryDirectory(prefix="benchmark_perf_") as place, users_ssh(lab, Path(place)):
-        yield lab, Path(place)
+    with laboratory as lab, folder() as place, users_ssh(lab, place):
+        yield lab, place
 
 
 @contextmanager

@@ -1,0 +1,76 @@
+"""How long 20 and 50 workers take to join from ten hosts on which a login takes a second, and what one costs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+
+from inference_benchmarker.engine.hosts.joining import joined
+from inference_benchmarker.engine.launch import run_wave
+from inference_benchmarker.engine.live import FaultTolerantView, NullView
+from inference_benchmarker.engine.processes.interrupts import Interrupts
+from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.words.units import NS
+from tests.engine.hosts.plans import a_plan, once_it_runs
+from tests.hosts.host import Spec
+from tests.performance.figures import Figure, below, exactly
+from tests.performance.hosts.stage import staged
+from tests.performance.stamp_server import StampServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from inference_benchmarker.plan.plan import WavePlan
+    from tests.hosts.host import Host
+
+HOSTS = 10
+LOGIN_S = 1.0
+WORKERS = (20, 50)
+
+
+def figures(_: float) -> list[Figure]:
+    """Ten agents alone, and then waves with real workers."""
+    with staged() as (lab, place):
+        hosts = lab.start(*(Spec(f"host{number}", number, bashrc=f"sleep {LOGIN_S}\n") for number in range(HOSTS)))
+        agents_s = min(
+            _agents_s(a_plan(place, "http://127.0.0.1:9", *(f"{host.name}*1" for host in hosts)), place)
+            for _ in range(3)
+        )
+        found = [Figure(f"{HOSTS} agents, each after a login of {LOGIN_S:g} s", agents_s, "s", below(10))]
+        for workers in WORKERS:
+            with StampServer(address=lab.address) as stamps:
+                found += _wave(hosts, place, stamps, workers)
+        left = sum(len(host.left()) for host in hosts)
+    return [*found, Figure("processes, sockets and files left on the hosts", left, "", exactly(0))]
+
+
+def _agents_s(plan: WavePlan, place: Path) -> float:
+    begun = time.monotonic()
+    with joined(plan, RunDir.create(place), Interrupts(), FaultTolerantView(NullView())):
+        return time.monotonic() - begun
+
+
+def _wave(hosts: list[Host], place: Path, stamps: StampServer, workers: int) -> list[Figure]:
+    begun, spent = time.monotonic_ns(), list[float]()
+    plan = a_plan(place, stamps.url, *(f"{host.name}*{workers // HOSTS}" for host in hosts), seconds=5)
+    with once_it_runs(stamps, lambda: spent.extend(_cpu_s(hosts))):
+        wave = run_wave(plan)
+    joined_s = (wave.window.t0_monotonic_ns - begun) / NS
+    name = f"{workers} workers on {HOSTS} hosts"
+    return [
+        Figure(f"{name}, from the command to the first request due", joined_s, "s"),
+        Figure(f"{name}: CPU of a worker until then", sum(spent) / max(1, len(spent)), "s"),
+        Figure(
+            f"{name}: requests answered of {wave.ledger.scheduled}", wave.ledger.ok, "", exactly(wave.ledger.scheduled)
+        ),
+    ]
+
+
+def _cpu_s(hosts: Iterable[Host]) -> list[float]:
+    """The CPU seconds of each worker so far."""
+    pids = [each.pid for host in hosts for each in host.processes() if "engine.worker" in each.command]
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    return [each.user + each.system for each in times]
