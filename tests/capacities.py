@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from inference_benchmarker.data.decoded import decoded
+from inference_benchmarker.version import SCHEMA_VERSION
+from server_capacity.results.types.capacity import CapacityResult
+
 
 def stretch(number: int, rate: float, **more: Any) -> dict[str, Any]:
     """A stretch of two seconds; ``more`` replaces."""
@@ -94,3 +98,13 @@ def found(**more: Any) -> dict[str, Any]:
         ],
         **more,
     }
+
+
+def searched(**more: Any) -> CapacityResult:
+    """The same as it is read."""
+    return as_read(found(**more))
+
+
+def as_read(data: dict[str, Any]) -> CapacityResult:
+    """The result of a search, from its object."""
+    return decoded({"schema_version": SCHEMA_VERSION, **data}, CapacityResult)

@@ -9,7 +9,6 @@ import numpy as np
 
 from inference_benchmarker import cli
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.experiments.proof.evidence import Aim
 from server_capacity.experiments.proof.judging import judged
@@ -17,26 +16,28 @@ from server_capacity.experiments.proof.length import length_of
 from server_capacity.experiments.proof.planned import Planned
 from server_capacity.experiments.proof.result import content
 from server_capacity.results.capacity_folder import save
+from server_capacity.results.types.bounds import Endpoint, Spread
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
-from tests.capacities import found
+from tests.capacities import searched
 from tests.waves import open_plan, wave
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.results.types.proof import ProofResult
 
 RATE, SECONDS, INSTANCES = 200, 60, 3
 SLOS = (Slo.parse("p99<100ms"),)
 LIMITS = limits_of(SLOS, 0.95)
-QUESTION = Question(open_plan(slos=SLOS), LIMITS, Settings(), 2, endpoint={"name": "mine", "instances": INSTANCES})
+QUESTION = Question(open_plan(slos=SLOS), LIMITS, Settings(), 2, endpoint=Endpoint("mine", instances=INSTANCES))
 PLANNED = Planned(
     Path("p/fleet_plan.json"),
     "e",
     Aim(RATE, INSTANCES, 0.95, 70.0),
     ("p99<100ms", "success>=0.95"),
     "p99<100ms",
-    {"dispersion": 20.0, "slope": 15.0},
-    {"instance_type": "ml.m5.large"},
+    Spread(20.0, 15.0),
+    Endpoint(instance_type="ml.m5.large"),
     None,
 )
 
@@ -49,7 +50,7 @@ def ran(share: float, **more: Any) -> Wave:
     return wave(times, slos=SLOS, **more)
 
 
-def proof(of: Wave, planned: Planned = PLANNED) -> dict[str, Any]:
+def proof(of: Wave, planned: Planned = PLANNED) -> ProofResult:
     length = length_of(planned, LIMITS, None)
     return content(QUESTION, planned, length, judged(QUESTION, planned, of))
 
@@ -58,9 +59,8 @@ def planned(tmp_path: Path, *flags: str, instances: int = 1, low: float = 60.0, 
     """A plan of `benchmark plan`, made in the current folder of a search that is made up."""
     given = {"name": "e", "instances": instances, "arguments": {"instances": instances, "kind": "large"}, **endpoint}
     limits = [{"expression": each, "dispersion": 10.0, "slope": 15.0} for each in ("p90<1s", "success>=0.95")]
-    told = found(rate=low * 1.05, interval={"low": low, "high": low * 1.1}, endpoint=given)
-    told = {**told, "schema_version": SCHEMA_VERSION, "limit": "p90<1s", "limits": limits}
+    interval = {"low": low, "high": low * 1.1}
     (tmp_path / "c").mkdir(exist_ok=True)
-    save(tmp_path / "c", told)
+    save(tmp_path / "c", searched(rate=low * 1.05, interval=interval, endpoint=given, limit="p90<1s", limits=limits))
     assert cli.main(["plan", "c", *flags, "--output-dir", "plans"]) == 0
     return max((tmp_path / "plans").iterdir())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.types.price import Price
-from tests.capacities import found
+from tests.capacities import searched
 
 if TYPE_CHECKING:
-    from server_capacity.results.ranking_row import Row
+    from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 CURVE = [{"rate": 10.0, "p50": 0.02, "p99": 0.03}, {"rate": 1000.0, "p50": 0.04, "p99": 0.3}]
 
@@ -21,23 +22,23 @@ def priced(instance_type: str, per_hour: float) -> Price:
 
 def row(
     name: str, low: float, high: float | None = None, *, price: float | None = None, aim: Aim | None = None, **more: Any
-) -> Row:
+) -> RankedRow:
     """The row of an instance type that holds from ``low`` to ``high``; ``more`` of its capacity.json."""
     high = 1.06 * low if high is None else high
     rate = (low + high) / 2
     resources = {"all": [{"metric": "CPUUtilization", "at_low": 0.61, "unit": "share"}]}
     more = {"resources": resources, **more}
-    data = found(rate=rate, interval={"low": low, "high": high}, headline=f"{rate}/s", curve=CURVE, **more)
+    data = searched(rate=rate, interval={"low": low, "high": high}, headline=f"{rate}/s", curve=CURVE, **more)
     cost = None if price is None else priced(name, price)
     return row_of({"instance_type": name}, f"x_{name}_capacity", data, cost, aim or Aim())
 
 
-def traffic(name: str, low: float, high: float) -> Row:
+def traffic(name: str, low: float, high: float) -> RankedRow:
     """The row of a traffic to one endpoint."""
-    return {**row("a", low, high), "variant": {"payload.pattern": name}}
+    return replace(row("a", low, high), variant={"payload.pattern": name})
 
 
-def ranked(target_rps: float | None, *asked: tuple[str, float, float | None], **more: Any) -> dict[str, Any]:
+def ranked(target_rps: float | None, *asked: tuple[str, float, float | None], **more: Any) -> RankingResult:
     """The ranking of types by name, lower end and price of an hour."""
     aim = Aim(target_rps)
     return ranking([row(name, low, price=price, aim=aim) for name, low, price in asked], aim, **more)

@@ -1,22 +1,59 @@
-"""Decodes JSON objects into types: each value has its type and stands within its bounds, or a sentence says where not.
+"""The codec of stored results: JSON objects become frozen dataclasses, and those JSON objects again.
 
-msgspec does it, and is imported where something is decoded.
+A field's type is its bounds, its place in the class the place of its key, its name the key's but where it is NAMED.
+msgspec decodes, and is imported where something is decoded.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 T = TypeVar("T")
 
+OMITTED = {"without": ""}
+"""The metadata of a field whose key does not stand in the object where it is None."""
 
-def decoded(data: Any, kind: type[T]) -> T:
-    """The value of that type, a frozen dataclass say; ValueError with the place of the first part that does not fit."""
+
+def omitted_without(name: str) -> dict[str, Any]:
+    """The metadata of a field whose key does not stand in the object where the field of that name is None."""
+    return {"without": name}
+
+
+def named(key: str) -> dict[str, Any]:
+    """The metadata of a field whose key is no name in Python; of the outermost type alone."""
+    return {"key": key}
+
+
+def decoded(data: Mapping[str, Any], kind: type[T]) -> T:
+    """The value of that dataclass; ValueError with the place of the first part that does not fit.
+
+    Keys that it does not know are left out: a later version may have written them.
+    """
     import msgspec
 
+    keys = {each.metadata["key"]: each.name for each in fields(kind) if "key" in each.metadata}  # type: ignore[arg-type]
     try:
-        return msgspec.convert(data, kind)
+        return msgspec.convert(
+            {keys.get(key, key): value for key, value in data.items() if key not in keys or value is not None}, kind
+        )
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
     except (OverflowError, RecursionError) as error:
         raise ValueError(f"a value is out of bounds ({error})") from None
+
+
+def encoded(value: Any) -> Any:
+    """The same as JSON has it: an object for a dataclass, a list for a tuple, a number as it is."""
+    if is_dataclass(value):
+        return {
+            each.metadata.get("key", each.name): encoded(getattr(value, each.name))
+            for each in fields(value)
+            if "without" not in each.metadata or getattr(value, each.metadata["without"] or each.name) is not None
+        }
+    if isinstance(value, dict):
+        return {key: encoded(part) for key, part in value.items()}
+    return [encoded(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from server_capacity.planning.demand import Demand
     from server_capacity.planning.measured import Measured
     from server_capacity.planning.request import PlanRequest
+    from server_capacity.results.types.bounds import Cost
 
-    Costing = Callable[[int, float], dict[str, Any] | None]
+    Costing = Callable[[int, float], Cost | None]
 
 
 _ROUTINGS = {"RANDOM": RANDOM, "LEAST_OUTSTANDING_REQUESTS": LEAST_OUTSTANDING}
@@ -45,13 +46,13 @@ class Case:
     @property
     def routing(self) -> str | None:
         """The way in which requests find their instance: as it was given, else as the endpoint has it."""
-        return self.asked.routing or _ROUTINGS.get(str(self.main.endpoint.get("routing")))
+        return self.asked.routing or _ROUTINGS.get(str(self.main.endpoint.routing))
 
     @property
     def seconds_to_create(self) -> tuple[float, str] | None:
         """The seconds from the demand for an instance until it serves, and where they are from."""
         if self.asked.seconds_to_create is not None:
             return self.asked.seconds_to_create, "given"
-        measured = [each.endpoint.get("seconds_to_create") for each in self.searches]
-        known = [float(each) for each in measured if each is not None]
+        measured = [each.endpoint.seconds_to_create for each in self.searches]
+        known = [each for each in measured if each is not None]
         return (max(known), "measured") if known else None

@@ -8,24 +8,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.digest import KEY as DIGEST
 from inference_benchmarker.data.digest import digest_of
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
-from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_there, replace_file
 from inference_benchmarker.wave.built_on import not_checked
-from server_capacity.planning.costs.price_file import is_price
 from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.text import to_text
 from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_plan
 from server_capacity.results.stored import Stored, writable
 from server_capacity.results.types.axes import label_of
-from server_capacity.results.types.price import GIVEN, Price
+from server_capacity.results.types.price import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.plan import PlanResult
+    from server_capacity.results.types.price import Price
 
     Files = Mapping[str, str]
 
@@ -47,35 +48,33 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
             f"{folder}: is no folder of a search (it has no {capacity_folder.FILE}).",
             "Give a <timestamp>_capacity folder that `benchmark capacity` left, or a <timestamp>_ranking.",
         )
-    data, _ = capacity_folder.load(folder)
+    data, _, told = capacity_folder.load(folder)
     try:
         found = measured(data, str(folder), instances, instance_type)
         if isinstance(found, str):
             return found
-        factories_file = _factories_file_of(data, folder)
-        found = replace(found, factories_file=factories_file, unchecked=not_checked(folder, data))
+        found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, told))
         return replace(found, variant=best.variant, tied=best.tied, price=best.price)
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
 
 
-def changed_since(data: Mapping[str, Any]) -> Iterator[str]:
+def changed_since(found: PlanResult) -> Iterator[str]:
     """Clauses on the searches of a plan that are where they were, and not any more what it was made from.
 
     They lie beside it, and so it stands on its own numbers: those that are gone are not told of.
     """
-    for plan in data.get("endpoints") or []:
-        for source in plan.get("capacities") or []:
-            folder, digest = Path(source["folder"]), source.get(DIGEST)
-            if not is_there(folder / capacity_folder.FILE):
-                continue
-            if digest is not None and _digest_of(folder / capacity_folder.FILE) != digest:
-                yield f"{folder} is not the search any more that it was made from: changed, or another one"
-                continue
-            try:
-                capacity_folder.read(folder)
-            except BenchmarkError as error:
-                yield f"the search that it was made from is damaged: {error.message.rstrip('.')}"
+    for source in (each for plan in found.endpoints for each in plan.capacities):
+        folder = Path(source.folder)
+        if not is_there(folder / capacity_folder.FILE):
+            continue
+        if source.digest is not None and _digest_of(folder / capacity_folder.FILE) != source.digest:
+            yield f"{folder} is not the search any more that it was made from: changed, or another one"
+            continue
+        try:
+            capacity_folder.read(folder)
+        except BenchmarkError as error:
+            yield f"the search that it was made from is damaged: {error.message.rstrip('.')}"
 
 
 def _digest_of(file: Path) -> str | None:
@@ -97,47 +96,28 @@ class _Best:
 
 
 def _best_of(folder: Path) -> _Best:
-    data = ranking_folder.read(folder)
-    try:
-        rows = [row for row in data["rows"] if row.get("capacity")]
-        name = str(rows[0]["capacity"])
-    except UNREADABLE:
-        raise BenchmarkError(f"{folder}: no variant of this ranking was searched.", "Give another folder.") from None
-    if "/" in name or name in ("", ".", ".."):
+    found = ranking_folder.read(folder)
+    row = next((row for row in found.rows if row.capacity), None)
+    if row is None:
+        raise BenchmarkError(f"{folder}: no variant of this ranking was searched.", "Give another folder.")
+    name = row.capacity or ""
+    if "/" in name or name in (".", ".."):
         raise BenchmarkError(f"{folder}: its first row names {name!r}, which is no folder of it.", "Give another one.")
-    try:
-        row = rows[0]
-        variant = {str(key): str(text) for key, text in (row.get("variant") or {}).items()}
-        tied = tuple(label_of(data["rows"][place - 1]["variant"]) for place in row.get("tied_with") or [])
-        return _Best(folder / name, variant, tied, None if row.get("price") is None else _ranked_price(row["price"]))
-    except UNREADABLE as error:
-        raise foreign(folder / ranking_folder.FILE, error) from None
+    tied = tuple(label_of(found.rows[place - 1].variant) for place in row.tied_with)
+    return _Best(folder / name, row.variant, tied, row.price and _ranked_price(row.price))
 
 
-def _ranked_price(told: Mapping[str, Any]) -> Price:
+def _ranked_price(told: Price) -> Price:
     """The price that stands in a ranking; its source is the ranking where it was given on the command line."""
-    for name in ("instance_type", "currency"):
-        require(told.get(name), str, f"price.{name}")
-    for name in ("region", "date", "source"):
-        require(told.get(name), str | None, f"price.{name}")
-    if not is_price(told["per_hour"]):
-        raise ValueError("price.per_hour is no price")
-    return Price(
-        told["instance_type"],
-        float(told["per_hour"]),
-        told["currency"],
-        told.get("region"),
-        told.get("date"),
-        "given with the ranking" if told.get("source") == GIVEN else told.get("source") or "",
-    )
+    return replace(told, source="given with the ranking") if told.source == GIVEN else told
 
 
-def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:
+def _factories_file_of(data: CapacityResult, folder: Path) -> str | None:
     """The factories file that the waves of a search were sent with; None where they do not tell."""
     from inference_benchmarker.wave.reader import read_plan
     from inference_benchmarker.wave.run_dir import RunDir
 
-    waves = data.get("waves") or {}
+    waves = data.waves or {}
     for name in (*(waves.get("confirmation") or ()), *(waves.get("exploration") or ())):
         try:
             found = read_plan(RunDir(folder / str(name))).factories_file
@@ -148,14 +128,14 @@ def _factories_file_of(data: Mapping[str, Any], folder: Path) -> str | None:
     return None
 
 
-def save(folder: Path, data: dict[str, Any], files: Files) -> None:
-    """Write the plan, its text, and ``files`` by their names, which may lie in a folder below."""
+def save(folder: Path, found: PlanResult, files: Files) -> PlanResult:
+    """Write the plan, its text, and ``files`` by their names, which may lie in a folder below: see ``Stored.save``."""
     with writable(folder), _removed_if_empty(folder):
         for name, text in files.items():
             path = folder / name
             path.parent.mkdir(exist_ok=True)
             replace_file(path, text)
-        _STORED.write(folder, data)
+        return _STORED.write(folder, found)
 
 
 @contextmanager

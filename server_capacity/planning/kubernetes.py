@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server_capacity.models.fleet.policies import STABLE_S
 from server_capacity.planning.sizing import floored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.plan import EndpointPlan
 
 METRIC, ADDRESS = "http_requests_per_second", "http://PROMETHEUS:9090"
 _NO_LABEL = re.compile(r"[^a-z0-9-]+")
@@ -80,10 +78,10 @@ spec:
 """
 
 
-def kubernetes_files(plan: Plan, deployment: str) -> dict[str, str]:
+def kubernetes_files(plan: EndpointPlan, deployment: str) -> dict[str, str]:
     """``hpa.yaml`` and ``keda.yaml`` of one endpoint, whose Deployment is called about so."""
-    chosen, name = plan["chosen"], label(deployment)
-    per_pod = chosen["invocations_per_instance"] / 60
+    chosen, name = plan.chosen, label(deployment)
+    per_pod = chosen.invocations_per_instance / 60
     query = f'sum(rate(http_requests_total{{deployment="{name}"}}[1m]))'
     values = {
         "name": name,
@@ -91,8 +89,8 @@ def kubernetes_files(plan: Plan, deployment: str) -> dict[str, str]:
         "metric": METRIC,
         "address": json.dumps(ADDRESS),
         "query": json.dumps(query),
-        "minimum": chosen["minimum"],
-        "maximum": chosen["maximum"],
+        "minimum": chosen.minimum,
+        "maximum": chosen.maximum,
         "target": f"{floored(per_pod):.15g}",
         "milli": max(1, int(1000 * per_pod)),
         "stable": round(STABLE_S),

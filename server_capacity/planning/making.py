@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.data.json_file import UNREADABLE, foreign
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -23,6 +23,7 @@ from server_capacity.planning.remarks import simulated_remarks
 from server_capacity.planning.simulating import simulation
 from server_capacity.planning.totals import content, load_text
 from server_capacity.results.capacity_folder import FILE as CAPACITY_FILE
+from server_capacity.results.types.bounds import Endpoint
 from server_capacity.results.types.price import cost
 
 if TYPE_CHECKING:
@@ -33,14 +34,16 @@ if TYPE_CHECKING:
     from server_capacity.planning.demand import Recorded
     from server_capacity.planning.measured import Measured
     from server_capacity.planning.request import PlanRequest
+    from server_capacity.results.types.bounds import Cost, Quota
+    from server_capacity.results.types.plan import EndpointPlan, PlanResult
     from server_capacity.results.types.price import Price
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Made:
-    """A plan: the object of fleet_plan.json, and the texts of the files beside it by their names."""
+    """A plan, and the texts of the files beside it by their names."""
 
-    data: dict[str, Any]
+    found: PlanResult
     files: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,7 +69,7 @@ def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool
             endpoints.append(planned)
             cases.append(case)
     usual = questions[0]
-    data = content(
+    found = content(
         endpoints,
         refused,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -75,9 +78,9 @@ def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool
         quota=_quotas(endpoints),
         priced=prices.given_types,
     )
-    made = _with_files(data, cases)
-    made.data["missing"] += [*_each_for_all(questions, cases), *prices.remarks]
-    return made
+    files, missing = _files(endpoints, cases)
+    missing += [*_each_for_all(questions, cases), *prices.remarks]
+    return Made(replace(found, files=sorted(files), missing=missing), files)
 
 
 def _each_for_all(questions: Sequence[PlanRequest], cases: Sequence[Case]) -> Iterator[str]:
@@ -133,16 +136,13 @@ def _count_of(asked: PlanRequest, place: int) -> int | None:
     return None if not asked.instances else asked.instances[place if len(asked.instances) > 1 else 0]
 
 
-def _planned(case: Case, *, compare: bool) -> dict[str, Any] | str:
-    main = case.main
-    with _of_this_tool(main):
+def _planned(case: Case, *, compare: bool) -> EndpointPlan | str:
+    with _of_this_tool(case.main):
         planned = endpoint_plan(case)
-    if not isinstance(planned, str):
-        planned["factories_file"] = main.factories_file
-        with _of_this_tool(main):
-            planned["simulation"] = simulation(case, planned, compare=compare)
-        planned["remarks"] += simulated_remarks(planned)
-    return planned
+        if isinstance(planned, str):
+            return planned
+        planned = replace(planned, simulation=simulation(case, planned, compare=compare))
+    return replace(planned, remarks=[*planned.remarks, *simulated_remarks(planned)])
 
 
 @contextmanager
@@ -154,8 +154,8 @@ def _of_this_tool(search: Measured) -> Iterator[None]:
         raise foreign(Path(search.folder) / CAPACITY_FILE, error) from None
 
 
-def _costing(searches: Sequence[Measured], prices: Prices) -> Callable[[int, float], dict[str, Any] | None]:
-    kind, region = searches[0].instance_type, searches[0].endpoint.get("region")
+def _costing(searches: Sequence[Measured], prices: Prices) -> Callable[[int, float], Cost | None]:
+    kind, region = searches[0].instance_type, searches[0].endpoint.region
     price = None if kind is None or searches[0].is_copies else prices.of(kind, region, _ranked_price(searches, kind))
     return lambda instances, rate: None if price is None else cost(price, instances, rate)
 
@@ -166,32 +166,32 @@ def _ranked_price(searches: Sequence[Measured], kind: str) -> Price | None:
     return next((price for price in found if price.instance_type == kind), None)
 
 
-def _quotas(endpoints: Sequence[dict[str, Any]]) -> list[dict[str, Any]] | None:
+def _quotas(endpoints: Sequence[EndpointPlan]) -> list[Quota] | None:
     """The quota of each instance type, held against all endpoints at their maximum; None where nobody tells."""
     needed: dict[tuple[str, str | None], int] = {}
     for planned in endpoints:
-        endpoint = planned["endpoint"] or {}
-        if endpoint.get("instance_type") and endpoint.get("kind") != COMPONENT:
-            key = endpoint["instance_type"], endpoint.get("region")
-            needed[key] = needed.get(key, 0) + planned["chosen"]["maximum"]
+        endpoint = planned.endpoint
+        if endpoint and endpoint.instance_type and endpoint.kind != COMPONENT:
+            key = endpoint.instance_type, endpoint.region
+            needed[key] = needed.get(key, 0) + planned.chosen.maximum
     found = [quota(kind, region, count) for (kind, region), count in needed.items()]
     return [each for each in found if each is not None] or None
 
 
-def _with_files(data: dict[str, Any], cases: Sequence[Case]) -> Made:
-    """The plan with its policies; those of several endpoints lie in a folder for each."""
+def _files(endpoints: Sequence[EndpointPlan], cases: Sequence[Case]) -> tuple[dict[str, str], list[str]]:
+    """The policies by their names, and what is missing; those of several endpoints lie in a folder for each."""
     files: dict[str, str] = {}
     missing: list[str] = []
     folders: list[str] = []
-    for planned, case in zip(data["endpoints"], cases, strict=True):
-        above = "" if len(cases) == 1 else f"{_unused(label(planned['name']), folders)}/"
+    for planned, case in zip(endpoints, cases, strict=True):
+        above = "" if len(cases) == 1 else f"{_unused(label(planned.name), folders)}/"
         with _of_this_tool(case.main):
             policies, told = policy_files(planned, case.main, case.asked.endpoint_name)
         texts = {name: json_text(made) for name, made in policies.items()}
-        texts |= kubernetes_files(planned, name_of(planned["endpoint"] or {}, case.asked.endpoint_name))
+        texts |= kubernetes_files(planned, name_of(planned.endpoint or Endpoint(), case.asked.endpoint_name))
         files |= {above + name: text for name, text in texts.items()}
         missing += [f"{above.rstrip('/')}: {sentence}" if above else sentence for sentence in told]
-    return Made({**data, "files": sorted(files), "missing": missing}, files)
+    return files, missing
 
 
 def _unused(name: str, names: list[str]) -> str:

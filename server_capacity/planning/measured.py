@@ -5,45 +5,30 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.data.digest import KEY as DIGEST
-from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import refuse
-from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.wording import length_text
 from server_capacity.planning.request import MOST_INSTANCES
 from server_capacity.results.text.agreement import planned_with
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.types.axes import label_of
+from server_capacity.results.types.bounds import Endpoint, Spread
+from server_capacity.results.types.plan import Source
 from server_capacity.results.types.standing import confirmed_of, standing, warnings_of
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.price import Price
-
-    Found = Mapping[str, Any]
 
 COMPONENT = "inference-component"
 EVEN = 0.14
 """By so much evenly spaced arrivals can flatter an endpoint (four servers of exactly 20 ms)."""
 
-_ARITHMETIC = 1e-6
-_ENDPOINT: dict[str, Any] = {
-    **dict.fromkeys(("name", "kind", "instance_type", "region", "variant", "routing"), str | None),
-    **dict.fromkeys(("arguments", "payload_arguments"), dict[str, Any] | None),
-    "instances": int | None,
-    "seconds_to_create": float | None,
-}
-_OTHERS: dict[str, Any] = {
-    **dict.fromkeys(("where_time_went", "twin", "interval", "at_least"), dict[str, Any] | None),
-    "waves": dict[str, list[str]] | None,
-    "limits": list[dict[str, Any]] | None,
-    **dict.fromkeys(("curve", "confirmation", "stretches"), list[dict[str, Any]] | None),
-}
 _NOT_LINEAR = {
     "multi-model": "a multi-model endpoint sends a model's requests to the instances that hold it",
     "mixed": "its instances are of several types",
@@ -61,7 +46,7 @@ class Measured:
     """
 
     folder: str
-    data: Found
+    data: CapacityResult
     instances: int
     low: float
     rate: float
@@ -73,20 +58,19 @@ class Measured:
     price: Price | None = None
     unchecked: str = ""
 
-    def to_source(self) -> dict[str, Any]:
+    def told(self) -> Source:
         """Its entry in the plan's ``capacities``."""
-        named = {"folder": self.folder, "instances": self.instances, "low": self.low}
-        return {**named, "digest": self.data.get(DIGEST)}
+        return Source(self.folder, self.instances, self.low, self.data.digest)
 
     @property
     def is_counted(self) -> bool:
         """Tells whether the number of its instances is known, not assumed."""
-        return self.given_instances or bool(self.endpoint.get("instances"))
+        return self.given_instances or bool(self.endpoint.instances)
 
     @property
-    def endpoint(self) -> Found:
-        """The ``endpoint`` of capacity.json; empty in files that have none."""
-        return self.data.get("endpoint") or {}
+    def endpoint(self) -> Endpoint:
+        """The ``endpoint`` of capacity.json; an empty one in files that have none."""
+        return self.data.endpoint or Endpoint()
 
     @property
     def at_least(self) -> bool:
@@ -96,31 +80,30 @@ class Measured:
     @property
     def name(self) -> str:
         """The endpoint's name: as it was called or made, else the search's, else the folder's."""
-        return str(self.endpoint.get("name") or self.data.get("name") or self.folder.rstrip("/").rpartition("/")[2])
+        return str(self.endpoint.name or self.data.name or self.folder.rstrip("/").rpartition("/")[2])
 
     @property
     def instance_type(self) -> str | None:
         """Its instance type, if that is known."""
-        return self.endpoint.get("instance_type")
+        return self.endpoint.instance_type
 
     @property
     def is_copies(self) -> bool:
         """Tells whether its instances are copies of an inference component, which have no price."""
-        return self.endpoint.get("kind") == COMPONENT
+        return self.endpoint.kind == COMPONENT
 
     @property
     def not_linear(self) -> str:
         """The reason why more instances do not hold as many times more; empty where they do."""
-        return _NOT_LINEAR.get(str(self.endpoint.get("kind")), "")
+        return _NOT_LINEAR.get(str(self.endpoint.kind), "")
 
     @property
-    def correlation(self) -> dict[str, float] | None:
-        """``dispersion`` and ``slope`` of the limit that gives out first: how bursty requests over it are."""
-        held = self.data.get("limit")
-        row = next((row for row in self.data.get("limits") or [] if row["expression"] == held), None)
-        if row is None or row.get("dispersion") is None or row.get("slope") is None:
+    def correlation(self) -> Spread | None:
+        """The burstiness of requests over the limit that gives out first."""
+        row = next((row for row in self.data.limits if row.expression == self.data.limit), None)
+        if row is None or row.dispersion is None or row.slope is None:
             return None
-        return {"dispersion": row["dispersion"], "slope": row["slope"]}
+        return Spread(row.dispersion, row.slope)
 
     @property
     def warnings(self) -> list[str]:
@@ -130,7 +113,7 @@ class Measured:
     @property
     def exit_code(self) -> int:
         """The exit code of the search."""
-        return int(standing(self.data)["exit_code"]) if "exit_code" in self.data else OK
+        return standing(self.data).exit_code
 
     def is_same_endpoint(self, other: Measured) -> bool:
         """Tells whether both are of one endpoint, but for the number of instances: all else that is known agrees."""
@@ -138,27 +121,23 @@ class Measured:
         return len(files) < 2 and self._identity() == other._identity()
 
     def _identity(self) -> tuple[object, ...]:
-        endpoint = self.endpoint
-        arguments = {
-            name: value
-            for name, value in (endpoint.get("arguments") or {}).items()
-            if name not in ("instances", "instance_count")
-        }
-        limits = [row["expression"] for row in self.data.get("limits") or []]
-        called = None if endpoint.get("arguments") else endpoint.get("name") or self.data.get("name")
-        alike = [endpoint.get(name) for name in ("instance_type", "kind", "region", "variant", "payload_arguments")]
-        return alike, called, arguments, limits
+        told = self.endpoint
+        counts = ("instances", "instance_count")
+        arguments = {name: value for name, value in (told.arguments or {}).items() if name not in counts}
+        called = None if told.arguments else told.name or self.data.name
+        alike = (told.instance_type, told.kind, told.region, told.variant, told.payload_arguments)
+        return alike, called, arguments, [row.expression for row in self.data.limits]
 
     def remarks(self) -> Iterator[str]:
         """Sentences on what it does not tell, or tells only under a condition."""
         if self.at_least:
             yield "No limit gave out in the search: the plan takes what was kept, and fewer instances may do."
-        if self.data.get("arrivals") == "constant":
+        if self.data.arrivals == "constant":
             yield (
                 f"It was measured with evenly spaced arrivals, which flatter an endpoint by up to {EVEN:.0%}: "
                 "search with Poisson arrivals before you deploy it."
             )
-        if self.data.get("in") == "users":
+        if self.data.in_ == "users":
             yield (
                 "It was searched in users, who wait for answers and so spare an endpoint that is slow: the rate is "
                 "theirs at the lower end, and arrivals that do not wait may need more instances."
@@ -166,7 +145,7 @@ class Measured:
         yield from self._warnings()
         if apart := planned_with(self.data):
             yield apart
-        if self.data.get("limit") == KEEPS_UP:
+        if self.data.limit == KEEPS_UP:
             yield 'It was searched without --slo: "holds" is only what it keeps up with. --slo "p99<500ms" says more.'
         if self.tied:
             named = " and ".join(self.tied)
@@ -180,87 +159,83 @@ class Measured:
             yield "The wave at the interval's lower end failed: search again before you deploy it."
         elif not self.at_least and verdict != "holds":
             yield "No wave confirmed the interval's lower end."
-        if self.data.get("outcome") == "interrupted" and not self.at_least:
+        if self.data.outcome == "interrupted" and not self.at_least:
             yield "The search was interrupted: its interval is wider than it had to be."
-        if self.data.get("cache") == "warm":
+        if self.data.cache == "warm":
             yield "Each payload had been sent before the search: requests that no cache knows may take longer."
 
 
-def measured(data: Found, folder: str, instances: int | None = None, instance_type: str = "") -> Measured | str:
-    """A search as a plan can use it, or the reason why none can; ValueError and its like for what no search writes.
+def measured(
+    data: CapacityResult, folder: str, instances: int | None = None, instance_type: str = ""
+) -> Measured | str:
+    """A search as a plan can use it, or the reason why none can; ValueError for what no search writes.
 
     ``instances`` of ``instance_type`` were measured, where they are given; BenchmarkError where the search knows of
     others.
     """
-    endpoint = dict(data.get("endpoint") or {})
-    for told, kinds in ((endpoint, _ENDPOINT), (data, _OTHERS)):
-        for key, kind in kinds.items():
-            require(told.get(key), kind, key)
+    endpoint = data.endpoint or Endpoint()
     _require_no_conflict(endpoint, folder, instances, instance_type)
     if instance_type:
-        endpoint["instance_type"] = instance_type
-        data = {**data, "endpoint": endpoint}
-    if endpoint.get("kind") == "serverless":
+        endpoint = replace(endpoint, instance_type=instance_type)
+        data = replace(data, endpoint=endpoint)
+    if endpoint.kind == "serverless":
         return "a serverless endpoint has no instances to count: it scales by concurrency, which its configuration sets"
     found = _rates(data)
     if isinstance(found, str):
         return found
-    count = instances or endpoint.get("instances") or 1
+    count = instances or endpoint.instances or 1
     if not 1 <= count <= MOST_INSTANCES:
         raise ValueError(f"endpoint.instances is not from 1 to {MOST_INSTANCES:,}")
-    return Measured(folder, data, int(count), *found, given_instances=instances is not None)
+    return Measured(folder, data, count, *found, given_instances=instances is not None)
 
 
-def _require_no_conflict(endpoint: Found, folder: str, instances: int | None, instance_type: str) -> None:
-    given = (("instances", instances), ("instance_type", instance_type or None))
+def _require_no_conflict(endpoint: Endpoint, folder: str, instances: int | None, instance_type: str) -> None:
+    given = (
+        ("--instances", instances, endpoint.instances),
+        ("--instance-type", instance_type or None, endpoint.instance_type),
+    )
     refuse(
         [
-            f"--{key.replace('_', '-')} {value}: {folder} was measured with {endpoint[key]}. Leave it out there."
-            for key, value in given
-            if value is not None and endpoint.get(key) not in (None, value)
+            f"{flag} {value}: {folder} was measured with {known}. Leave it out there."
+            for flag, value, known in given
+            if value is not None and known not in (None, value)
         ]
     )
 
 
-def _rates(data: Found) -> tuple[float, float, float | None] | str:
-    interval, at_least = data.get("interval"), data.get("at_least")
-    if data.get("rate") is not None and interval:
-        require(interval, dict[str, float], "interval")
-        require(data["rate"], float, "rate")
-        low, rate, high = interval["low"], data["rate"], interval["high"]
-        if not low * (1 - _ARITHMETIC) <= rate <= high * (1 + _ARITHMETIC):
-            raise ValueError("rate is outside of its interval")
-    elif at_least and at_least.get("rate"):
-        require(at_least["rate"], float, "at_least.rate")
-        if data.get("outcome") == "interrupted" and not _is_confirmed(data):
-            return _never_judged(data, at_least["rate"])
-        low, rate, high = at_least["rate"], at_least["rate"], None
+def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
+    interval, high = data.interval, None
+    if data.rate is not None and interval:
+        low, rate, high = interval.low, data.rate, interval.high
+    elif data.at_least and data.at_least.rate:
+        low = rate = data.at_least.rate
+        if data.outcome == "interrupted" and not _is_confirmed(data):
+            return _never_judged(data, rate)
     else:
-        return f"the search has no answer: {data.get('headline') or data.get('reason') or data.get('outcome')}"
-    if data.get("in") == "users":
-        law = (data.get("users") or {}).get("law")
-        if not law or not law.get("users"):
+        return f"the search has no answer: {data.headline or data.reason or data.outcome}"
+    if data.in_ == "users":
+        law = data.users and data.users.law
+        if not law or not law.users:
             return "the search was in users, and no wave tells how many requests/s they send: search with --in rps"
-        factor = law["x"] / law["users"]
+        factor = law.x / law.users
         low, rate, high = low * factor, rate * factor, None if high is None else high * factor
     if not low > 0:
         return (
             f"the interval of {rate_text(rate, interval)} begins at 0: nothing is sure to hold; search for longer "
             "with --time"
         )
-    return float(low), float(rate), None if high is None else float(high)
+    return low, rate, high
 
 
-def _is_confirmed(data: Found) -> bool:
+def _is_confirmed(data: CapacityResult) -> bool:
     """Tells whether a whole wave at the answer kept every limit."""
-    waves = data.get("confirmation") or []
-    return any(wave.get("verdict") == "holds" and not wave.get("spoilt") for wave in waves)
+    return any(wave.verdict == "holds" and not wave.spoilt for wave in data.confirmation or [])
 
 
-def _never_judged(data: Found, rate: float) -> str:
+def _never_judged(data: CapacityResult, rate: float) -> str:
     """The reason why a rate that was kept until an interrupt is none to plan with: no limit was found beside it."""
-    near = [each for each in data.get("stretches") or [] if each["rate"] == rate and not each.get("void")]
-    seconds = sum(each["end_s"] - each["start_s"] for each in near)
+    near = [each for each in data.stretches or [] if each.rate == rate and not each.void]
+    seconds = sum(each.end_s - each.start_s for each in near)
     kept = f" for {length_text(seconds)}" if seconds > 0 else ""
     unit = unit_of(data)
     return (

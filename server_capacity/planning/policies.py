@@ -14,14 +14,12 @@ from server_capacity.models.fleet.block import CONCURRENCY_FILE, CPU_FILE, INVOC
 from server_capacity.models.fleet.policies import REMOVED, STEPS, step_low
 from server_capacity.planning.sizing import floored
 from server_capacity.planning.targets import targets_of
+from server_capacity.results.types.bounds import Endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from server_capacity.planning.measured import Measured
     from server_capacity.planning.targets import CpuTarget
-
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.plan import Choice, EndpointPlan
 
 COOLDOWN_S = 300
 OUT_DATAPOINTS, IN_DATAPOINTS = 3, 15
@@ -56,13 +54,13 @@ class Resource:
         return [{"Name": name, "Value": value} for name, value in self.of]
 
 
-def resource_of(endpoint: Plan, given: str = "") -> Resource:
+def resource_of(endpoint: Endpoint, given: str = "") -> Resource:
     """The resource by the ``endpoint`` of a plan, or as it is called where a name was ``given``.
 
     What is not known is a placeholder: so is the name of an endpoint that was made for the search, and is gone.
     """
     found = name_of(endpoint, given)
-    if endpoint.get("kind") == "inference-component":
+    if endpoint.kind == "inference-component":
         name = given or COMPONENT
         return Resource(
             f"inference-component/{name}",
@@ -72,34 +70,34 @@ def resource_of(endpoint: Plan, given: str = "") -> Resource:
             (("InferenceComponentName", name),),
             (COMPONENT,) if name == COMPONENT else (),
         )
-    name, variant = found or NAME, str(endpoint.get("variant") or VARIANT)
+    name, variant = found or NAME, endpoint.variant or VARIANT
     return Resource(
         f"endpoint/{name}/variant/{variant}",
         "sagemaker:variant:DesiredInstanceCount",
         "SageMakerVariant",
         "Instance",
         (("EndpointName", name), ("VariantName", variant)),
-        (*((NAME,) if name == NAME else ()), *(() if endpoint.get("variant") else (VARIANT,))),
+        (*((NAME,) if name == NAME else ()), *(() if endpoint.variant else (VARIANT,))),
     )
 
 
-def name_of(endpoint: Plan, given: str = "") -> str:
+def name_of(endpoint: Endpoint, given: str = "") -> str:
     """The deployed endpoint's name; empty where it is not known."""
-    measured = None if endpoint.get("arguments") is not None else endpoint.get("name")
-    return given or (str(measured) if measured and _ENDPOINT_NAME.fullmatch(str(measured)) else "")
+    measured = None if endpoint.arguments is not None else endpoint.name
+    return given or (measured if measured and _ENDPOINT_NAME.fullmatch(measured) else "")
 
 
-def policy_files(plan: Plan, search: Measured, given: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
+def policy_files(plan: EndpointPlan, search: Measured, given: str = "") -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The objects by the name of their file, and a sentence for whatever is missing. ``given``: see ``resource_of``."""
-    resource, chosen, targets = resource_of(plan["endpoint"] or {}, given), plan["chosen"], targets_of(plan, search)
+    resource, chosen, targets = resource_of(plan.endpoint or Endpoint(), given), plan.chosen, targets_of(plan, search)
     files = {
         "scalable_target.json": {
             **resource.key,
-            "MinCapacity": chosen["minimum"],
-            "MaxCapacity": chosen["maximum"],
+            "MinCapacity": chosen.minimum,
+            "MaxCapacity": chosen.maximum,
         },
         INVOCATIONS_FILE: _tracking(
-            resource, "invocations", chosen["invocations_per_instance"], _predefined(resource, "Invocations")
+            resource, "invocations", chosen.invocations_per_instance, _predefined(resource, "Invocations")
         ),
         **_step_files(resource, chosen),
     }
@@ -168,13 +166,13 @@ def _cpu(resource: Resource, target: CpuTarget | str) -> dict[str, Any] | str:
     return _tracking(resource, "cpu", target.value, metric)
 
 
-def _step_files(resource: Resource, chosen: Plan) -> dict[str, dict[str, Any]]:
+def _step_files(resource: Resource, chosen: Choice) -> dict[str, dict[str, Any]]:
     """One policy for both directions, and the alarms that set it off: intervals are counted from an alarm's threshold.
 
     The lower alarm leaves a gap: with what it takes away, the rest stays below the upper one's threshold.
     """
-    high = chosen["invocations_per_instance"]
-    low = floored(step_low(high, chosen["minimum"]))
+    high = chosen.invocations_per_instance
+    low = floored(step_low(high, chosen.minimum))
     steps: list[dict[str, float]] = [{"MetricIntervalUpperBound": 0.0, "ScalingAdjustment": -int(REMOVED)}]
     starts = [float(f"{above * high:.9g}") for above, _ in STEPS]
     ends = starts[1:]

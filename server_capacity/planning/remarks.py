@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import length_text, metric_text, percent_text, pluralize
 from server_capacity.models.fleet.block import HPA_FILE
@@ -11,17 +11,16 @@ from server_capacity.planning.sizing import FAR
 from server_capacity.results.text.headline import rate_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from server_capacity.planning.case import Case
-
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.plan import EndpointPlan, Run, WithOneLost
 
 LEAST_SAVED = 0.01
 """A share of the instance hours below which nothing is advised."""
 
 
-def remarks(case: Case, plan: Plan) -> Iterator[str]:
+def remarks(case: Case, plan: EndpointPlan) -> Iterator[str]:
     """Everything about the plan of one endpoint that its numbers do not say."""
     yield from _room(plan)
     yield from _load(case, plan)
@@ -31,60 +30,60 @@ def remarks(case: Case, plan: Plan) -> Iterator[str]:
     yield from _extrapolated(case, plan)
 
 
-def missed_text(plan: Plan) -> str:
+def missed_text(plan: EndpointPlan) -> str:
     """The sentence that the simulated policy does not keep the limit under the load; empty where it does."""
-    found = plan["simulation"]
-    if not found or not found["runs"] or found["runs"][0]["share_over"] <= found["allowed"]:
+    found = plan.simulation
+    if not found or not found.runs or found.runs[0].share_over <= found.allowed:
         return ""
-    share, allowed = (percent_text(round(each, 4)) for each in (found["runs"][0]["share_over"], found["allowed"]))
-    return f"Simulated with its policy, {share} of requests miss {found['limit']} ({allowed} may)."
+    share, allowed = (percent_text(round(each, 4)) for each in (found.runs[0].share_over, found.allowed))
+    return f"Simulated with its policy, {share} of requests miss {found.limit} ({allowed} may)."
 
 
-def simulated_remarks(plan: Plan) -> Iterator[str]:
+def simulated_remarks(plan: EndpointPlan) -> Iterator[str]:
     """The same, and what keeps the limit where that was simulated; else what keeps it and costs less."""
-    found = plan["simulation"]
-    if not found or not found["runs"]:
+    found = plan.simulation
+    if not found or not found.runs:
         return
-    planned, missed = found["runs"][0], missed_text(plan)
-    kept = [run for run in found["runs"] if run["share_over"] <= found["allowed"] and _is_of(plan, run)]
-    cheapest = min(kept, key=lambda run: run["instance_hours"], default=None)
+    planned, missed = found.runs[0], missed_text(plan)
+    kept = [run for run in found.runs if run.share_over <= found.allowed and _is_of(plan, run)]
+    cheapest = min(kept, key=lambda run: run.instance_hours, default=None)
     if missed:
         advice = (
             "Give a higher --minimum" if cheapest is None else f"{_keeping(plan, cheapest)} it: {_how(plan, cheapest)}"
         )
         yield f"{missed} The load rises faster than instances come. {advice}."
-    elif cheapest is not None and (saved := 1 - cheapest["instance_hours"] / planned["instance_hours"]) >= LEAST_SAVED:
+    elif cheapest is not None and (saved := 1 - cheapest.instance_hours / planned.instance_hours) >= LEAST_SAVED:
         yield (
-            f"{_keeping(plan, cheapest)} {found['limit']} under this load, too, with "
-            f"{percent_text(round(saved, 2))} fewer instance hours than {planned['policy']}: {_how(plan, cheapest)}."
+            f"{_keeping(plan, cheapest)} {found.limit} under this load, too, with "
+            f"{percent_text(round(saved, 2))} fewer instance hours than {planned.policy}: {_how(plan, cheapest)}."
         )
 
 
-def _is_of(plan: Plan, run: Plan) -> bool:
+def _is_of(plan: EndpointPlan, run: Run) -> bool:
     """Tells whether a policy may be the endpoint's: nothing of Kubernetes scales one of SageMaker's."""
-    return run["file"] != HPA_FILE or not (plan["endpoint"] or {}).get("kind")
+    return run.file != HPA_FILE or not (plan.endpoint and plan.endpoint.kind)
 
 
-def _keeping(plan: Plan, run: Plan) -> str:
+def _keeping(plan: EndpointPlan, run: Run) -> str:
     """The subject of what keeps a limit, and its verb."""
-    if run["file"] is None:
-        instances = plan["chosen"]["instances"]
+    if run.file is None:
+        instances = plan.chosen.instances
         return f"{instances_text(instances)} all along {'keeps' if instances == 1 else 'keep'}"
-    name = str(run["policy"])
+    name = run.policy
     return f"{name[:1].upper()}{name[1:]} keeps"
 
 
-def _how(plan: Plan, run: Plan) -> str:
-    if run["file"] is not None:
-        return f"use {run['file']}"
-    instances = plan["chosen"]["instances"]
+def _how(plan: EndpointPlan, run: Run) -> str:
+    if run.file is not None:
+        return f"use {run.file}"
+    instances = plan.chosen.instances
     return f"--minimum {instances}" if missed_text(plan) else f"--minimum {instances} --maximum {instances}"
 
 
-def needed_by(plan: Plan) -> int:
+def needed_by(plan: EndpointPlan) -> int:
     """The instances that the target needs at the planned share, whatever the minimum is."""
-    chosen = plan["chosen"]["name"]
-    return next(int(each["instances"]) for each in plan["options"] if each["name"] == chosen)
+    chosen = plan.chosen.name
+    return next(each.instances or 0 for each in plan.options if each.name == chosen)
 
 
 def instances_text(count: int) -> str:
@@ -92,50 +91,48 @@ def instances_text(count: int) -> str:
     return pluralize(count, "instance", "instances")
 
 
-def _room(plan: Plan) -> Iterator[str]:
-    chosen, lost = plan["chosen"], plan["chosen"]["with_one_lost"]
-    if chosen["instances"] < 2:
+def _room(plan: EndpointPlan) -> Iterator[str]:
+    chosen, lost = plan.chosen, plan.chosen.with_one_lost
+    if chosen.instances < 2:
         yield (
             "One instance is in one zone, and nothing is left where it is lost: two zones need 2 instances at least."
         )
-    elif lost["holds"]:
+    elif lost.holds:
         yield (
-            f"With one lost, {_have(lost)}, {percent_text(round(lost['share_of_low'], 3))} of what one is sure to "
+            f"With one lost, {_have(lost)}, {percent_text(round(lost.share_of_low or 0.0, 3))} of what one is sure to "
             "hold: the limit is kept."
         )
     else:
         yield (
             f"With one lost, {_have(lost)}, more than one is sure to hold: "
-            f"{instances_text(chosen['with_spare'])} would keep the limit then."
+            f"{instances_text(chosen.with_spare)} would keep the limit then."
         )
 
 
-def _have(lost: Plan) -> str:
-    rate = rate_text(lost["rate_per_instance"])
-    return f"1 instance has {rate}" if lost["instances"] == 1 else f"{lost['instances']:,} instances have {rate} each"
+def _have(lost: WithOneLost) -> str:
+    rate = rate_text(lost.rate_per_instance)
+    return f"1 instance has {rate}" if lost.instances == 1 else f"{lost.instances:,} instances have {rate} each"
 
 
-def _load(case: Case, plan: Plan) -> Iterator[str]:
-    demand, chosen = case.demand, plan["chosen"]
+def _load(case: Case, plan: EndpointPlan) -> Iterator[str]:
+    demand, chosen = case.demand, plan.chosen
     if demand.told:
-        bound = (
-            ": the maximum is for that" if case.asked.maximum is None else f", and --maximum is {chosen['maximum']:,}"
-        )
+        bound = ": the maximum is for that" if case.asked.maximum is None else f", and --maximum is {chosen.maximum:,}"
         yield f"{demand.told} {metric_text(demand.peak_rps)}/s{bound}."
     if demand.recorded is not None and demand.recorded.peak_second > 1.5 * demand.peak_rps:
         yield (
             f"Its busiest second has {demand.recorded.peak_second:,} requests: no policy is as quick, and instances "
             "for the minute alone queue them."
         )
-    if chosen["instances"] > needed_by(plan):
+    if chosen.instances > needed_by(plan):
         yield (
-            f"The load needs {instances_text(needed_by(plan))}, and {chosen['minimum']:,} are the minimum: the cost is "
+            f"The load needs {instances_text(needed_by(plan))}, and {chosen.minimum:,} are the minimum: the cost is "
             "theirs."
         )
-    if chosen["capped"]:
-        yield f"More than {instances_text(chosen['maximum'])} cannot be told of, so that the maximum may be too low."
+    if chosen.capped:
+        yield f"More than {instances_text(chosen.maximum)} cannot be told of, so that the maximum may be too low."
     if demand.least_rps == 0:
-        stay = f"{instances_text(chosen['minimum'])} {'stays' if chosen['minimum'] == 1 else 'stay'}"
+        stay = f"{instances_text(chosen.minimum)} {'stays' if chosen.minimum == 1 else 'stay'}"
         yield f"There are minutes without a request. {stay} all the same: from none it would take minutes."
 
 
@@ -149,16 +146,16 @@ def _together(case: Case) -> Iterator[str]:
         yield f"These are taken as searches of one endpoint: {folders}{rests}. Entries of a --mix file are apart."
 
 
-def _scaling(case: Case, plan: Plan) -> Iterator[str]:
-    scale_out = plan["scale_out"]
-    if scale_out is not None and scale_out["safety_factor"] is not None:
-        wait = length_text(scale_out["alarm_s"] + scale_out["create_s"])
+def _scaling(case: Case, plan: EndpointPlan) -> Iterator[str]:
+    scale_out = plan.scale_out
+    if scale_out is not None and scale_out.safety_factor is not None:
+        wait = length_text(scale_out.alarm_s + scale_out.create_s)
         yield (
-            f"The load grows by {percent_text(round(scale_out['growth_per_min'], 4))} a minute, and a new instance "
-            f"serves {wait} after it is needed (an alarm's three minutes, and {length_text(scale_out['create_s'])} "
-            f"to start, {scale_out['source']}): instances may run at {scale_out['safety_factor']:.1%} of their limit."
+            f"The load grows by {percent_text(round(scale_out.growth_per_min or 0.0, 4))} a minute, and a new instance "
+            f"serves {wait} after it is needed (an alarm's three minutes, and {length_text(scale_out.create_s)} "
+            f"to start, {scale_out.source}): instances may run at {scale_out.safety_factor:.1%} of their limit."
         )
-    if plan["endpoint"] and plan["endpoint"].get("kind") == "inference-component":
+    if plan.endpoint and plan.endpoint.kind == "inference-component":
         yield (
             "An instance is a copy of the inference component here: the instances below must have room for the copies. "
             "They are what is paid and what a quota counts, so that copies have no cost and no quota of their own."
@@ -172,16 +169,16 @@ def _scaling(case: Case, plan: Plan) -> Iterator[str]:
         )
 
 
-def _extrapolated(case: Case, plan: Plan) -> Iterator[str]:
-    measured, chosen = max(each.instances for each in case.searches), plan["chosen"]
-    planned = chosen["instances"]
-    if not plan["linear"]:
-        *fewer, most = sorted({each["instances"] for each in plan["capacities"]})
+def _extrapolated(case: Case, plan: EndpointPlan) -> Iterator[str]:
+    measured, chosen = max(each.instances for each in case.searches), plan.chosen
+    planned = chosen.instances
+    if not plan.linear:
+        *fewer, most = sorted({each.instances for each in plan.capacities})
         counts = f"{', '.join(map(str, fewer))} and {most} instances"
         yield f"It was measured at {counts}, and is told of between them: {case.main.not_linear}."
         yield (
-            f"The policy's target is {chosen['invocations_per_instance']:,.15g} a minute for each: the least that one "
-            f"holds of {chosen['minimum']:,} to {chosen['maximum']:,} instances."
+            f"The policy's target is {chosen.invocations_per_instance:,.15g} a minute for each: the least that one "
+            f"holds of {chosen.minimum:,} to {chosen.maximum:,} instances."
         )
     if planned > FAR * measured:
         yield (

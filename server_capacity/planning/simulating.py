@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from server_capacity.models.fleet.block import Chosen, simulations
+from server_capacity.models.fleet.block import Chosen, not_simulated, simulations
 from server_capacity.models.fleet.demand import Recorded, Step, Steps
 from server_capacity.planning.sizing import ALARM_S
 from server_capacity.planning.targets import routing_of, targets_of
 from server_capacity.results.text.agreement import disagree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from server_capacity.planning.case import Case
-
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.plan import EndpointPlan, Simulation
 
 MOST_REQUESTS = 100_000_000
 _BEFORE_S, _AFTER_S = 600.0, 1800.0
 """Growth begins after so long at the target, and the load stays that long where it has led."""
 
 
-def simulation(case: Case, plan: Plan, *, compare: bool) -> dict[str, Any] | None:
+def simulation(case: Case, plan: EndpointPlan, *, compare: bool) -> Simulation | None:
     """The load through the planned fleet, with its policy and with as many instances all along.
 
     None: there is no load over time. ``compare``: with the other policies, too. Where it cannot be simulated ``runs``
@@ -34,48 +31,44 @@ def simulation(case: Case, plan: Plan, *, compare: bool) -> dict[str, Any] | Non
     if demand is None:
         return None
     known = case.seconds_to_create
-    if not plan["linear"]:
-        return _not_simulated(f"its instances do not add up: {case.main.not_linear}")
+    if not plan.linear:
+        return not_simulated(f"its instances do not add up: {case.main.not_linear}")
     if disagree(case.main.data):
-        return _not_simulated("the search's count and its queueing model, which would be simulated, disagree")
+        return not_simulated("the search's count and its queueing model, which would be simulated, disagree")
     if known is None:
-        return _not_simulated("how long an instance takes until it serves is not known: give --seconds-to-create")
+        return not_simulated("how long an instance takes until it serves is not known: give --seconds-to-create")
     requests = _requests(demand)
     if requests > MOST_REQUESTS:
-        return _not_simulated(f"{requests:,.0f} requests are more than the {MOST_REQUESTS:,} that are simulated")
-    chosen, targets = plan["chosen"], targets_of(plan, case.main)
+        return not_simulated(f"{requests:,.0f} requests are more than the {MOST_REQUESTS:,} that are simulated")
+    chosen, targets = plan.chosen, targets_of(plan, case.main)
     choice = Chosen(
         rps=targets.rps,
-        instances=chosen["instances"],
-        minimum=chosen["minimum"],
-        maximum=chosen["maximum"],
+        instances=chosen.instances,
+        minimum=chosen.minimum,
+        maximum=chosen.maximum,
         instance_start_s=known[0],
         routing=routing_of(plan),
         concurrency=None if isinstance(targets.concurrency, str) else targets.concurrency,
         cpu=None if isinstance(targets.cpu, str) else (targets.cpu.value, targets.cpu.use),
     )
-    endpoint = {**case.main.endpoint, "instances": case.main.instances}
-    per_hour = plan["cost"]["price_per_hour"] if plan["cost"] else None
-    return simulations({**case.main.data, "endpoint": endpoint}, demand, choice, compare=compare, per_hour=per_hour)
+    per_hour = plan.cost.price_per_hour if plan.cost else None
+    main = case.main
+    return simulations(main.data, main.instances, demand, choice, compare=compare, per_hour=per_hour)
 
 
-def _not_simulated(reason: str) -> dict[str, Any]:
-    return {"reason": reason, "runs": []}
-
-
-def _demand(case: Case, plan: Plan) -> Steps | Recorded | None:
+def _demand(case: Case, plan: EndpointPlan) -> Steps | Recorded | None:
     """The stages, the recording, or the growth from the target on until new instances serve."""
     recorded = case.demand.recorded
     if case.demand.stages:
         return Steps.of(case.demand.stages)
     if recorded is not None:
         return Recorded.of(recorded.arrivals_s, recorded.length_s)
-    scale_out = plan["scale_out"]
-    if scale_out is None or scale_out["safety_factor"] is None:
+    scale_out = plan.scale_out
+    if scale_out is None or scale_out.safety_factor is None:
         return None
     target = case.demand.target_rps
-    last = target / scale_out["safety_factor"]
-    ramp = Step(target, last, ALARM_S + scale_out["create_s"])
+    last = target / scale_out.safety_factor
+    ramp = Step(target, last, ALARM_S + scale_out.create_s)
     return Steps((Step(target, target, _BEFORE_S), ramp, Step(last, last, _AFTER_S)))
 
 

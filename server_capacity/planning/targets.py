@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.units import MAX_SECONDS
 from server_capacity.metrics.cloudwatch.instance_types import vcpus
@@ -20,12 +20,9 @@ from server_capacity.planning.sizing import floored
 from server_capacity.results.text.agreement import disagree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from server_capacity.models.fleet.routing import Routing
     from server_capacity.planning.measured import Measured
-
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.plan import EndpointPlan
 
 _REQUESTS, _WARMING, _SEED = 100_000, 0.1, 17
 _MOST_SIMULATED = 20  # instances: what one shares with more of them is as good as the same
@@ -53,32 +50,32 @@ class Targets:
         return 60 * self.rps
 
 
-def targets_of(plan: Plan, search: Measured) -> Targets:
+def targets_of(plan: EndpointPlan, search: Measured) -> Targets:
     """The targets of the planned policies."""
-    rps = float(plan["chosen"]["invocations_per_instance"]) / 60
+    rps = plan.chosen.invocations_per_instance / 60
     latency = _latency_s(plan, search, rps)
     return Targets(rps, latency if isinstance(latency, str) else floored(rps * latency), _cpu(search, rps))
 
 
-def routing_of(plan: Plan) -> Routing:
+def routing_of(plan: EndpointPlan) -> Routing:
     """The routing that a planned endpoint is simulated with."""
-    return "least_outstanding" if plan["routing"] == LEAST_OUTSTANDING else "random"
+    return "least_outstanding" if plan.routing == LEAST_OUTSTANDING else "random"
 
 
-def _latency_s(plan: Plan, search: Measured, rps: float) -> float | str:
+def _latency_s(plan: EndpointPlan, search: Measured, rps: float) -> float | str:
     """The mean latency where an instance serves so many requests/s: by the model, or between measured rates.
 
     At a higher rate, as the interval's lower end is, requests wait longer: a target from there asks for more use.
     """
-    service = Service.of({**search.data, "endpoint": {**search.endpoint, "instances": search.instances}})
+    service = Service.of(search.data.twin, search.instances)
     if not isinstance(service, str) and not disagree(search.data) and rps < service.most:
         return _modelled_s(service, plan, rps)
     found = _between_s(search, rps * search.instances)
     return "the mean latency was not measured around the planned rate" if found is None else found
 
 
-def _modelled_s(service: Service, plan: Plan, rps: float) -> float:
-    instances = min(plan["chosen"]["instances"], _MOST_SIMULATED)
+def _modelled_s(service: Service, plan: EndpointPlan, rps: float) -> float:
+    instances = min(plan.chosen.instances, _MOST_SIMULATED)
     rate = rps * instances
     load = Steps((Step(rate, rate, _REQUESTS / rate),))
     routing = routing_of(plan)
@@ -90,9 +87,9 @@ def _modelled_s(service: Service, plan: Plan, rps: float) -> float:
 def _between_s(search: Measured, rate: float) -> float | None:
     """The mean between the measured rates next to it: a queue's grows like 1 / (1 - load), whose inverse is a line."""
     points = sorted(
-        (float(point["rate"]), float(point["mean"]))
-        for point in search.data.get("curve") or []
-        if point.get("rate") and point.get("mean") is not None and 0 < point["mean"] < MAX_SECONDS
+        (point.rate, point.mean)
+        for point in search.data.curve or []
+        if point.rate and point.mean is not None and 0 < point.mean < MAX_SECONDS
     )
     for (below, less), (above, more) in pairwise(points):
         if below <= rate <= above:
@@ -103,17 +100,17 @@ def _between_s(search: Measured, rate: float) -> float | None:
 
 def _cpu(search: Measured, rps: float) -> CpuTarget | str:
     """CPUUtilization at the planned rate by the utilisation law."""
-    rows = (search.data.get("resources") or {}).get("all") or []
-    found = [row for row in rows if row.get("metric") == "CPUUtilization" and row.get("demand_s") is not None]
-    row = max(found, key=lambda each: each["at_low"], default=None)
+    rows = search.data.resources.all if search.data.resources else []
+    found = [row for row in rows if row.metric == "CPUUtilization" and row.demand_s is not None]
+    row = max(found, key=lambda each: each.at_low or 0.0, default=None)
     cores = vcpus(search.instance_type or "")
     if search.is_copies:
         return "CPUUtilization is an instance's, and copies share it"
     if row is None:
         return "CPUUtilization was not measured (--endpoint-config asks for it)"
-    if row.get("reason") or not row["demand_s"] > 0:
+    if row.reason or not row.demand_s or row.demand_s < 0 or row.idle is None:
         return "CPUUtilization does not grow in a straight line with the rate"
     if cores is None:
         return "the instance type does not tell how many cores CPUUtilization adds up"
-    use = CpuUse(100.0 * cores * row["idle"], 100.0 * cores * row["demand_s"] * search.instances)
+    use = CpuUse(100.0 * cores * row.idle, 100.0 * cores * row.demand_s * search.instances)
     return CpuTarget(floored(min(100.0 * cores, use.idle + use.per_rps * rps)), use)

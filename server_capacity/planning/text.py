@@ -6,7 +6,7 @@ What is read here is the object of ``fleet_plan.json``.
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import plain
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, length_text, money_text
@@ -14,58 +14,60 @@ from server_capacity.planning.measured import COMPONENT
 from server_capacity.planning.remarks import instances_text
 from server_capacity.planning.totals import bounds_text, headline, limit_alone, load_text
 from server_capacity.results.text.headline import between, rate_text
+from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.price import NO_PRICE
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.bounds import Cost
+    from server_capacity.results.types.plan import EndpointPlan, PlanResult, Run, Simulation
 
 WIDTH = 100
 _LEAST_COLUMNS = 6  # of a table: the hour's price is the sixth
 
 
-def to_text(data: Plan, folder: str = "", width: int = WIDTH) -> str:
+def to_text(data: PlanResult, folder: str = "", width: int = WIDTH) -> str:
     """The whole report: the answer first and last, tables of at most ``width`` columns but for names.
 
     Columns of money that have no room are left out.
     """
     width = min(width, WIDTH)
     answer = [headline(data)]
-    several = len(data["endpoints"]) > 1
+    several = len(data.endpoints) > 1
     sections = [
         answer,
         list(_mix(data)) if several else [],
-        *(list(_endpoint(each, width, several=several)) for each in data["endpoints"]),
+        *(list(_endpoint(each, width, several=several)) for each in data.endpoints),
         list(_afterwards(data, width)),
         [*answer, *([f"Folder: {folder}"] if folder else [])],
     ]
     return "\n\n".join("\n".join(map(plain, lines)) for lines in sections if lines) + "\n"
 
 
-def _mix(data: Plan) -> Iterator[str]:
+def _mix(data: PlanResult) -> Iterator[str]:
     """A row for each endpoint."""
     rows = [["Endpoint", "type", "target", "instances", "at the limit", "scaling", "an hour"]]
-    for each in data["endpoints"]:
-        chosen, kind = each["chosen"], (each["endpoint"] or {}).get("instance_type") or "-"
-        counts = f"{chosen['instances']:,}", f"{limit_alone(each):,}", bounds_text(chosen)
-        rows.append([each["name"], kind, load_text(each["target_rps"]), *counts, _an_hour(each["cost"])])
+    for each in data.endpoints:
+        chosen, kind = each.chosen, (each.endpoint and each.endpoint.instance_type) or "-"
+        counts = f"{chosen.instances:,}", f"{limit_alone(each):,}", bounds_text(chosen)
+        rows.append([each.name, kind, load_text(each.target_rps), *counts, _an_hour(each.cost)])
     yield from aligned(rows)
 
 
-def _an_hour(cost: Plan | None) -> str:
-    return "-" if cost is None else money_text(cost["hour"], cost["currency"])
+def _an_hour(cost: Cost | None) -> str:
+    return "-" if cost is None else money_text(cost.hour, cost.currency)
 
 
-def _endpoint(plan: Plan, width: int, *, several: bool) -> Iterator[str]:
+def _endpoint(plan: EndpointPlan, width: int, *, several: bool) -> Iterator[str]:
     if several:
-        yield f"{plan['name']}: {instances_text(plan['chosen']['instances'])} for {load_text(plan['target_rps'])}"
+        yield f"{plan.name}: {instances_text(plan.chosen.instances)} for {load_text(plan.target_rps)}"
     yield from _fitting(list(_options(plan)), width)
     yield ""
-    for sentence in (_measured(plan), *plan["remarks"], *_money(plan["cost"])):
+    for sentence in (_measured(plan), *plan.remarks, *_money(plan.cost)):
         yield from _folded(sentence, width)
-    yield from _simulated(plan["simulation"], width)
+    yield from _simulated(plan.simulation, width)
 
 
 def _fitting(rows: Sequence[Sequence[str]], width: int) -> list[str]:
@@ -77,33 +79,33 @@ def _fitting(rows: Sequence[Sequence[str]], width: int) -> list[str]:
     return lines
 
 
-def _options(plan: Plan) -> Iterator[list[str]]:
-    priced = any(option["cost"] for option in plan["options"])
+def _options(plan: EndpointPlan) -> Iterator[list[str]]:
+    priced = any(option.cost for option in plan.options)
     money = ["$/hour" if _in_dollars(plan) else "an hour", "a month", "a million"] if priced else []
     yield ["Run at", "share", "instances", "with spare", "each a minute", *money]
-    for option in plan["options"]:
-        mark = " ←" if option["name"] == plan["chosen"]["name"] else ""
-        counts = [_count(option[key]) for key in ("instances", "with_spare")]
-        each = option["invocations_per_instance"]
+    for option in plan.options:
+        mark = " ←" if option.name == plan.chosen.name else ""
+        counts = [_count(count) for count in (option.instances, option.with_spare)]
+        each = option.invocations_per_instance
         yield [
-            option["name"] + mark,
-            f"{option['share']:.1%}".replace(".0%", "%"),
+            option.name + mark,
+            f"{option.share:.1%}".replace(".0%", "%"),
             *counts,
             "-" if each is None else f"{each:,.15g}",
-            *(_amounts(option["cost"]) if priced else []),
+            *(_amounts(option.cost) if priced else []),
         ]
 
 
-def _in_dollars(plan: Plan) -> bool:
-    return all(option["cost"]["currency"] == "USD" for option in plan["options"] if option["cost"])
+def _in_dollars(plan: EndpointPlan) -> bool:
+    return all(option.cost.currency == "USD" for option in plan.options if option.cost)
 
 
-def _amounts(cost: Plan | None) -> list[str]:
+def _amounts(cost: Cost | None) -> list[str]:
     if cost is None:
         return ["-", "-", "-"]
     return [
-        "-" if cost[key] is None else money_text(cost[key], cost["currency"])
-        for key in ("hour", "month", "per_million")
+        "-" if amount is None else money_text(amount, cost.currency)
+        for amount in (cost.hour, cost.month, cost.per_million)
     ]
 
 
@@ -111,104 +113,104 @@ def _count(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def _measured(plan: Plan) -> str:
+def _measured(plan: EndpointPlan) -> str:
     """The rate that the plan rests on: the interval's lower end."""
-    one = plan["per_instance"]
-    low = rate_text(one["low"])
+    one = plan.per_instance
+    low = rate_text(one.low)
     limit = limit_text(plan)
-    counted = ("Measured on " if one.get("counted", True) else "Taken as ") + instances_text(one["measured_at"])
-    if one["at_least"]:
+    counted = ("Measured on " if one.counted else "Taken as ") + instances_text(one.measured_at)
+    if one.at_least or one.high is None:
         return f"{counted}: each held {low} and no limit gave out."
-    interval = {"low": one["low"], "high": one["high"]}
-    rate = rate_text(one["rate"], interval)
+    interval = Interval(one.low, one.high)
+    rate = rate_text(one.rate, interval)
     ends = between(interval, "/s")
     return f"{counted}: {rate} each (95%: {ends}){limit}. The plan rests on the lower end, {low}."
 
 
-def limit_text(plan: Plan) -> str:
+def limit_text(plan: EndpointPlan) -> str:
     """The limit that a rate is of, as it goes on after it; empty where it is not known."""
-    limit = plan.get("limit")
+    limit = plan.limit
     if limit == KEEPS_UP:
         return ", which it keeps up with"
     return f" of {limit}" if limit else ""
 
 
-def _money(cost: Plan | None) -> Iterator[str]:
+def _money(cost: Cost | None) -> Iterator[str]:
     if cost is not None:
-        beside = ", ".join(str(cost[key]) for key in ("region", "source", "date") if cost.get(key))
-        price = f"{cost['price_per_hour']:g} {cost['currency']}"
-        yield f"{price} an hour of {cost['instance_type']} ({beside}); a month has 730 hours."
+        beside = ", ".join(filter(None, (cost.region, cost.source, cost.date)))
+        price = f"{cost.price_per_hour:g} {cost.currency}"
+        yield f"{price} an hour of {cost.instance_type} ({beside}); a month has 730 hours."
 
 
-def _simulated(found: Plan | None, width: int) -> Iterator[str]:
+def _simulated(found: Simulation | None, width: int) -> Iterator[str]:
     """A row for each policy: how it kept the limit under the load, and with how many instances."""
     if found is None:
         return
     yield ""
-    if not found["runs"]:
-        yield from _folded(f"Not simulated: {found['reason']}.", width)
+    if not found.runs:
+        yield from _folded(f"Not simulated: {found.reason}.", width)
         return
-    minutes = found["runs"][0]["minutes"]
-    routing, start = found["routing"].replace("_", " "), length_text(found["instance_start_s"])
+    minutes = found.runs[0].minutes
+    routing, start = found.routing.replace("_", " "), length_text(found.instance_start_s)
     yield from _folded(
         f"Simulated for {length_text(60 * minutes)} of the load with {routing} routing; a new instance serves after "
-        f"{start}. Over: requests that miss {found['limit']}; minutes: in which too many do.",
+        f"{start}. Over: requests that miss {found.limit}; minutes: in which too many do.",
         width,
     )
-    yield from _fitting(list(_policies(found["runs"])), width)
+    yield from _fitting(list(_policies(found.runs)), width)
 
 
-def _policies(runs: Sequence[Plan]) -> Iterator[list[str]]:
-    priced = any(run["cost"] for run in runs)
+def _policies(runs: Sequence[Run]) -> Iterator[list[str]]:
+    priced = any(run.cost for run in runs)
     yield ["Policy", "over", "minutes", "refused", "instances", "at most", "p99", *(["an hour"] if priced else [])]
     for run in runs:
         yield [
-            run["policy"],
-            f"{100 * run['share_over']:.3g}%",
-            f"{run['minutes_over']:.3g}",
-            f"{run['refused']:,}",
-            f"{run['mean_instances']:.3g}",
-            f"{run['most_instances']:.3g}",
-            "-" if run["p99"] is None else duration_text(run["p99"]),
-            *([f"{run['cost']['hour']:,.2f}" if run["cost"] else "-"] if priced else []),
+            run.policy,
+            f"{100 * run.share_over:.3g}%",
+            f"{run.minutes_over:.3g}",
+            f"{run.refused:,}",
+            f"{run.mean_instances:.3g}",
+            f"{run.most_instances:.3g}",
+            "-" if run.p99 is None else duration_text(run.p99),
+            *([f"{run.cost.hour:,.2f}" if run.cost else "-"] if priced else []),
         ]
 
 
-def _afterwards(data: Plan, width: int) -> Iterator[str]:
+def _afterwards(data: PlanResult, width: int) -> Iterator[str]:
     """Refusals, the quota, prices that are missing, and the files."""
-    for sentence in data["refused"]:
+    for sentence in data.refused:
         yield from _folded(f"✗ {sentence}", width)
-    if data["endpoints"] and data["cost"] is None:
+    if data.endpoints and data.cost is None:
         yield from _folded(_no_cost(data), width)
-    for row in data["quota"] or []:
-        enough = "it is enough." if row["enough"] else "it is not enough. Ask for more:"
-        yield from _folded(f"Quota of {row['name']}: {row['limit']:,}, of {row['needed']:,} needed: {enough}", width)
-        if not row["enough"]:
-            yield f"{2 * INDENT}{row['increase']}"  # one line, to be pasted
-    if data["files"]:
-        yield from _folded(f"Files: {', '.join(data['files'])}", width)
-    for sentence in data["missing"]:
+    for row in data.quota or []:
+        enough = "it is enough." if row.enough else "it is not enough. Ask for more:"
+        yield from _folded(f"Quota of {row.name}: {row.limit:,}, of {row.needed:,} needed: {enough}", width)
+        if not row.enough:
+            yield f"{2 * INDENT}{row.increase}"  # one line, to be pasted
+    if data.files:
+        yield from _folded(f"Files: {', '.join(data.files)}", width)
+    for sentence in data.missing:
         yield from _folded(sentence, width)
 
 
-def _no_cost(data: Plan) -> str:
+def _no_cost(data: PlanResult) -> str:
     """The reason why there is no cost of all together."""
-    endpoints = data["endpoints"]
-    currencies = sorted({each["cost"]["currency"] for each in endpoints if each["cost"]})
-    priceless = [each for each in endpoints if not each["cost"]]
+    endpoints = data.endpoints
+    currencies = sorted({each.cost.currency for each in endpoints if each.cost})
+    priceless = [each for each in endpoints if not each.cost]
     if not priceless:
         return f"No cost of all together: prices are in {' and '.join(currencies)}."
-    if all((each["endpoint"] or {}).get("kind") == COMPONENT for each in priceless):
+    if all((each.endpoint and each.endpoint.kind) == COMPONENT for each in priceless):
         return "No cost of copies of an inference component: the instances below them are paid."
-    return _of_others(data.get("priced") or [], priceless) or NO_PRICE
+    return _of_others(data.priced, priceless) or NO_PRICE
 
 
-def _of_others(priced: Sequence[str], priceless: Sequence[Plan]) -> str:
+def _of_others(priced: Sequence[str], priceless: Sequence[EndpointPlan]) -> str:
     """The reason why the prices that were given are of none of the endpoints; empty where none was given."""
     if not priced:
         return ""
     given = f"No cost: --price is of {' and '.join(priced)}, and"
-    kinds = list(dict.fromkeys((each["endpoint"] or {}).get("instance_type") or "" for each in priceless))
+    kinds = list(dict.fromkeys((each.endpoint and each.endpoint.instance_type) or "" for each in priceless))
     if not all(kinds):
         return f"{given} the search does not know its instance type: --instance-type {priced[0]}."
     return f"{given} the instances are {' and '.join(kinds)}."

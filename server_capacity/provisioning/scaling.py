@@ -14,6 +14,7 @@ from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.handle import Keeper
 from server_capacity.provisioning.performing import NotDoneError, account_of, ask, make_client
 from server_capacity.provisioning.undo import Call
+from server_capacity.results.types.bounds import Suspended, SuspendedTarget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -63,6 +64,18 @@ class ScalableTarget:
         return Call(SERVICE, "register_scalable_target", parameters, self.region, self.endpoint_url)
 
 
+@dataclass(slots=True)
+class Suspension:
+    """The scaling that is suspended while a context lasts; ``put_back``: None until it is over."""
+
+    targets: list[SuspendedTarget]
+    put_back: bool | None = None
+
+    def told(self) -> Suspended:
+        """The part of a result, as it is by now."""
+        return Suspended(self.targets, self.put_back)
+
+
 def resources(blocks: Iterable[dict[str, Any]]) -> list[str]:
     """The variants and inference components that blocks name by their dimensions, as Application Auto Scaling does."""
     found: dict[str, None] = {}
@@ -91,31 +104,31 @@ def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None],
 @contextmanager
 def suspended_scaling(
     blocks: Iterable[dict[str, Any]], folder: Path, say: Callable[[str], None]
-) -> Iterator[dict[str, Any] | None]:
+) -> Iterator[Suspension | None]:
     """Suspend every active scaling of what the blocks name, and put it back in every case.
 
-    Yields None where there is none, else an object for JSON, whose ``put_back`` is told when the context is over.
+    Yields None where there is none, else what is suspended, whose ``put_back`` is told when the context is over.
     ``folder``: where the list of what must be put back is kept. BenchmarkError where it cannot be found or suspended.
     """
     named = resources(blocks)
     if not named:
         refuse(["--suspend-scaling needs to know whose: give --endpoint-config, with a block that names the variant."])
     keeper = Keeper(folder, say, say)  # it starts while AWS is asked
-    told: dict[str, Any] | None = None
+    told: Suspension | None = None
     try:
         with keeper:
             active = _found(named)
             if not active:
                 say("No scaling is active, so none is suspended.")
             else:
-                told = {"targets": [_described(target) for target in active], "put_back": None}
+                told = Suspension([_described(target) for target in active])
             for target in active:
                 _suspend(target, keeper)
                 say(f"Suspended for the search: {target.text}.")
             yield told
     finally:
         if told is not None:
-            told["put_back"] = keeper.all_is_put_back
+            told.put_back = keeper.all_is_put_back
 
 
 def _found(named: Sequence[str]) -> list[ScalableTarget]:
@@ -131,14 +144,9 @@ def _suspend(target: ScalableTarget, keeper: Keeper) -> None:
     keeper.change(f"scaling of {target.resource}", change, undo, target.account)
 
 
-def _described(target: ScalableTarget) -> dict[str, Any]:
-    return {
-        "resource": target.resource,
-        "dimension": target.dimension,
-        "policies": list(target.policies),
-        "schedules": list(target.schedules),
-        "suspended_before": dict(target.suspended),
-    }
+def _described(target: ScalableTarget) -> SuspendedTarget:
+    policies, schedules = list(target.policies), list(target.schedules)
+    return SuspendedTarget(target.resource, target.dimension, policies, schedules, dict(target.suspended))
 
 
 def _active(named: Sequence[str]) -> list[ScalableTarget]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.stored import Stored
@@ -12,19 +13,22 @@ from server_capacity.results.waves_below import require_waves
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from server_capacity.results.types.capacity import CapacityResult
+
 FILE = "capacity.json"
 _STORED = Stored(FILE, "capacity.txt", to_text, check_capacity, require_waves)
 load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 
 
-def save(folder: Path, data: dict[str, Any]) -> None:
-    """Write capacity.json and capacity.txt; where they cannot be written, that joins the ``failures`` of the answer.
+def save(folder: Path, found: CapacityResult) -> CapacityResult:
+    """Write capacity.json and capacity.txt, and give the result with its digest.
 
-    What was measured for minutes is told whatever the disk does.
+    Where they cannot be written, that joins the ``failures`` of the answer: what was measured for minutes is told
+    whatever the disk does.
     """
     try:
-        _STORED.write(folder, data)
+        return _STORED.write(folder, found)
     except OSError as error:
         reason = error.strerror or str(error)
         told = f"{folder}: cannot be written ({reason}). What is printed is all there is."
-        data["failures"] = [*(each for each in data.get("failures") or [] if each != told), told]
+        return replace(found, failures=[*(each for each in found.failures or [] if each != told), told])

@@ -6,7 +6,7 @@ A function for each kind gives its type; ValueError, with a sentence, for a valu
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.decoded import decoded
@@ -44,7 +44,7 @@ def check_capacity(data: Mapping[str, Any]) -> CapacityResult:
     """The object of ``capacity.json``."""
     from server_capacity.results.types.capacity import CapacityResult
 
-    found = decoded({**data, "in_": data.get("in") or "rps"}, CapacityResult)
+    found = decoded(data, CapacityResult)
     _require(_of_capacity(found))
     return found
 
@@ -53,7 +53,7 @@ def check_ranking(data: Mapping[str, Any]) -> RankingResult:
     """The object of ``ranking.json``."""
     from server_capacity.results.types.ranking import RankingResult
 
-    found = decoded(dict(data), RankingResult)
+    found = decoded(data, RankingResult)
     _require(_of_ranking(found))
     return found
 
@@ -62,7 +62,7 @@ def check_plan(data: Mapping[str, Any]) -> PlanResult:
     """The object of ``fleet_plan.json``."""
     from server_capacity.results.types.plan import PlanResult
 
-    found = decoded(dict(data), PlanResult)
+    found = decoded(data, PlanResult)
     _require(_of_plan(found))
     return found
 
@@ -71,7 +71,7 @@ def check_proof(data: Mapping[str, Any]) -> ProofResult:
     """The object of ``proof.json``."""
     from server_capacity.results.types.proof import ProofResult
 
-    found = decoded(dict(data), ProofResult)
+    found = decoded(data, ProofResult)
     _require(_of_proof(found))
     return found
 
@@ -134,8 +134,7 @@ def _own_code(found: CapacityResult) -> Iterator[str]:
     """The exit code is that of the outcome and of what was left behind: an earlier version told no more of its end."""
     if found.ended is None:
         return
-    told = asdict(found)
-    codes = {standing({**told, "exit_code": code})["exit_code"] for code in _CODES_OF[found.outcome]}
+    codes = {standing(replace(found, exit_code=code)).exit_code for code in _CODES_OF[found.outcome]}
     if found.exit_code not in codes and found.exit_code != 0:  # which was told already
         meant = " or ".join(map(str, sorted(codes)))
         yield f"its exit code is {found.exit_code}, and that of what it found {meant}"
@@ -368,10 +367,9 @@ def _of_proof(found: ProofResult) -> Iterator[str]:
         yield f"its exit code is 130, and its outcome {found.outcome.replace('_', ' ')}"
     if found.outcome == "holds" and found.ended_early is not None:
         yield "it holds, and ended early"
-    told = {name: getattr(found, name) for name in ("plan_exit_code", "clean_up", "suspended")}
     own = (MISSED, INVALID) if found.reason else (MISSED,)
     bases = {"holds": (OK,), "fails": (MISSED,), "interrupted": (INTERRUPTED,)}.get(found.outcome, own)
-    codes = {inherited({**told, "exit_code": base}) for base in bases}
+    codes = {inherited(replace(found, exit_code=base)) for base in bases}
     if found.plan_exit_code is not None and found.exit_code not in codes:  # an older version inherited nothing
         code = " or ".join(map(str, sorted(codes)))
         yield f"its exit code is {found.exit_code}, and that of its plan or of what it left behind {code}"

@@ -19,11 +19,11 @@ KIND = "ranking"
 FILE = "ranking.json"
 
 
-def _check(data: dict[str, Any]) -> RankingResult:
+def _decode(data: dict[str, Any]) -> RankingResult:
     found = check_ranking(data)
-    require_order(data)
+    require_order(found)
     return found
 
 
-_STORED = Stored(FILE, "ranking.txt", to_text, _check, require_searches)
+_STORED = Stored(FILE, "ranking.txt", to_text, _decode, require_searches)
 save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

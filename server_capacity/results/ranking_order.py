@@ -8,7 +8,8 @@ lower end decides the order. Two variants tie where their scores, from one end o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -17,16 +18,16 @@ from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking_headline import headline
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import NO_PRICE, per_million
+from server_capacity.results.types.ranking import By, RankingResult, Score
 from server_capacity.results.types.standing import broken_code
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from server_capacity.results.ranking_row import Row
+    from server_capacity.results.types.ranking import RankedRow
 
 NO_LIMIT = "holds: what each keeps up with, since no --slo gave out before. One is given as --slo 'p99<500ms'."
-By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
 
 
 class Scores(NamedTuple):
@@ -39,65 +40,72 @@ class Scores(NamedTuple):
         """Tells whether the one may be the other's better as well as its worse."""
         return self.best <= other.worst and other.best <= self.worst
 
-    def to_json(self) -> dict[str, float | None]:
+    def told(self) -> Score:
         """Both, a rate as it is; None where the best has no bound."""
-        return {"best": abs(self.best) if math.isfinite(self.best) else None, "worst": abs(self.worst)}
+        return Score(abs(self.best) if math.isfinite(self.best) else None, abs(self.worst))
 
 
-def ranking(rows: Sequence[Row], aim: Aim, *, interrupted: bool = False, **more: Any) -> dict[str, Any]:
-    """The object of ranking.json but for its date: the rows in their order, those without an answer last."""
+def ranking(
+    rows: Sequence[RankedRow], aim: Aim, *, interrupted: bool = False, created: str | None = None
+) -> RankingResult:
+    """The ranking: the rows in their order, those without an answer last."""
     by = ranked_by(rows, aim)
-    rows = [{**row, "label": label_of(row["variant"])} for row in rows]
+    rows = [replace(row, label=label_of(row.variant)) for row in rows]
     answered = [row for row in rows if is_ranked(row)]
     scored = sorted(((_scores(row, by, aim), row) for row in answered), key=lambda each: _order(*each))
     ordered = [_placed(place, scored) for place in range(len(scored))]
-    others = [{**row, "rank": None, "tied_with": [], "score": None} for row in rows if not is_ranked(row)]
-    data: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
-        "target_rps": aim.target_rps,
-        "utilisation": aim.utilisation,
-        "ranked_by": by,
-        "interrupted": interrupted,
-        "exit_code": _exit_code(ordered, others, interrupted=interrupted),
-        "rows": [*ordered, *others],
-        "payload_variants": traffics(rows),
-        "remarks": _remarks(answered, by),
-        **more,
-    }
-    return {**data, "headline": headline(data)}
+    others = [replace(row, rank=None, tied_with=[], score=None) for row in rows if not is_ranked(row)]
+    found = RankingResult(
+        schema_version=SCHEMA_VERSION,
+        target_rps=aim.target_rps,
+        utilisation=aim.utilisation,
+        ranked_by=by,
+        interrupted=interrupted,
+        exit_code=_exit_code(ordered, others, interrupted=interrupted),
+        rows=[*ordered, *others],
+        payload_variants=traffics(rows),
+        remarks=_remarks(answered, by),
+        created=created,
+    )
+    return replace(found, headline=headline(found))
 
 
-def require_order(data: Mapping[str, Any]) -> None:
+def require_order(found: RankingResult) -> None:
     """Hold the order of a ranking against the one that its rows give; ValueError where another one is told."""
-    made = ranking(data["rows"], Aim(data["target_rps"], data["utilisation"]), interrupted=data["interrupted"])
+    made = ranking(found.rows, Aim(found.target_rps, found.utilisation), interrupted=found.interrupted)
     for name in ("ranked_by", "payload_variants", "exit_code"):
-        if data[name] != made[name]:
+        if getattr(found, name) != getattr(made, name):
             raise ValueError(f"its {name} does not follow from its rows")
-    for place, (told, row) in enumerate(zip(data["rows"], made["rows"], strict=True), 1):
-        if any(told[name] != row[name] for name in ("variant", "rank", "tied_with", "score")):
+    for place, (told, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
+        if _place_of(told) != _place_of(row):
             raise ValueError(f"row {place} is not the one that the rates, costs and counts of its rows put there")
 
 
-def ranked_by(rows: Sequence[Row], aim: Aim) -> By:
+def _place_of(row: RankedRow) -> tuple[object, ...]:
+    return row.variant, row.rank, row.tied_with, row.score
+
+
+def ranked_by(rows: Sequence[RankedRow], aim: Aim) -> By:
     """The score that all answered rows have: of money only where each has a price, in one currency."""
-    prices = [row["price"] for row in rows if is_ranked(row)]
-    priced = bool(prices) and None not in prices and len({price["currency"] for price in prices}) == 1
+    answered = [row for row in rows if is_ranked(row)]
+    currencies = {row.price.currency if row.price else None for row in answered}
+    priced = len(currencies) == 1 and None not in currencies
     if aim.target_rps is not None:
         return "cost_hour" if priced else "instances_for_target"
     return "cost_per_million" if priced else "rate"
 
 
-def _scores(row: Row, by: By, aim: Aim) -> Scores:
+def _scores(row: RankedRow, by: By, aim: Aim) -> Scores:
     low = low_of(row)
     assert low is not None
     return Scores(score(row, high_of(row), by, aim), score(row, low, by, aim))
 
 
-def score(row: Row, per_instance: float, by: By, aim: Aim) -> float:
+def score(row: RankedRow, per_instance: float, by: By, aim: Aim) -> float:
     """The score of a variant of which an instance holds that rate."""
     if by == "rate":
         return -per_instance
-    hour = row["price"]["per_hour"] if row["price"] else 1.0
+    hour = row.price.per_hour if row.price else 1.0
     if by == "cost_per_million":
         million = per_million(hour, per_instance * aim.utilisation)
         return math.inf if million is None else million
@@ -106,36 +114,36 @@ def score(row: Row, per_instance: float, by: By, aim: Aim) -> float:
     return float(instances * hour) if by == "cost_hour" else float(instances)
 
 
-def _order(scores: Scores, row: Row) -> tuple[Any, ...]:
+def _order(scores: Scores, row: RankedRow) -> tuple[Any, ...]:
     """By the score that is sure; then fewer instances, then the higher rate, then the name."""
-    return scores.worst, row["instances_for_target"] or 0, -(low_of(row) or 0.0), label_of(row["variant"])
+    return scores.worst, row.instances_for_target or 0, -(low_of(row) or 0.0), label_of(row.variant)
 
 
-def _placed(place: int, scored: Sequence[tuple[Scores, Row]]) -> Row:
+def _placed(place: int, scored: Sequence[tuple[Scores, RankedRow]]) -> RankedRow:
     """A row with its rank: one more than those that are surely better."""
     mine, row = scored[place]
     better = sum(other.worst < mine.best for other, _ in scored)
     ties = [n + 1 for n, (other, _) in enumerate(scored) if n != place and mine.overlaps(other)]
-    return {**row, "rank": better + 1, "tied_with": ties, "score": mine.to_json()}
+    return replace(row, rank=better + 1, tied_with=ties, score=mine.told())
 
 
-def _exit_code(ordered: Sequence[Row], others: Sequence[Row], *, interrupted: bool) -> int:
+def _exit_code(ordered: Sequence[RankedRow], others: Sequence[RankedRow], *, interrupted: bool) -> int:
     if interrupted:
         return INTERRUPTED
     broken = map(broken_code, others)
     if ordered:
-        return worst_exit_code(*broken, *(row.get("exit_code") or OK for row in ordered))
-    limited = INVALID if any(row["outcome"] == "client_limited" for row in others) else OK
+        return worst_exit_code(*broken, *(row.exit_code or OK for row in ordered))
+    limited = INVALID if any(row.outcome == "client_limited" for row in others) else OK
     return worst_exit_code(MISSED, limited, *broken)
 
 
-def _remarks(answered: Sequence[Row], by: By) -> list[str]:
-    bare = bool(answered) and all(row["limit"] == KEEPS_UP for row in answered)
+def _remarks(answered: Sequence[RankedRow], by: By) -> list[str]:
+    bare = bool(answered) and all(row.limit == KEEPS_UP for row in answered)
     return [*_on_prices(answered, by), *([NO_LIMIT] if bare else [])]
 
 
-def _on_prices(answered: Sequence[Row], by: By) -> list[str]:
-    unpriced = [label_of(row["variant"]) for row in answered if row["price"] is None]
+def _on_prices(answered: Sequence[RankedRow], by: By) -> list[str]:
+    unpriced = [label_of(row.variant) for row in answered if row.price is None]
     if by in ("cost_hour", "cost_per_million") or not answered:
         return []
     if len(unpriced) == len(answered):

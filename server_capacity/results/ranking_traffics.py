@@ -6,58 +6,58 @@ they are equivalent. Anything else cannot be told.
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server_capacity.results.types.axes import PAYLOAD, label_of
+from server_capacity.results.types.ranking import Traffics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.results.ranking_row import Row
+    from server_capacity.results.types.ranking import RankedRow
 
 WITHIN = 0.10
 """Rates that differ by no more than this share are as good as the same."""
 
 
-def traffics(rows: Sequence[Row]) -> dict[str, Any] | None:
+def traffics(rows: Sequence[RankedRow]) -> Traffics | None:
     """``equivalent``: True, False, or None where it cannot be told; a sentence that says why. None without several."""
     told = [_of_one_endpoint(group) for group in _by_endpoint(rows) if len(group) > 1]
     if not told:
         return None
     answers = [equivalent for equivalent, _ in told]
     whole = False if False in answers else None if None in answers else True
-    return {"equivalent": whole, "text": " ".join(text for _, text in told), "within": WITHIN}
+    return Traffics(equivalent=whole, text=" ".join(text for _, text in told), within=WITHIN)
 
 
-def _by_endpoint(rows: Sequence[Row]) -> list[list[Row]]:
+def _by_endpoint(rows: Sequence[RankedRow]) -> list[list[RankedRow]]:
     """The rows whose endpoints are the same, and whose traffics differ."""
-    varied = [row for row in rows if any(name.startswith(PAYLOAD) for name in row["variant"])]
+    varied = [row for row in rows if any(name.startswith(PAYLOAD) for name in row.variant)]
 
-    def endpoint(row: Row) -> list[tuple[str, str]]:
-        return sorted((name, text) for name, text in row["variant"].items() if not name.startswith(PAYLOAD))
+    def endpoint(row: RankedRow) -> list[tuple[str, str]]:
+        return sorted((name, text) for name, text in row.variant.items() if not name.startswith(PAYLOAD))
 
     return [list(group) for _, group in groupby(sorted(varied, key=endpoint), key=endpoint)]
 
 
-def _of_one_endpoint(rows: Sequence[Row]) -> tuple[bool | None, str]:
-    known = [row for row in rows if row["interval"]]
-    on = label_of({name: text for name, text in rows[0]["variant"].items() if not name.startswith(PAYLOAD)})
-    low, high = (min, max) if known else (None, None)
-    if len(known) < len(rows) or low is None or high is None:
-        missing = ", ".join(_traffic(row) for row in rows if not row["interval"])
+def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
+    known = [(row, row.interval) for row in rows if row.interval]
+    on = label_of({name: text for name, text in rows[0].variant.items() if not name.startswith(PAYLOAD)})
+    if len(known) < len(rows):
+        missing = ", ".join(_traffic(row) for row in rows if not row.interval)
         return None, f"To {on} nobody can tell whether the traffics are equivalent: no interval of {missing}."
-    least = min(known, key=lambda row: row["interval"]["high"])
-    most = max(known, key=lambda row: row["interval"]["low"])
-    apart = most["interval"]["low"] - least["interval"]["high"]
-    if apart > 0:
-        ratio = most["rate"] / least["rate"] - 1
+    least, its = min(known, key=lambda each: each[1].high)
+    most, the_most = max(known, key=lambda each: each[1].low)
+    if the_most.low > its.high:
+        ratio = (most.rate or 0.0) / (least.rate or math.inf) - 1
         return (
             False,
             f"To {on} the traffics differ: it holds {ratio:.0%} more of {_traffic(most)} than of {_traffic(least)}.",
         )
-    spread = max(row["interval"]["high"] for row in known) / min(row["interval"]["low"] for row in known) - 1
-    names = " and ".join(_traffic(row) for row in known) if len(known) == 2 else "all traffics"
+    spread = max(interval.high for _, interval in known) / min(interval.low for _, interval in known) - 1
+    names = " and ".join(_traffic(row) for row in rows) if len(known) == 2 else "all traffics"
     if spread <= WITHIN:
         return True, f"To {on} {names} are equivalent: what it holds of each differs by at most {spread:.0%}."
     return None, (
@@ -66,5 +66,5 @@ def _of_one_endpoint(rows: Sequence[Row]) -> tuple[bool | None, str]:
     )
 
 
-def _traffic(row: Row) -> str:
-    return label_of({name: text for name, text in row["variant"].items() if name.startswith(PAYLOAD)})
+def _traffic(row: RankedRow) -> str:
+    return label_of({name: text for name, text in row.variant.items() if name.startswith(PAYLOAD)})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.system.files import is_file
 from server_capacity.results.codec import check_capacity
@@ -34,16 +33,12 @@ def require_searches(folder: Path, found: RankingResult) -> None:
 
 
 def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: RankingResult) -> None:
-    from server_capacity.results.types.ranking import RankedRow
-
     search = check_capacity(data)
     arguments = (search.endpoint.arguments if search.endpoint else None) or {}
     for key, value in row.variant.items():
         if key in arguments and not _is_same(value, arguments[key]):
             raise ValueError(f"{name} was searched with {key}={arguments[key]}, and is said to be {key}={value}")
-    made = decoded(
-        row_of(row.variant, name, {"headline": "", **data}, None, Aim(found.target_rps, found.utilisation)), RankedRow
-    )
+    made = row_of(row.variant, name, search, None, Aim(found.target_rps, found.utilisation))
     if row.rate != made.rate:
         raise ValueError(f"{name} found another rate than the {row.rate} that it is said to have")
     if row.exit_code is not None and row.exit_code != made.exit_code:

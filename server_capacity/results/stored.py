@@ -3,72 +3,88 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from inference_benchmarker.data.digest import KEY, require_digest
+from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.data.digest import require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_there, replace_file
-from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
+from server_capacity.results.types.capacity import CapacityResult
+from server_capacity.results.types.plan import PlanResult
+from server_capacity.results.types.proof import ProofResult
+from server_capacity.results.types.ranking import RankingResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+T = TypeVar("T", CapacityResult, PlanResult, ProofResult, RankingResult)
+
+
+class Loaded(NamedTuple, Generic[T]):
+    """A stored result, its text, and its object as it stands in the file, whatever a later version wrote there."""
+
+    found: T
+    text: str
+    data: dict[str, Any]
+
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """The two files of a kind of folder, and how the text is made of the JSON file's object and the folder's path."""
+class Stored(Generic[T]):
+    """The two files of a kind of folder, and how the text is made of the result and the folder's path."""
 
     file: str
     text: str
-    to_text: Callable[[dict[str, Any], str], str]
-    check: Callable[[dict[str, Any]], object]
-    """Decodes the object; ValueError for what does not fit its type or contradicts itself."""
-    hold: Callable[[Path, Any], None] = lambda *_: None
+    to_text: Callable[[T, str], str]
+    decode: Callable[[dict[str, Any]], T]
+    """ValueError for what does not fit its type or contradicts itself."""
+    hold: Callable[[Path, T], None] = lambda *_: None
     """Holds what was decoded against what lies below the folder; ValueError where they disagree."""
 
-    def write(self, folder: Path, data: dict[str, Any]) -> None:
-        """Write both files, and put the digest into the object, and those of what it is built on. Raises OSError."""
-        if below := built_on(folder, folder.iterdir()):
-            data[BUILT_ON] = below
-        data[KEY] = write_with_digest(folder / self.file, data)
-        replace_file(folder / self.text, self.to_text(data, str(folder)))
+    def write(self, folder: Path, found: T) -> T:
+        """Write both files, and give the result with its digest and those of what it is built on. Raises OSError."""
+        found = replace(found, built_on=built_on(folder, folder.iterdir()) or found.built_on)
+        found = replace(found, digest=write_with_digest(folder / self.file, encoded(found)))
+        replace_file(folder / self.text, self.to_text(found, str(folder)))
+        return found
 
-    def save(self, folder: Path, data: dict[str, Any]) -> None:
-        """Write both files; BenchmarkError where they cannot be written."""
+    def save(self, folder: Path, found: T) -> T:
+        """The same; BenchmarkError where they cannot be written."""
         with writable(folder):
-            self.write(folder, data)
+            return self.write(folder, found)
 
     def is_in(self, folder: Path) -> bool:
         """Tells whether the folder holds one that was written; reading tells where that is no file any more."""
         return is_there(folder / self.file)
 
-    def load(self, folder: Path) -> tuple[dict[str, Any], str]:
-        """The content of the JSON file, checked whole, and its text; BenchmarkError for what is none."""
-        data = self.read(folder)
+    def load(self, folder: Path) -> Loaded[T]:
+        """The result, checked whole; BenchmarkError for what is none."""
+        data, found = self._read(folder / self.file)
         try:
-            return data, self.to_text(data, str(folder))
+            return Loaded(found, self.to_text(found, str(folder)), data)
         except UNREADABLE as error:
             raise foreign(folder / self.file, error) from None
 
-    def read(self, folder: Path, file: Path | None = None) -> dict[str, Any]:
-        """The content of the JSON file: each value in its bounds, none contradicting another, all as its digest says.
+    def read(self, folder: Path, file: Path | None = None) -> T:
+        """The result: each value in its bounds, none contradicting another, all as its digest says.
 
         BenchmarkError otherwise. ``file``: another one of this kind.
         """
-        path = file or folder / self.file
+        return self._read(file or folder / self.file)[1]
+
+    def _read(self, path: Path) -> tuple[dict[str, Any], T]:
         data = read_json(path)
         try:
             require_digest(data)
-            found = self.check(data)
+            found = self.decode(data)
             require_built_on(path.parent, data)
             self.hold(path.parent, found)
         except UNREADABLE as error:
             raise foreign(path, error) from None
-        return data
+        return data, found
 
 
 @contextmanager

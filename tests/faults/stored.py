@@ -14,7 +14,7 @@ from server_capacity.results import capacity_folder as capacity
 from server_capacity.results import ranking_folder
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
-from tests.capacities import found
+from tests.capacities import searched
 from tests.faults.fault import SHORT, Ending, Fault
 
 if TYPE_CHECKING:
@@ -45,12 +45,12 @@ def plan_told_after(*path: str | int, value: float) -> Callable[[Stage], Ending]
     """A plan of which a value is forged, and its digest made anew, before ``report`` reads it."""
 
     def play(stage: Stage) -> Ending:
-        searched = stage.folder / "searched"
-        searched.mkdir()
-        capacity.save(searched, found(schema_version=1, endpoint={"instances": 1}))
+        folder = stage.folder / "searched"
+        folder.mkdir()
+        capacity.save(folder, searched(endpoint={"instances": 1}))
         price = ("--instance-type", "ml.m5.xlarge", "--price", "ml.m5.xlarge=0.23")
         stage.start(
-            "plan", searched, "--target-rps", "1000", *price, "--output-dir", stage.folder / "plans", text=None
+            "plan", folder, "--target-rps", "1000", *price, "--output-dir", stage.folder / "plans", text=None
         ).finish()
         (folder,) = (stage.folder / "plans").glob("*_plan")
         data = json.loads((folder / "fleet_plan.json").read_text())
@@ -72,7 +72,7 @@ def ranking_told_after(change: Callable[[Path, Path], None]) -> Callable[[Stage]
         rows = []
         for rate, folder in zip((300.0, 250.0), folders, strict=True):
             folder.mkdir(parents=True)
-            told = found(schema_version=1, rate=rate, interval={"low": 0.95 * rate, "high": 1.05 * rate}, headline="")
+            told = searched(rate=rate, interval={"low": 0.95 * rate, "high": 1.05 * rate})
             capacity.save(folder, told)
             rows.append(row_of({"kind": folder.name[0]}, folder.name, told, None, Aim()))
         ranking_folder.save(stage.folder / "ranked", ranking(rows, Aim()))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.cli import main
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.built_on import WITHOUT, not_checked
@@ -18,7 +20,7 @@ from server_capacity.results import capacity_folder as of_capacity
 from server_capacity.results import ranking_folder as of_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
-from tests.capacities import found
+from tests.capacities import found, searched
 from tests.rankings import CURVE, ranked, row
 from tests.waves import drawn, stored, wave
 from visualization.comparison import ab
@@ -33,7 +35,7 @@ def search(folder: Path, seed: int) -> Path:
     folder.mkdir()
     for number in range(2):
         stored(wave(drawn(10 * seed + number, seconds=2)), folder)
-    of_capacity.save(folder, found(schema_version=1, headline="174/s keeps p99<100ms", rate=170.0 + seed))
+    of_capacity.save(folder, searched(headline="174/s keeps p99<100ms", rate=170.0 + seed))
     return folder
 
 
@@ -89,7 +91,7 @@ def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
     folder = search(tmp_path / "one_capacity", 1)
     shutil.rmtree(waves_of(folder)[0])
     gone = "1 of the 2 results that it is built on is not there to be checked"
-    assert not_checked(folder, of_capacity.read(folder)) == gone
+    assert not_checked(folder, of_capacity.load(folder).data) == gone
     measured = read_search(folder, 1, "m")
     assert not isinstance(measured, str)
     assert gone in measured.warnings
@@ -106,7 +108,7 @@ def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> N
 
 def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> None:
     one, other = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
-    of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
+    of_ranking.save(tmp_path, ranked(None, ("kind=a", 1.0, None)))
     of_ranking.load(tmp_path)
     swap(one, other)
     with pytest.raises(BenchmarkError, match="a_capacity is not what it is built on"):
@@ -124,7 +126,7 @@ def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> Non
 def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     for seed, name in enumerate("ab"):
         search(tmp_path / f"{name}_capacity", seed)
-    of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
+    of_ranking.save(tmp_path, ranked(None, ("kind=a", 1.0, None)))
     file = tmp_path / "a_capacity" / "capacity.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(BenchmarkError, match=said):
@@ -133,11 +135,11 @@ def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: d
 
 def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path) -> None:
     one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
-    of_ranking.save(tmp_path, {**ranked(None, ("kind=a", 1.0, None)), "schema_version": 1})
-    assert not_checked(tmp_path, of_ranking.read(tmp_path)) == ""
+    of_ranking.save(tmp_path, ranked(None, ("kind=a", 1.0, None)))
+    assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == ""
     shutil.rmtree(waves_of(one)[0])
     gone = "1 of the 6 results that it is built on is not there to be checked"
-    assert not_checked(tmp_path, of_ranking.read(tmp_path)) == gone
+    assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == gone
     (waves_of(one)[0] / "requests.parquet").write_bytes(b"")
     with pytest.raises(BenchmarkError, match=r"requests\.parquet was changed"):
         of_ranking.load(tmp_path)
@@ -149,19 +151,10 @@ def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, tol
     folder.mkdir()
     endpoint = {"name": "e", "arguments": {"kind": "a", "servers": 2}}
     made = row("m5", 100.0, endpoint=endpoint)
-    of_capacity.save(
-        folder,
-        found(
-            schema_version=1,
-            headline="103/s",
-            endpoint=endpoint,
-            rate=made["rate"],
-            interval=made["interval"],
-            curve=CURVE,
-        ),
-    )
-    made["variant"] = {"kind": told, "servers": "2.0"}
-    of_ranking.save(tmp_path, ranking([made], Aim()))
+    interval = encoded(made.interval)
+    search = searched(headline="103/s", endpoint=endpoint, rate=made.rate, interval=interval, curve=CURVE)
+    of_capacity.save(folder, search)
+    of_ranking.save(tmp_path, ranking([replace(made, variant={"kind": told, "servers": "2.0"})], Aim()))
     if kept:
         of_ranking.load(tmp_path)
     else:
@@ -234,10 +227,10 @@ def test_an_older_search_is_held_against_its_waves_and_said_to_have_no_digests_o
     assert "requests.parquet was changed" in capsys.readouterr().err
     shutil.rmtree(waves_of(folder)[1])
     gone = "1 of the 2 results that it is built on is not there to be checked"
-    assert not_checked(folder, of_capacity.read(folder)) == f"{gone}; {WITHOUT}"
+    assert not_checked(folder, of_capacity.load(folder).data) == f"{gone}; {WITHOUT}"
     shutil.rmtree(waves_of(folder)[0])
-    assert not_checked(folder, of_capacity.read(folder)).startswith("2 of the 2 results")
-    assert WITHOUT not in not_checked(folder, of_capacity.read(folder))
+    assert not_checked(folder, of_capacity.load(folder).data).startswith("2 of the 2 results")
+    assert WITHOUT not in not_checked(folder, of_capacity.load(folder).data)
 
 
 def test_an_older_ranking_tells_of_its_searches_and_of_their_waves(tmp_path: Path) -> None:
@@ -245,15 +238,15 @@ def test_an_older_ranking_tells_of_its_searches_and_of_their_waves(tmp_path: Pat
     told = of_capacity.read(one)
     of_ranking.save(tmp_path, ranking([row_of({"kind": "a"}, one.name, told, None, Aim())], Aim()))
     older(tmp_path, of_ranking.FILE)
-    assert not_checked(tmp_path, of_ranking.read(tmp_path)) == WITHOUT
+    assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == WITHOUT
     for each in waves_of(one):
         shutil.rmtree(each)
-    assert not_checked(tmp_path, of_ranking.read(tmp_path)).startswith("2 of the 3 results")
+    assert not_checked(tmp_path, of_ranking.load(tmp_path).data).startswith("2 of the 3 results")
     (waves_of(tmp_path)[0] / "capacity.json").write_text("[1]")
     with pytest.raises(BenchmarkError):
         of_ranking.read(tmp_path)
     shutil.rmtree(one)
-    assert not_checked(tmp_path, of_ranking.read(tmp_path)).startswith("1 of the 1 result")
+    assert not_checked(tmp_path, of_ranking.load(tmp_path).data).startswith("1 of the 1 result")
 
 
 def test_a_plan_tells_of_damage_to_the_waves_of_its_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

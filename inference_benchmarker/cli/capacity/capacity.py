@@ -20,7 +20,7 @@ from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.pages import draw_capacity
-from inference_benchmarker.cli.core.terminal import how_far, passing, print_report, say, say_nothing
+from inference_benchmarker.cli.core.terminal import how_far, passing, print_json, print_report, say, say_nothing
 from inference_benchmarker.cli.core.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.wave.exporting import Export
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.ranking.jobs import Job
-
-    Searched = tuple[Path, dict[str, Any]]
+    from server_capacity.results.types.capacity import CapacityResult
 
 _DESCRIPTION = """\
 Finds the highest rate at which an endpoint meets every limit, with a 95% interval, and confirms the interval's
@@ -57,12 +56,12 @@ def run(arguments: list[str]) -> int:
     arguments, problems = without_others(arguments)
     parser = capacity_parser()
     arguments, addresses = without_addresses(arguments, parser.flags)
-    options, found = parser.parsed(arguments)
+    options, unknown = parser.parsed(arguments)
     options, wrong = with_config(options, parser.flags)
     planned = planned_by(options)
     if options["demo"]:
         fill_in_demo(options)
-    problems = [*problems, *found, *wrong]
+    problems = [*problems, *unknown, *wrong]
     described = take_endpoint(options, problems, addresses, os.environ)
     asked = asked_of(options, problems)
     exports = exports_of(options, problems)
@@ -87,15 +86,15 @@ def run(arguments: list[str]) -> int:
         if asked.ranked:
             return rank(question, jobs, asked, options, tell)
         before(question.longest_s, jobs, asked, tell)
-        folder, data = _searched(question, jobs[0], options, tell, export)
-        _print(data, str(folder), as_json=options["json"])
+        folder, found = _searched(question, jobs[0], options, tell, export)
+        _print(found, str(folder), as_json=options["json"])
         draw_capacity(folder, tell)  # nobody waits for pictures to read the answer
-    return int(data["exit_code"])
+    return found.exit_code
 
 
 def _searched(
     question: Question, job: Job, options: dict[str, Any], tell: Callable[[str], None], export: Export
-) -> Searched:
+) -> tuple[Path, CapacityResult]:
     """The folder of a search and what stands in its ``capacity.json``; its endpoint is there, or made for it."""
     from server_capacity.experiments.capacity.run import make_folder
 
@@ -103,19 +102,17 @@ def _searched(
         refuse_scaling(question, options)
     folder = make_folder(question)
     with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as asked:
-        data = search(asked, options, folder, tell, export)
-    return folder, tidied(folder, data)
+        found = search(asked, options, folder, tell, export)
+    return folder, tidied(folder, found)
 
 
-def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:
+def _print(found: CapacityResult, folder: str, *, as_json: bool | None) -> None:
     if as_json:
-        import json
-
-        print(json.dumps(data, indent=2), flush=True)
+        print_json(found)
     else:
         from server_capacity.results.text.capacity import to_text
 
-        print_report(to_text(data, folder))
+        print_report(to_text(found, folder))
 
 
 def capacity_parser() -> Parser:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.capacity.plan_flags import PLAN_FLAGS, make_questions
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.pages import draw_plan
-from inference_benchmarker.cli.core.terminal import how_far, print_report, report_width, say
+from inference_benchmarker.cli.core.terminal import how_far, print_json, print_report, report_width, say
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -41,15 +41,13 @@ def run(arguments: list[str]) -> int:
 
     made = make_plan(questions, prices_of(given), compare=given["compare_policies"])
     folder: Path = make_stamped_folder(output_dir, KIND)
-    save(folder, made.data, made.files)
+    found = save(folder, made.found, made.files)
     if given["json"]:
-        import json
-
-        print(json.dumps(made.data, indent=2), flush=True)
+        print_json(found)
     else:
-        print_report(to_text(made.data, str(folder), report_width() or WIDTH))
+        print_report(to_text(found, str(folder), report_width() or WIDTH))
     draw_plan(folder, say)
-    return int(made.data["exit_code"])
+    return found.exit_code
 
 
 def plan_parser() -> Parser:

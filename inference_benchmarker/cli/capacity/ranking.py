@@ -5,13 +5,13 @@ Whoever makes endpoints is told before what that will cost, and is asked.
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.pages import draw_ranking
-from inference_benchmarker.cli.core.terminal import has_terminal, print_report, say
+from inference_benchmarker.cli.core.terminal import has_terminal, print_json, print_report, say
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.words.wording import length_text, pluralize
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.capacity.vary_flags import VariantsRequest
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.experiments.ranking.before import Before
     from server_capacity.experiments.ranking.children import Result
     from server_capacity.experiments.ranking.jobs import Job
+    from server_capacity.results.types.bounds import Spend
+    from server_capacity.results.types.ranking import RankingResult, Recommender
 
     Tell = Callable[[str], None]
 
@@ -53,7 +56,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     from server_capacity.experiments.ranking.jobs import to_child
     from server_capacity.results.ranking_folder import KIND
 
-    beside = {"recommender": _recommended(options), **before(question.longest_s, jobs, asked, tell)}
+    recommender, beside = _recommended(options), before(question.longest_s, jobs, asked, tell)
     folder = make_stamped_folder(question.plan.output_dir, KIND)
     several = asked.parallel > 1
     handed = {**options, **dict.fromkeys(_OF_THIS_PROCESS), "json": True, "quiet": options["quiet"] or several}
@@ -67,45 +70,44 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     results: dict[tuple[int, int], Result] = {}
     with counting_interrupts() as interrupts:
 
-        def so_far() -> dict[str, Any]:
-            return collector.ranking(results, interrupted=interrupts.count > 0, created=created, **beside)
+        def so_far() -> RankingResult:
+            found = collector.ranking(results, interrupted=interrupts.count > 0, created=created)
+            return replace(found, recommender=recommender, quotas=beside.quotas, spend=beside.spend)
 
         for result in run_jobs(CHILD, told, asked.parallel, interrupts):
             results[result.job, result.place] = result
-            data = so_far()
-            if unsaved := _not_saved(folder, data):
+            found = so_far()
+            _, unsaved = _saved(folder, found)
+            if unsaved:
                 tell(str(unsaved))
-            _tell_of(data, len(results), tell)
-        data = so_far()
-        data["quotas"] = [*data["quotas"], *quotas_of_target(data)]
-        unsaved = _not_saved(folder, data)
-    _print(data, str(folder), as_json=options["json"])
+            _tell_of(found, len(results), tell)
+        found = so_far()
+        found = replace(found, quotas=[*beside.quotas, *quotas_of_target(found)])
+        found, unsaved = _saved(folder, found)
+    _print(found, str(folder), as_json=options["json"])
     if unsaved:
         raise unsaved
     draw_ranking(folder, tell)
-    return int(data["exit_code"])
+    return found.exit_code
 
 
-def _not_saved(folder: Path, data: dict[str, Any]) -> BenchmarkError | None:
+def _saved(folder: Path, found: RankingResult) -> tuple[RankingResult, BenchmarkError | None]:
     """Write a ranking; what is measured is told all the same where that fails."""
     from server_capacity.results.ranking_folder import save
 
     try:
-        save(folder, data)
+        return save(folder, found), None
     except BenchmarkError as error:
-        return error
-    return None
+        return found, error
 
 
-def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tell) -> dict[str, Any]:
+def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tell) -> Before:
     """Tell what making the endpoints will cost, and ask; BenchmarkError where it is not to be, or cannot.
 
     ``load_s``: the seconds of load of each variant.
     """
-    made = [job for job in jobs if job.arguments is not None]
-    if not made:
-        return {"quotas": [], "spend": None}
     from server_capacity.experiments.ranking.before import (
+        Before,
         check_spend,
         count_problems,
         needed_by,
@@ -114,27 +116,30 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
     )
     from server_capacity.results.text.spend import spend_text
 
+    made = [job for job in jobs if job.arguments is not None]
+    if not made:
+        return Before([], None)
     suspending = [_SUSPENDING] if asked.suspends else []
     refuse([*suspending, *dict.fromkeys(text for job in made for text in count_problems(job.known))])
     if asked.demo:
         each = length_text(load_s * max(len(job.variants) for job in made))
         endpoints = pluralize(len(made), "endpoint", "endpoints")
         tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; nothing is paid.")
-        return {"quotas": [], "spend": None}
+        return Before([], None)
     needed = [needed_by(job.known) for job in made]
     spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)
     check_spend(spend, asked.max_cost)
     quotas = quotas_for(needed, asked.parallel)
-    refuse([each["text"] for each in quotas if each["text"]])
+    refuse([each.text for each in quotas if each.text])
     sentence = f"endpoint_factory is to make {spend_text(spend, asked.parallel)}."
     for line in ([sentence] if asked.sure else []) + asked.prices.remarks:
         tell(line)
     if not asked.sure and not _agreed(sentence, spend):
         raise BenchmarkError("Nothing was made.")
-    return {"quotas": quotas, "spend": spend}
+    return Before(quotas, spend)
 
 
-def _agreed(sentence: str, spend: dict[str, Any]) -> bool:
+def _agreed(sentence: str, spend: Spend) -> bool:
     """Ask whoever sits at the terminal; where nobody does, BenchmarkError."""
     if not has_terminal():
         raise BenchmarkError(f"{sentence} Nobody can be asked here.", _how_to_agree(spend))
@@ -143,17 +148,17 @@ def _agreed(sentence: str, spend: dict[str, Any]) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _how_to_agree(spend: dict[str, Any]) -> str:
+def _how_to_agree(spend: Spend) -> str:
     """The flags that agree beforehand, and bound what can be bounded."""
     from server_capacity.results.text.spend import UNTYPED
 
-    if spend["unpriced"] == [UNTYPED]:
+    if spend.unpriced == [UNTYPED]:
         return "Give --yes if it costs nothing, as a process of this machine does: only endpoint_factory knows."
-    priced = "" if spend["cost"] is not None else "--price TYPE=USD and "
+    priced = "" if spend.cost is not None else "--price TYPE=USD and "
     return f"Give --yes, with {priced}--max-cost USD to bound it."
 
 
-def _recommended(options: dict[str, Any]) -> dict[str, Any] | None:
+def _recommended(options: dict[str, Any]) -> Recommender | None:
     if options["recommender"] is None:
         return None
     from server_capacity.planning.costs.recommender import recommendations
@@ -161,15 +166,15 @@ def _recommended(options: dict[str, Any]) -> dict[str, Any] | None:
     return recommendations(options["recommender"])
 
 
-def _tell_of(data: dict[str, Any], done: int, tell: Tell) -> None:
-    if not data["interrupted"]:
-        tell(f"{done} of {len(data['rows'])} variants: {data['headline']}")
+def _tell_of(found: RankingResult, done: int, tell: Tell) -> None:
+    if not found.interrupted:
+        tell(f"{done} of {len(found.rows)} variants: {found.headline}")
 
 
-def _print(data: dict[str, Any], folder: str, *, as_json: bool | None) -> None:
+def _print(found: RankingResult, folder: str, *, as_json: bool | None) -> None:
     from server_capacity.results.text.ranking import to_text
 
     if as_json:
-        print(json.dumps(data, indent=2), flush=True)
+        print_json(found)
     else:
-        print_report(to_text(data, folder))
+        print_report(to_text(found, folder))

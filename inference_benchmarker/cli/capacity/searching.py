@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.server_side.server_side import ServerSide
+    from server_capacity.provisioning.scaling import Suspension
+    from server_capacity.results.types.bounds import CleanUp
+    from server_capacity.results.types.capacity import CapacityResult
 
     Tell = Callable[[str], None]
 
@@ -51,6 +54,7 @@ def served(
         yield question
         return
     from server_capacity.provisioning.handle import Keeper
+    from server_capacity.results.types.bounds import Endpoint
 
     file, settings = question.plan.factories_file, question.plan.factory_settings
     assert file is not None
@@ -61,7 +65,7 @@ def served(
         plan = replace(question.plan, endpoint_name=made.name)
         check_one(plan)
         tell(f"{made.name} is there, after {made.seconds:.0f} s, and has answered a request.")
-        endpoint = {"arguments": dict(known), "seconds_to_create": made.seconds}
+        endpoint = Endpoint(arguments=dict(known), seconds_to_create=made.seconds)
         yield replace(question, plan=plan, endpoint=endpoint, lost=made.lost)
 
 
@@ -82,35 +86,30 @@ def check_one(plan: WavePlan) -> None:
 
 def search(
     question: Question, options: dict[str, Any], folder: Path, tell: Tell, export: Export | None = None
-) -> dict[str, Any]:
+) -> CapacityResult:
     """Search, and give what stands in the folder's ``capacity.json``."""
     from server_capacity.experiments.capacity.run import find_capacity
     from server_capacity.results.capacity_folder import save
-    from server_capacity.results.types.standing import standing as settled
+    from server_capacity.results.types.standing import settled
 
-    with standing(question, options, folder, tell, export) as (asked, waves, suspended):
-        data = find_capacity(asked, waves)
-    if suspended is not None:
-        data["suspended"] = suspended
-        data |= settled(data)
-        save(folder, data)
-    return data
+    with standing(question, options, folder, tell, export) as (asked, waves, suspension):
+        found = find_capacity(asked, waves)
+    if suspension is None:
+        return found
+    return save(folder, settled(replace(found, suspended=suspension.told())))
 
 
-def tidied(folder: Path, data: dict[str, Any]) -> dict[str, Any]:
+def tidied(folder: Path, found: CapacityResult) -> CapacityResult:
     """The answer with what became of what was made for it: what is left behind makes its exit code a failure's."""
     from server_capacity.results.capacity_folder import save
-    from server_capacity.results.types.standing import standing
+    from server_capacity.results.types.standing import settled
 
     if (clean_up := cleaned(folder)) is None:
-        return data
-    data["clean_up"] = clean_up
-    data |= standing(data)
-    save(folder, data)
-    return data
+        return found
+    return save(folder, settled(replace(found, clean_up=clean_up)))
 
 
-def cleaned(folder: Path) -> str | None:
+def cleaned(folder: Path) -> CleanUp | None:
     """``done`` or ``failed``, of what the folder's command made or changed; None where that was nothing."""
     from server_capacity.provisioning.cleanup_file import NAME, left_in, read
 
@@ -125,7 +124,7 @@ def cleaned(folder: Path) -> str | None:
 @contextmanager
 def standing(
     question: Question, options: dict[str, Any], folder: Path, tell: Tell, export: Export | None = None
-) -> Iterator[tuple[Question, Waves, dict[str, Any] | None]]:
+) -> Iterator[tuple[Question, Waves, Suspension | None]]:
     """The question with what is known of its endpoint, and whoever runs the waves, while nobody scales the endpoint.
 
     Of one that was there scaling was refused before, of one that is made it is now. Last, what was suspended, complete
@@ -134,13 +133,19 @@ def standing(
     from server_capacity.experiments.server_side.measured_endpoint import measured_endpoint
     from server_capacity.provisioning.scaling import suspended_scaling
 
-    made, suspends = question.endpoint or {}, options["suspend_scaling"]
+    made, suspends = question.endpoint, options["suspend_scaling"]
     if made:
         refuse_scaling(question, options)
     blocks = _blocks(question, options)
     server = _server(blocks, question, options, tell)
-    known = made.get("arguments"), question.plan.payload_arguments, made.get("seconds_to_create")
-    question = replace(question, endpoint=measured_endpoint(question.plan.endpoint_name, *known, blocks))
+    known = measured_endpoint(
+        question.plan.endpoint_name,
+        None if made is None else made.arguments,
+        question.plan.payload_arguments,
+        None if made is None else made.seconds_to_create,
+        blocks,
+    )
+    question = replace(question, endpoint=known)
     with suspended_scaling(blocks, folder, say) if suspends else nullcontext() as suspended:
         handed_on = (export or Export()).named(question.plan.name or folder.name)
         yield question, _waves(options, folder, server, tell, handed_on), suspended

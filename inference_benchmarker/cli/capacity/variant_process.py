@@ -105,11 +105,11 @@ def _searched(question: Question, options: dict[str, Any], folder: Path, tell: T
     """The result of one search; a failure of it leaves the endpoint for the next one."""
     try:
         with removed_if_empty(folder):
-            data = search(question, options, folder, tell)
+            found = search(question, options, folder, tell)
     except BenchmarkError as error:
         return {"failed": str(error)}
     draw_capacity(folder, tell)
-    return {"folder": folder.name, "interrupted": data["exit_code"] == INTERRUPTED}
+    return {"folder": folder.name, "interrupted": found.exit_code == INTERRUPTED}
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from itertools import takewhile
@@ -19,7 +18,7 @@ from inference_benchmarker.cli.capacity.searching import (
     standing,
 )
 from inference_benchmarker.cli.core.embedded import DEMO_URL
-from inference_benchmarker.cli.core.terminal import print_report
+from inference_benchmarker.cli.core.terminal import print_json, print_report
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import demo_factories
 
@@ -92,13 +91,12 @@ def verify(
     with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as there:
         if job.arguments is None:
             check_one(there.plan)
-        with standing(there, options, folder, tell, export) as (known, waves, suspended):
-            data = prove(known, planned, waves, **beside)
-        data["suspended"] = suspended
-    data = concluded({**data, "clean_up": cleaned(folder)})
-    save(folder, data)
+        with standing(there, options, folder, tell, export) as (known, waves, suspension):
+            found = prove(known, planned, waves, beside)
+        found = replace(found, suspended=None if suspension is None else suspension.told())
+    found = save(folder, concluded(replace(found, clean_up=cleaned(folder))))
     if options["json"]:
-        print(json.dumps(data, indent=2), flush=True)
+        print_json(found)
     else:
-        print_report(to_text(data, str(folder)))
-    return int(data["exit_code"])
+        print_report(to_text(found, str(folder)))
+    return found.exit_code

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.cli.live.colours import coloured, wanted
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.system.progress import listening
 from inference_benchmarker.words.text import cut, folded, plain_lines
 
@@ -78,6 +79,11 @@ def print_wave(wave: Wave, *, as_json: bool | None) -> None:
         print(json.dumps(wave.to_json(), indent=2), flush=True)
     else:
         print_report(wave.text(report_width()))
+
+
+def print_json(found: object) -> None:
+    """A result as its file has it."""
+    print(json.dumps(encoded(found), indent=2), flush=True)
 
 
 def print_report(text: str) -> None:

@@ -20,10 +20,12 @@ from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.aiperf.export import AiperfResult
+    from server_capacity.results.stored import Loaded
 
 
 @how_far()
@@ -43,12 +45,13 @@ def run(arguments: list[str]) -> int:
     from server_capacity.results import ranking_folder as of_ranking
     from visualization.comparison import ab
 
-    for is_one, load in (
+    kinds: tuple[tuple[Callable[[Path], bool], Callable[[Path], Loaded[Any]]], ...] = (
         (of_capacity.is_capacity, of_capacity.load),
         (of_plan.is_plan, of_plan.load),
         (of_proof.is_proof, of_proof.load),
         (of_ranking.is_ranking, of_ranking.load),
-    ):
+    )
+    for is_one, load in kinds:
         if is_one(options.dir):
             return _again(load(options.dir), options)
     if ab.is_ab(options.dir):
@@ -138,22 +141,24 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
     return export[0].exit_code
 
 
-def _again(stored: tuple[dict[str, Any], str], options: Namespace) -> int:
+def _again(stored: Loaded[Any], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
     from inference_benchmarker.data.digest import KEY, WITHOUT
     from inference_benchmarker.wave.built_on import not_checked
     from server_capacity.planning.folder import changed_since
+    from server_capacity.results.types.plan import PlanResult
 
-    data, text = stored
+    found, text, data = stored
     if KEY not in data:
         say(f"{options.dir}: {WITHOUT}.")
-    for clause in filter(None, (not_checked(options.dir, data), *changed_since(data))):
+    changed = changed_since(found) if isinstance(found, PlanResult) else ()
+    for clause in filter(None, (not_checked(options.dir, data), *changed)):
         say(f"{options.dir}: {clause}.")
     if options.json:
         print(json.dumps(data, indent=2), flush=True)
     else:
         hand_out(of_a_folder(text, options.format, options.dir), options.output, options.format)
-    return int(data["exit_code"])
+    return int(found.exit_code)
 
 
 def _cut_off(run_dir: RunDir) -> AiperfResult | None:

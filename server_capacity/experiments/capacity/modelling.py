@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.results.types.capacity import Twin
 
 _COLUMNS = ("index", "attempt", "sent", "done", "outcome")
 
 
-def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> Twin:
     """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
     if question.plan.retries.retries:
         return refused("clients that try again send more than arrives")
@@ -31,7 +32,7 @@ def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequenc
     try:
         seen = [trace(wave) for wave in explorations]
         unseen = [(each.stage.stretch.rate, trace(each.wave)) for each in confirmed if not each.spoilt]
-        return dict(block(seen, unseen, question.limits, question.settings.arrivals))
+        return block(seen, unseen, question.limits, question.settings.arrivals)
     except Exception as error:  # a fault of ours keeps its traceback, and the search its answer
         traceback.print_exc()
         return refused(f"making it failed ({type(error).__name__})")

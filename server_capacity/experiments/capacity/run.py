@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts
@@ -27,6 +28,8 @@ from server_capacity.experiments.server_side.server_attachment import (
 from server_capacity.experiments.server_side.server_side import waited
 from server_capacity.models.twin.block import refused
 from server_capacity.results.capacity_folder import save
+from server_capacity.results.text.headline import headline
+from server_capacity.results.types.capacity import Payloads
 from server_capacity.results.types.standing import EARLY
 from server_capacity.search.slow_down import SLOWER
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.results.types.capacity import CapacityResult, Twin
     from server_capacity.search.answer import Answer
 
 KIND = "capacity"
@@ -52,8 +56,8 @@ def make_folder(question: Question) -> Path:
     return make_stamped_folder(question.plan.output_dir, KIND)
 
 
-def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
-    """Search, confirm, and write down what was found: the object of ``capacity.json``.
+def find_capacity(question: Question, waves: Waves) -> CapacityResult:
+    """Search, confirm, and write down what was found.
 
     KeyboardInterrupt where it was interrupted before anything was measured; later it ends with what is known.
     """
@@ -62,42 +66,41 @@ def find_capacity(question: Question, waves: Waves) -> dict[str, Any]:
         explored = explore(question, waves)
         explored.warming = warming
         found = narrowed(question, waves, explored, lambda: _answer(question, explored), interrupts)
-        save(waves.folder, content(question, explored, found, [], payloads=payloads(waves)))
+        save(waves.folder, replace(content(question, explored, found, []), payloads=payloads(waves)))
         confirmed = _confirmed(question, waves, explored, found, interrupts)
         found = _answer(question, explored, confirmed)
         if waves.server.sources and not explored.interrupted and not interrupts.count:
             found, confirmed = _with_server(question, waves, explored, confirmed, interrupts)
         found = unless_refuted(found, confirmed)
-        data = content(question, explored, found, confirmed, **_evidence(question, waves, explored, found, confirmed))
-        save(waves.folder, data)
-        return data
+        return save(waves.folder, _whole(question, waves, explored, found, confirmed))
 
 
-def _evidence(
-    question: Question, waves: Waves, explored: SearchEvidence, found: Answer, confirmed: Sequence[Confirmed]
-) -> dict[str, Any]:
-    """The keys of capacity.json that are computed from the waves beside the answer."""
+def _whole(
+    question: Question, waves: Waves, explored: SearchEvidence, found: Answer, confirmed: list[Confirmed]
+) -> CapacityResult:
+    """The result with what is computed from the waves beside the answer."""
     modelled = confirmed and not explored.interrupted
-    return {
-        "payloads": payloads(waves),
-        "windows": windows_of(confirmed, question.limits)
+    return replace(
+        content(question, explored, found, confirmed),
+        payloads=payloads(waves),
+        windows=windows_of(confirmed, question.limits)
         or (None if question.in_users else windows_foretold(found, question.limits)),
-        "soak": soak_of(confirmed, question.limits),
-        "twin": _twin(question, explored, confirmed) if modelled else None,
-    }
+        soak=soak_of(confirmed, question.limits),
+        twin=_twin(question, explored, confirmed) if modelled else None,
+    )
 
 
-def _twin(question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+def _twin(question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> Twin:
     if explored.slower is not None:
         return refused(SLOWER)
     return twin_of(question, explored.adaptive, confirmed)
 
 
-def payloads(waves: Waves) -> dict[str, Any] | None:
+def payloads(waves: Waves) -> Payloads | None:
     """Tells how often each pre-computed payload was sent; None where they are built for each request."""
     if waves.payloads is None:
         return None
-    return {"count": waves.payloads, "sent_each": waves.sent / waves.payloads, "repeated": waves.sent > waves.payloads}
+    return Payloads(waves.payloads, waves.sent / waves.payloads, waves.sent > waves.payloads)
 
 
 def _confirmed(
@@ -136,7 +139,7 @@ def _with_server(
     for again in (True, False):
         if waves.server.waits and again:
             early = _answer(question, explored, confirmed)
-            waves.announce(content(question, explored, early, confirmed, pending=True)["headline"])
+            waves.announce(headline(replace(content(question, explored, early, confirmed), pending=True)))
         confirmed = waited(waves.server, explored, confirmed, interrupts)
         found = _answer(question, explored, confirmed, final=True)
         confirmed = disturbed_confirmations(confirmed, explored)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.verdict.server.limits_kept import held_against
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text
+from server_capacity.results.types.capacity import Confirmation, ConfirmedLimit
 from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:
@@ -52,25 +53,25 @@ class Confirmed:
         limits = self.wave.plan.server_limits if metrics is not None else ()
         return [(held, _on_server(held)) for held in (held_against(limit, metrics or ()) for limit in limits)]
 
-    def to_json(self, question: Question) -> dict[str, Any]:
-        """Its part of capacity.json."""
+    def told(self, question: Question) -> Confirmation:
+        """Its part of a result."""
         every: tuple[Limit | UserLimit, ...] = (*question.limits, *question.user_limits)
         limits = zip(every, self.judgements, strict=True)
-        return {
-            "directory": "" if self.wave.run_dir is None else self.wave.run_dir.path.name,
-            "rate": self.stage.stretch.rate,
-            "seconds": self.stage.stretch.seconds,
-            "soak": self.soak,
-            "verdict": self.judgement,
-            "spoilt": self.spoilt,
-            "spoilt_by": ("server" if self.by_server else "client") if self.spoilt else None,
-            "exit_code": self.wave.verdict.exit_code,
-            "limits": [
+        return Confirmation(
+            directory="" if self.wave.run_dir is None else self.wave.run_dir.path.name,
+            rate=self.stage.stretch.rate,
+            seconds=self.stage.stretch.seconds,
+            soak=self.soak,
+            verdict=self.judgement,
+            spoilt=self.spoilt,
+            spoilt_by=("server" if self.by_server else "client") if self.spoilt else None,
+            exit_code=self.wave.verdict.exit_code,
+            limits=[
                 *(_limit_row(self.wave, question, limit, each) for limit, each in limits),
                 *(_server_row(held, judgement) for held, judgement in self.of_server),
             ],
-            "server_metrics": {each.name: each.statistics for each in self.wave.server_metrics or ()},
-        }
+            server_metrics={each.name: each.statistics for each in self.wave.server_metrics or ()},
+        )
 
 
 def _on_server(held: Held) -> Judgement:
@@ -80,29 +81,17 @@ def _on_server(held: Held) -> Judgement:
     return "holds" if held.kept else "fails" if held.excess > SURELY_OVER else "cannot_tell"
 
 
-def _server_row(held: Held, judgement: Judgement) -> dict[str, Any]:
-    return {
-        "expression": held.limit.expression,
-        "value": held.told,
-        "text": held.text,
-        "met": judgement == "holds",
-        "verdict": judgement,
-        "reason": "" if held.kept is not None else held.reason,
-    }
+def _server_row(held: Held, judgement: Judgement) -> ConfirmedLimit:
+    reason = "" if held.kept is not None else held.reason
+    return ConfirmedLimit(held.limit.expression, held.told, held.text, judgement == "holds", judgement, reason)
 
 
-def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> dict[str, Any]:
+def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> ConfirmedLimit:
     """The limit's own value in the wave, as its report has it."""
     slo = next((each for each in question.plan.slos if each.expression == limit.expression), None)
     value = wave.summary.success_rate if slo is None else wave.summary.measured(slo.metric, slo.stat)
     text = "" if value is None else _limit_text(limit, value)
-    return {
-        "expression": limit.expression,
-        "value": value,
-        "text": text,
-        "met": judgement == "holds",
-        "verdict": judgement,
-    }
+    return ConfirmedLimit(limit.expression, value, text, judgement == "holds", judgement)
 
 
 def _limit_text(limit: Limit | UserLimit, value: float) -> str:

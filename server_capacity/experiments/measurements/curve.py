@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
+from server_capacity.results.types.capacity import Point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from server_capacity.experiments.measurements.evidence import StretchRow
     from server_capacity.search.limits import Limit
+    from server_capacity.search.stretch import Slice
 
 SAME = 1.01
 """Rates that differ by less are one point of the curve."""
 
 
-def curve(rows: Sequence[StretchRow], limits: Sequence[Limit]) -> list[dict[str, Any]]:
+def curve(rows: Sequence[StretchRow], limits: Sequence[Limit]) -> list[Point]:
     """A point for each rate, the lowest first; what counts for nothing is left out."""
     loads = sorted((row for row in rows if row.stretch.rate > 0 and not row.stretch.void), key=_rate)
     return [_point(group, limits) for group in _groups(loads)]
@@ -39,23 +41,23 @@ def _groups(rows: Sequence[StretchRow]) -> Iterator[list[StretchRow]]:
         yield group
 
 
-def _point(group: Sequence[StretchRow], limits: Sequence[Limit]) -> dict[str, Any]:
+def _point(group: Sequence[StretchRow], limits: Sequence[Limit]) -> Point:
     seconds = sum(row.stretch.seconds for row in group)
     slices = [each for row in group for each in row.stretch.slices]
     sent, answered = (sum(getattr(each, name) for each in slices) for name in ("sent", "answered"))
     failed = sum(row.counted.failed for row in group)
-    return {
-        "rate": sum(_rate(row) * row.stretch.seconds for row in group) / seconds,
-        "seconds": seconds,
-        "sent": sent,
+    return Point(
+        sum(_rate(row) * row.stretch.seconds for row in group) / seconds,
+        seconds,
+        sent,
         **_times(group),
-        "success": (answered - failed) / sent if sent else None,
-        "share_over": [_share(slices, place) for place in range(len(limits))],
-        "completed_rate": sum(row.counted.completed for row in group) / seconds,
-    }
+        success=(answered - failed) / sent if sent else None,
+        share_over=[_share(slices, place) for place in range(len(limits))],
+        completed_rate=sum(row.counted.completed for row in group) / seconds,
+    )
 
 
-def _share(slices: Sequence[Any], place: int) -> float | None:
+def _share(slices: Sequence[Slice], place: int) -> float | None:
     of, over = (sum(each.counts[place][side] for each in slices) for side in (0, 1))
     return over / of if of else None
 

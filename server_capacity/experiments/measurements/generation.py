@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,10 +29,6 @@ class Generated:
 
     tokens_per_s: float | None = None
     labels: dict[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Its part of a stretch in capacity.json."""
-        return {"tokens_per_s": self.tokens_per_s, "labels": self.labels or None}
 
 
 def generated(wave: WaveFacts, spans: Mapping[int, Span]) -> dict[int, Generated]:

@@ -6,9 +6,11 @@ Operational Analysis of Queueing Network Models, ACM Computing Surveys 10, 1978)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ClosedLoop
+from server_capacity.experiments.measurements.user_limits import interval_of
+from server_capacity.results.types.capacity import Law, Users
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Search
 from server_capacity.search.unmeasured import held_against
@@ -39,23 +41,22 @@ def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
     return held_against(question.limits, stretches, found)
 
 
-def users_json(question: Question, found: Answer, wave: Wave | None) -> dict[str, Any] | None:
-    """The part of capacity.json on users; None of a search in requests/s. ``wave``: that which confirmed, if any."""
+def users_of(question: Question, found: Answer, wave: Wave | None) -> Users | None:
+    """The part of the result on users; None of a search in requests/s. ``wave``: that which confirmed, if any."""
     if not question.in_users:
         return None
-    interval = found.interval
     held = None if wave is None else _law_in(wave, question.think_s)
-    return {
-        "users": found.rate,
-        "interval": None if interval is None else {"low": interval.low, "high": interval.high},
-        "think": "0s" if question.think is None else question.think.text,
-        "think_s": question.think_s,
-        "response_s": None if held is None else held["r"],
-        "law": held,
-    }
+    return Users(
+        found.rate,
+        interval_of(found.interval),
+        think="0s" if question.think is None else question.think.text,
+        think_s=question.think_s,
+        response_s=None if held is None else held.r,
+        law=held,
+    )
 
 
-def _law_in(wave: Wave, think_s: float) -> dict[str, float] | None:
+def _law_in(wave: Wave, think_s: float) -> Law | None:
     """The law in a wave of one population; None where nothing was answered."""
     load, latency = wave.plan.load, wave.summary.latency
     if latency is None or not isinstance(load, ClosedLoop):
@@ -63,7 +64,7 @@ def _law_in(wave: Wave, think_s: float) -> dict[str, float] | None:
     return law(load.concurrency, wave.summary.rates.sent, latency.mean, think_s)
 
 
-def law(users: int, x: float, r: float, z: float) -> dict[str, float]:
+def law(users: int, x: float, r: float, z: float) -> Law:
     """X (R + Z) as ``n``, and that over the users that there were; ``x`` in requests/s, ``r`` and ``z`` in seconds."""
     n = x * (r + z)
-    return {"x": x, "r": r, "z": z, "n": n, "users": users, "over": n / users}
+    return Law(x, r, z, n, users, over=n / users)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHi
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.judging import columns_of, judged, timed_rows
+from server_capacity.results.types.capacity import Kind, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,7 +29,7 @@ _LENGTHS = [str(2**bits) if bits == 0 else f"{2**bits:,} to {2 ** (bits + 1) - 1
 """Inputs of so many tokens: each bucket is twice as wide as the one before."""
 
 
-def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> dict[str, Any] | None:
+def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens | None:
     """The ``tokens`` of capacity.json, of the waves at the interval's lower end; None where nothing tells of any."""
     seconds = sum(_seconds(wave) for wave in waves)
     by_label, by_length = Kinds(limits), Kinds(limits)
@@ -41,16 +42,16 @@ def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> dict[str
             by_length.add(wave, part, streams, lengths, part.has("tokens_in") & (part.int("tokens_in") > 0))
     told = [wave.summary.tokens for wave in waves]
     rates = [each.tokens_out_per_s for each in told if each is not None and each.tokens_out_per_s is not None]
-    labels = [row for row in by_label.rows(seconds) if row["name"]]
-    lengths_told = sorted(by_length.rows(seconds), key=lambda row: _LENGTHS.index(row["name"]))
+    labels = [row for row in by_label.rows(seconds) if row.name]
+    lengths_told = sorted(by_length.rows(seconds), key=lambda row: _LENGTHS.index(row.name))
     if not rates and not labels and not lengths_told:
         return None
-    return {
-        "tokens_per_s": sum(rates) / len(rates) if rates else None,
-        "requests_per_s": sum(wave.summary.rates.completed for wave in waves) / len(waves),
-        "by_label": labels,
-        "by_input_length": lengths_told,
-    }
+    return Tokens(
+        sum(rates) / len(rates) if rates else None,
+        sum(wave.summary.rates.completed for wave in waves) / len(waves),
+        labels,
+        lengths_told,
+    )
 
 
 class Kinds:
@@ -82,7 +83,7 @@ class Kinds:
             aged = np.flatnonzero(shown.aged_in)
             self._ages.append((kinds[aged][known[aged]], shown.ages[known[aged]]))
 
-    def rows(self, seconds: float) -> Iterator[dict[str, Any]]:
+    def rows(self, seconds: float) -> Iterator[Kind]:
         """A row for each kind, the most frequent first: requests, requests/s, p99 (s), the share over each limit."""
         names = self.numbering.names
         groups, ages = (np.concatenate(column) for column in zip(*self._ages, strict=True))
@@ -92,13 +93,13 @@ class Kinds:
         for number in np.argsort(-sent, kind="stable")[:MOST_KINDS].tolist():
             if sent[number]:
                 time = times[number]
-                yield {
-                    "name": names[number],
-                    "requests": int(sent[number]),
-                    "rate": float(sent[number]) / seconds if seconds else None,
-                    "p99": None if time is None else time.percentile(99),
-                    "share_over": [_share(of[number], over[number]) for of, over in pairs],
-                }
+                yield Kind(
+                    names[number],
+                    int(sent[number]),
+                    rate=float(sent[number]) / seconds if seconds else None,
+                    p99=None if time is None else time.percentile(99),
+                    share_over=[_share(of[number], over[number]) for of, over in pairs],
+                )
 
 
 def _share(of: int, over: int) -> float | None:

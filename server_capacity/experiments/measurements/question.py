@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.pilot import Rate, Users
 from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop, OpenLoop
@@ -14,12 +14,13 @@ from server_capacity.search.limits import user_limits_of
 from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from inference_benchmarker.engine.pilot import Order
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.think import Think
+    from server_capacity.results.types.bounds import Endpoint
     from server_capacity.search.limits import Limit
     from server_capacity.search.settings import Settings
     from server_capacity.search.user_limits import UserLimit
@@ -51,7 +52,7 @@ class Question:
     warm: bool = False
     in_users: bool = False
     think: Think | None = None
-    endpoint: Mapping[str, Any] | None = None
+    endpoint: Endpoint | None = None
     lost: Callable[[], str] = str
 
     def exploration(self, rate: float, workers: int, folder: Path) -> WavePlan:

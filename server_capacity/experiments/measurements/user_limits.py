@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from server_capacity.results.types.bounds import Interval
+from server_capacity.results.types.capacity import LimitRow, Side
 from server_capacity.search.user_limits import UserEstimate, user_estimate
 
 if TYPE_CHECKING:
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.search.answer import Estimate, Interval
+    from server_capacity.search import answer
 
 
 def users_estimates(question: Question, explored: SearchEvidence) -> list[UserEstimate]:
@@ -24,49 +26,62 @@ def users_estimates(question: Question, explored: SearchEvidence) -> list[UserEs
     ]
 
 
-def user_limit_rows(
-    question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]
-) -> list[dict[str, Any]]:
+def user_limit_rows(question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed]) -> list[LimitRow]:
     """The rows of capacity.json's ``limits``; the value at the lower end is the last confirmation wave's."""
     return [_row(each, question, confirmed) for each in users_estimates(question, explored)]
 
 
-def _row(found: UserEstimate, question: Question, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+def _row(found: UserEstimate, question: Question, confirmed: Sequence[Confirmed]) -> LimitRow:
     limit = found.limit
-    told = [row for each in confirmed if not each.spoilt for row in each.to_json(question)["limits"]]
-    at_low = next((row for row in reversed(told) if row["expression"] == limit.expression), None)
-    return {
-        **limit_row(limit.expression, limit.metric, found.estimate, bound=limit.bound, unit=""),
-        "reason": found.reason,
-        "at_low": None if at_low is None else at_low["value"],
-        "at_low_text": "" if at_low is None else at_low["text"],
-    }
+    told = [row for each in confirmed if not each.spoilt for row in each.told(question).limits]
+    at_low = next((row for row in reversed(told) if row.expression == limit.expression), None)
+    return limit_row(
+        limit.expression,
+        limit.metric,
+        found.estimate,
+        bound=limit.bound,
+        unit="",
+        reason=found.reason,
+        at_low=None if at_low is None else at_low.value,
+        at_low_text=(None if at_low is None else at_low.text) or "",
+    )
 
 
 def limit_row(
     expression: str,
     metric: str,
-    found: Estimate | None,
+    found: answer.Estimate | None,
     *,
     bound: float | None,
     unit: str,
     allowed: float | None = None,
-) -> dict[str, Any]:
-    """The row of a limit; None: nothing is estimated of it."""
-    return {
-        "expression": expression,
-        "metric": metric,
-        "allowed": allowed,
-        "bound": bound,
-        "unit": unit,
-        "rate": None if found is None else found.rate,
-        "interval": None if found is None else interval_json(found.interval),
-        "slope": None if found is None else found.slope,
-        "dispersion": None if found is None else found.dispersion,
-        "kept_everywhere": found is not None and found.kept_everywhere,
-    }
+    reason: str | None = None,
+    at_low: float | None,
+    at_low_text: str,
+) -> LimitRow:
+    """The row of a limit; ``found`` None: nothing is estimated of it."""
+    return LimitRow(
+        expression,
+        metric,
+        allowed,
+        bound,
+        unit,
+        rate=None if found is None else found.rate,
+        interval=None if found is None else interval_of(found.interval),
+        slope=None if found is None else found.slope,
+        dispersion=None if found is None else found.dispersion,
+        kept_everywhere=found is not None and found.kept_everywhere,
+        reason=reason,
+        at_low=at_low,
+        at_low_text=at_low_text,
+    )
 
 
-def interval_json(interval: Interval | None) -> dict[str, float] | None:
+def interval_of(found: answer.Interval | None) -> Interval | None:
     """Its ends."""
-    return None if interval is None else {"low": interval.low, "high": interval.high}
+    return None if found is None else Interval(found.low, found.high)
+
+
+def side_of(found: answer.Estimate | answer.Answer | None) -> Side:
+    """The rate of an answer among others, with its interval; of none neither."""
+    return Side() if found is None else Side(found.rate, interval_of(found.interval))

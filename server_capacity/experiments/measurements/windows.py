@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import count_stages
+from server_capacity.results.types.bounds import Interval
+from server_capacity.results.types.capacity import Drift, Soak, SoakWindow, Windows
 from server_capacity.search.bursts import window_share
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ LEAST_DRIFT, LEAST_ERRORS, LEAST_WINDOWS = 0.1, 4.0, 5
 """A drift is told where the median changed by more than a tenth, and by so many standard errors of its line."""
 
 
-def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[str, Any] | None:
+def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> Windows | None:
     """The whole windows of the waves at the last rate that was confirmed; None where none was that long.
 
     Waves that were spoilt tell nothing.
@@ -38,27 +40,18 @@ def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[
     ]
     if not kept:
         return None
-    low, high = wilson(sum(kept), len(kept))
-    interval = {"low": low, "high": high}
-    return {
-        "seconds": WINDOW_S,
-        "windows": len(kept),
-        "kept": sum(kept),
-        "share": sum(kept) / len(kept),
-        "interval": interval,
-    }
+    interval = Interval(*wilson(sum(kept), len(kept)))
+    return Windows(WINDOW_S, len(kept), sum(kept), sum(kept) / len(kept), interval)
 
 
-def windows_foretold(found: Answer, limits: Sequence[Limit]) -> dict[str, Any] | None:
+def windows_foretold(found: Answer, limits: Sequence[Limit]) -> Windows | None:
     """The share of windows at the lower end by the bursts that were seen; None where no curve tells."""
     limit = next((limit for limit in limits if limit.expression == found.limit), None)
     estimate = next((each for each in found.estimates if each.limit == found.limit), None)
     if limit is None or estimate is None or found.interval is None:
         return None
     share = window_share(estimate, limit.allowed, found.interval.low, WINDOW_S)
-    if share is None:
-        return None
-    return {"seconds": WINDOW_S, "windows": 0, "kept": 0, "share": share, "interval": None}
+    return None if share is None else Windows(WINDOW_S, share=share)
 
 
 def windows_kept(stretch: Stretch, limits: Sequence[Limit]) -> list[bool]:
@@ -82,7 +75,7 @@ def wilson(kept: int, of: int) -> tuple[float, float]:
     return max((middle - half) / (1 + z2 / of), 0.0), min((middle + half) / (1 + z2 / of), 1.0)
 
 
-def soak_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[str, Any] | None:
+def soak_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> Soak | None:
     """The course of the last long wave: median and p99 of each window, and its drift; None without one."""
     soaks = [each for each in confirmed if each.soak]
     if not soaks:
@@ -90,10 +83,10 @@ def soak_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> dict[str
     wave, stretch = soaks[-1].wave, count_stages(soaks[-1].wave, limits)[0].stretch
     times = [_times(part) for _, _, part in spans_of(wave, int(WINDOW_S * NS))]
     rows = [
-        {"start_s": WINDOW_S * place, "p50": p50, "p99": p99, "kept": kept}
+        SoakWindow(WINDOW_S * place, p50, p99, kept)
         for place, (kept, (p50, p99)) in enumerate(zip(windows_kept(stretch, limits), times, strict=False))
     ]
-    return {"seconds": stretch.seconds, "windows": rows, "drift": drift([row["p50"] for row in rows])}
+    return Soak(stretch.seconds, rows, drift([row.p50 for row in rows]))
 
 
 def _times(part: WaveFacts) -> tuple[float | None, float | None]:
@@ -106,7 +99,7 @@ def _times(part: WaveFacts) -> tuple[float | None, float | None]:
     return p50, p99
 
 
-def drift(medians: Sequence[float | None]) -> dict[str, Any] | None:
+def drift(medians: Sequence[float | None]) -> Drift | None:
     """The straight line through the windows' medians: its values at both ends, and whether that is more than chance."""
     values = np.array([value for value in medians if value is not None])
     if len(values) < LEAST_WINDOWS:
@@ -117,4 +110,4 @@ def drift(medians: Sequence[float | None]) -> dict[str, Any] | None:
     error = math.sqrt(float(rest @ rest) / (len(values) - 2) / float(at @ at))
     first, last = (float(values.mean() + slope * end) for end in (at[0], at[-1]))
     clear = abs(slope) > LEAST_ERRORS * error and abs(last - first) > LEAST_DRIFT * float(values.mean())
-    return {"first": first, "last": last, "clear": bool(clear)}
+    return Drift(first, last, bool(clear))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 from server_capacity.experiments.capacity.confirmation import judged_users, totals
 from server_capacity.experiments.measurements.client_limit import late_alone, spoilt
@@ -11,6 +11,8 @@ from server_capacity.experiments.measurements.confirmed import Confirmed
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.proof.length import bursts_of, main_of
 from server_capacity.experiments.server_side.disturbance import disturbances
+from server_capacity.results.types.bounds import Interval
+from server_capacity.results.types.proof import ProvenLimit
 from server_capacity.search.pace import overloaded
 
 if TYPE_CHECKING:
@@ -43,12 +45,14 @@ class Proven:
             return "fails"
         return self.confirmed.judgement
 
-    def limits_json(self, question: Question, planned: Planned) -> list[dict[str, Any]]:
-        """The limits of proof.json: each with its value, and the share over it with the interval that bursts leave."""
-        rows: list[dict[str, Any]] = list(self.confirmed.to_json(question)["limits"])
-        told = [_share(self.confirmed, place, limit, planned) for place, limit in enumerate(question.limits)]
-        nothing = [{"allowed": None, "share_over": None, "interval": None}] * (len(rows) - len(told))
-        return [{**row, **more} for row, more in zip(rows, [*told, *nothing], strict=True)]
+    def limits(self, question: Question, planned: Planned) -> list[ProvenLimit]:
+        """The limits of the proof: each with its value, and the share over it with the interval that bursts leave."""
+        rows = [ProvenLimit(**asdict(row)) for row in self.confirmed.told(question).limits]
+        of_requests = [
+            _with_share(row, self.confirmed, place, limit, planned)
+            for place, (row, limit) in enumerate(zip(rows, question.limits, strict=False))
+        ]
+        return [*of_requests, *rows[len(of_requests) :]]
 
 
 def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
@@ -76,13 +80,12 @@ def _judged(limit: Limit, of: int, over: int, planned: Planned, *, is_main: bool
     return bursts.judge_kept(of, over) if limit.allowed else "holds"
 
 
-def _share(confirmed: Confirmed, place: int, limit: Limit, planned: Planned) -> dict[str, Any]:
+def _with_share(row: ProvenLimit, confirmed: Confirmed, place: int, limit: Limit, planned: Planned) -> ProvenLimit:
     of, over = totals(confirmed.stage, place)
     interval = None
     if limit.allowed and of:
-        low, high = bursts_of(limit, planned).interval(of, over)
-        interval = {"low": low, "high": high}
-    return {"allowed": limit.allowed, "share_over": over / of if of else None, "interval": interval}
+        interval = Interval(*bursts_of(limit, planned).interval(of, over))
+    return replace(row, allowed=limit.allowed, share_over=over / of if of else None, interval=interval)
 
 
 def _backlog(stretch: Stretch) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import length_text
 from server_capacity.experiments.proof.evidence import HELD, LONGEST_S, REJECTED, Bursts
+from server_capacity.results.types.proof import ProofLength
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +45,9 @@ class Length:
         """A clause on a time in which nothing can hold, whatever comes; empty for any other."""
         return "" if self.holds else f"{length_text(self.seconds)} is too short to tell: {self._instead()}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Its part of proof.json."""
-        chances = {"rejects_one_short": self.rejects, "holds_if_right": self.holds, "by_measured_bursts": self.measured}
-        return {"seconds": self.seconds, "warmup_s": self.warmup_s, "needed_s": self.needed_s, **chances}
+    def told(self) -> ProofLength:
+        """Its part of the proof."""
+        return ProofLength(self.seconds, self.warmup_s, self.needed_s, self.rejects, self.holds, self.measured)
 
     def sentence(self) -> str:
         """The time, and what it can tell, before it begins."""
@@ -97,7 +97,7 @@ def bursts_of(limit: Limit, planned: Planned) -> Bursts:
     if told is None or not _is_measured(limit, planned):
         dispersion = UNKNOWN_OF_SUCCESS if limit.metric == "success" else UNKNOWN_DISPERSION
         return Bursts(allowed, dispersion, UNKNOWN_SLOPE)
-    return Bursts(allowed, max(told["dispersion"], 1.0), max(told["slope"], 1.0))
+    return Bursts(allowed, max(told.dispersion, 1.0), max(told.slope, 1.0))
 
 
 def _is_measured(limit: Limit, planned: Planned) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
+from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import is_file, kind_of
@@ -17,10 +17,12 @@ from server_capacity.planning.folder import FILE, changed_since, read
 from server_capacity.planning.totals import headline
 from server_capacity.provisioning.arguments import factory_arguments
 from server_capacity.results.types.axes import Variant
+from server_capacity.results.types.bounds import Endpoint
 from server_capacity.results.types.price import Price
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from server_capacity.results.types.bounds import Cost, Spread
+    from server_capacity.results.types.plan import EndpointPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,8 @@ class Planned:
     aim: Aim
     limits: tuple[str, ...]
     limit: str | None
-    correlation: Mapping[str, float] | None
-    endpoint: Mapping[str, Any]
+    correlation: Spread | None
+    endpoint: Endpoint
     factories_file: Path | None
     price: Price | None = None
     exit_code: int = OK
@@ -48,14 +50,14 @@ class Planned:
     @property
     def instance_type(self) -> str | None:
         """The type of its instances, if that is known."""
-        return self.endpoint.get("instance_type")
+        return self.endpoint.instance_type
 
     def job(self, factories_file: Path | None, endpoint_name: str | None) -> Job:
         """The endpoint that endpoint_factory is to make; one without arguments where an endpoint is named.
 
         BenchmarkError where the file cannot make so many instances.
         """
-        payload = (self.endpoint.get("payload_arguments"),)
+        payload = (self.endpoint.payload_arguments,)
         if endpoint_name is not None or factories_file is None:
             return Job((Variant(),), None, {}, payload)
         signature = factory_arguments(factories_file).endpoint
@@ -72,7 +74,7 @@ class Planned:
                 f"cannot make {self.aim.instances}.",
                 "Give it one, or --endpoint-name of an endpoint that has them.",
             )
-        given = dict(self.endpoint.get("arguments") or {})
+        given = dict(self.endpoint.arguments or {})
         if self.instance_type and "instance_type" in names:
             given["instance_type"] = self.instance_type
         given[count] = self.aim.instances
@@ -92,19 +94,15 @@ def read_planned(path: Path) -> Planned:
         raise _no_plan(path)
     if "endpoints" not in read_json(file):
         raise _no_plan(path)
-    data = read(file.parent, file)
-    try:
-        endpoints = list(data["endpoints"])
-        if not endpoints:
-            raise BenchmarkError(f"{file}: plans no endpoint: {headline(data)}", "Give another plan.")
-        if len(endpoints) > 1:
-            raise BenchmarkError(
-                f"{file}: plans {len(endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."
-            )
-        planned = _planned(file, endpoints[0], data["exit_code"])
-        return replace(planned, warnings=(*planned.warnings, *changed_since(data)))
-    except UNREADABLE as error:
-        raise foreign(file, error) from None
+    plan = read(file.parent, file)
+    if not plan.endpoints:
+        raise BenchmarkError(f"{file}: plans no endpoint: {headline(plan)}", "Give another plan.")
+    if len(plan.endpoints) > 1:
+        raise BenchmarkError(
+            f"{file}: plans {len(plan.endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."
+        )
+    planned = _planned(file, plan.endpoints[0], plan.exit_code)
+    return replace(planned, warnings=(*planned.warnings, *changed_since(plan)))
 
 
 def _no_plan(path: Path) -> BenchmarkError:
@@ -114,29 +112,25 @@ def _no_plan(path: Path) -> BenchmarkError:
     )
 
 
-def _planned(file: Path, found: Mapping[str, Any], exit_code: int) -> Planned:
-    one, instances, target = found["per_instance"], int(found["chosen"]["instances"]), float(found["target_rps"])
-    told = found.get("correlation")
-    factories = found.get("factories_file")
+def _planned(file: Path, found: EndpointPlan, exit_code: int) -> Planned:
+    rate, instances, target = found.per_instance.rate, found.chosen.instances, found.target_rps
     return Planned(
         file,
-        str(found["name"]),
-        Aim(target, instances, target / instances / float(one["rate"]), float(one["rate"])),
-        tuple(map(str, found["limits"])),
-        found.get("limit"),
-        None if told is None else {name: float(told[name]) for name in ("dispersion", "slope")},
-        dict(found.get("endpoint") or {}),
-        None if factories is None else Path(factories),
-        _price(found["chosen"].get("cost")),
+        found.name,
+        Aim(target, instances, target / instances / rate, rate),
+        tuple(found.limits),
+        found.limit,
+        found.correlation,
+        found.endpoint or Endpoint(),
+        None if found.factories_file is None else Path(found.factories_file),
+        _price(found.chosen.cost),
         exit_code,
-        tuple(map(str, found.get("warnings") or ())),
+        tuple(found.warnings),
     )
 
 
-def _price(cost: Mapping[str, Any] | None) -> Price | None:
+def _price(cost: Cost | None) -> Price | None:
     """The price that a plan's cost was computed from."""
-    if cost is None:
+    if cost is None or cost.instance_type is None or cost.price_per_hour is None:
         return None
-    of = {name: cost.get(name) for name in ("region", "date")}
-    kind, source = str(cost["instance_type"]), str(cost.get("source") or "")
-    return Price(kind, float(cost["price_per_hour"]), str(cost["currency"]), source=source, **of)
+    return Price(cost.instance_type, cost.price_per_hour, cost.currency, cost.region, cost.date, cost.source or "")

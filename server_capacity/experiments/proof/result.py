@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -11,72 +12,62 @@ from inference_benchmarker.words.wording import length_text, percent_text, plura
 from server_capacity.experiments.proof.evidence import WRONGLY
 from server_capacity.planning.remarks import instances_text
 from server_capacity.planning.totals import load_text
+from server_capacity.results.types.proof import ProofResult, Times
 from server_capacity.results.types.standing import inherited, left_behind
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.judging import Proven
     from server_capacity.experiments.proof.length import Length
     from server_capacity.experiments.proof.planned import Planned
-
-    Row = Mapping[str, Any]
+    from server_capacity.results.types.bounds import Endpoint
+    from server_capacity.results.types.proof import Outcome, ProvenLimit
 
 
 def content(
-    question: Question,
-    planned: Planned,
-    length: Length,
-    proven: Proven,
-    *,
-    ended_early: str | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """The object of proof.json. Rates in requests/s, times in seconds; ``more``: keys that others fill in.
-
-    ``ended_early``: why the wave was not sent to its end.
-    """
+    question: Question, planned: Planned, length: Length, proven: Proven, *, ended_early: str | None = None
+) -> ProofResult:
+    """The proof. Rates in requests/s, times in seconds. ``ended_early``: why the wave was not sent to its end."""
     confirmed = proven.confirmed
     wave, aim = confirmed.wave, planned.aim
-    told = confirmed.to_json(question)
+    told = confirmed.told(question)
     outcome = _outcome(proven, length, ended_early)
-    data = {
-        "schema_version": SCHEMA_VERSION,
-        "created": wave.window.to_json()["start"],
-        "outcome": outcome,
-        "exit_code": _exit_code(outcome, by_client=bool(confirmed.spoilt) and not confirmed.by_server),
-        "reason": confirmed.spoilt or (length.too_short if outcome == "cannot_tell" else ""),
-        "plan": str(planned.file),
-        "plan_exit_code": planned.exit_code,
-        "warnings": list(planned.warnings),
-        "name": planned.name,
-        "endpoint": question.endpoint,
-        "instance_type": planned.instance_type,
-        "instances": aim.instances,
-        "target_rps": aim.target_rps,
-        "length": length.to_json(),
-        "sent": wave.ledger.sent,
-        "sent_s": _sent_s(wave, length),
-        "ended_early": ended_early,
-        "backlog": proven.backlog,
-        "limits": proven.limits_json(question, planned),
-        "latency": _times(proven),
-        "server_metrics": told["server_metrics"],
-        "directory": told["directory"],
-        **more,
-    }
-    return concluded(data)
+    return concluded(
+        ProofResult(
+            schema_version=SCHEMA_VERSION,
+            created=wave.window.to_json()["start"],
+            outcome=outcome,
+            exit_code=_exit_code(outcome, by_client=bool(confirmed.spoilt) and not confirmed.by_server),
+            reason=confirmed.spoilt or (length.too_short if outcome == "cannot_tell" else ""),
+            plan=str(planned.file),
+            plan_exit_code=planned.exit_code,
+            warnings=list(planned.warnings),
+            name=planned.name,
+            endpoint=question.endpoint,
+            instance_type=planned.instance_type,
+            instances=aim.instances,
+            target_rps=aim.target_rps,
+            length=length.told(),
+            sent=wave.ledger.sent,
+            sent_s=_sent_s(wave, length),
+            ended_early=ended_early,
+            backlog=proven.backlog,
+            limits=proven.limits(question, planned),
+            latency=_times(proven),
+            server_metrics=told.server_metrics,
+            directory=told.directory,
+        )
+    )
 
 
-def concluded(data: dict[str, Any]) -> dict[str, Any]:
-    """The object with the exit code and the first line that follow from all that it tells by now."""
-    data = {**data, "exit_code": inherited(data)}
-    return {**data, "headline": headline(data)}
+def concluded(found: ProofResult) -> ProofResult:
+    """The proof with the exit code and the first line that follow from all that it tells by now."""
+    found = replace(found, exit_code=inherited(found))
+    return replace(found, headline=headline(found))
 
 
-def _outcome(proven: Proven, length: Length, ended_early: str | None) -> str:
+def _outcome(proven: Proven, length: Length, ended_early: str | None) -> Outcome:
     """The outcome; a wave that was too short to tell, or was not sent to its end, never holds."""
     if proven.confirmed.wave.interrupted:
         return "interrupted"
@@ -97,76 +88,77 @@ def _exit_code(outcome: str, *, by_client: bool) -> int:
     return OK if outcome == "holds" else MISSED
 
 
-def _times(proven: Proven) -> dict[str, float | None] | None:
+def _times(proven: Proven) -> Times | None:
     times = proven.confirmed.stage.times
-    return None if times is None else {"p50": times.percentile(50), "p99": times.percentile(99)}
+    return None if times is None else Times(times.percentile(50), times.percentile(99))
 
 
-def headline(data: Row) -> str:
+def headline(data: ProofResult) -> str:
     """The answer in one line, with what its plan leaves open and what was left behind."""
-    told = list(data.get("warnings") or [])
-    if not told and data.get("plan_exit_code"):
-        told = [f"it has exit code {data['plan_exit_code']}"]
+    told = list(data.warnings)
+    if not told and data.plan_exit_code:
+        told = [f"it has exit code {data.plan_exit_code}"]
     open_ones = [f"Its plan: {'; '.join(told)}."] if told else []
     left = [f"{each[:1].upper()}{each[1:]}." for each in left_behind(data)]
     return " ".join([_answer(data), *open_ones, *left])
 
 
-def _answer(data: Row) -> str:
+def _answer(data: ProofResult) -> str:
     """The answer itself.
 
     ``Holds: 3 instances of ml.m5.large served 200/s for 45 s within every limit.`` Where nobody knows how many
     instances there were, the endpoint is named in their place.
     """
-    kind = f" of {data['instance_type']}" if data["instance_type"] else ""
-    fleet, load, beside = f"{instances_text(data['instances'])}{kind}", load_text(data["target_rps"]), ""
-    if instances_there(data["endpoint"]) is None:
+    kind = f" of {data.instance_type}" if data.instance_type else ""
+    fleet, load, beside = f"{instances_text(data.instances)}{kind}", load_text(data.target_rps), ""
+    if instances_there(data.endpoint) is None:
         beside = f"; planned: {fleet}, how many served is not known"
-        fleet = endpoint_text(data["endpoint"])
-    if data["outcome"] == "interrupted":
-        return f"Interrupted after {length_text(data['sent_s'])} of {load} on {fleet}: nothing is proven."
-    if data["outcome"] == "holds":
-        seconds = length_text(data["length"]["seconds"])
+        fleet = endpoint_text(data.endpoint)
+    if data.outcome == "interrupted":
+        return f"Interrupted after {length_text(data.sent_s)} of {load} on {fleet}: nothing is proven."
+    if data.outcome == "holds":
+        seconds = length_text(data.length.seconds)
         return f"Holds: {fleet} served {load} for {seconds} within every limit{beside}."
-    why = _reason(data) + (f" (ended after {length_text(data['sent_s'])})" if data.get("ended_early") else "")
-    if data["outcome"] == "fails":
+    why = _reason(data) + (f" (ended after {length_text(data.sent_s)})" if data.ended_early else "")
+    if data.outcome == "fails":
         return f"Fails: {fleet} did not hold {load}: {why}{beside}."
     return f"Cannot tell about {load} on {fleet}: {why}{beside}."
 
 
-def instances_there(endpoint: Row | None) -> int | None:
+def instances_there(endpoint: Endpoint | None) -> int | None:
     """The instances of the endpoint that was proven; None where nobody knows."""
-    found = (endpoint or {}).get("instances")
-    return None if found is None else int(found)
+    return None if endpoint is None else endpoint.instances
 
 
-def endpoint_text(endpoint: Row | None) -> str:
+def endpoint_text(endpoint: Endpoint | None) -> str:
     """The endpoint's name; ``the endpoint`` where it has none."""
-    return str((endpoint or {}).get("name") or "the endpoint")
+    return (endpoint and endpoint.name) or "the endpoint"
 
 
-def _reason(data: Row) -> str:
-    if data["reason"]:
-        return str(data["reason"])
-    if data["backlog"]:
-        return f"requests came faster than answers, and {pluralize(data['backlog'], 'was', 'were')} left in the end"
-    row = next((row for row in data["limits"] if row["verdict"] == data["outcome"]), None)
+def _reason(data: ProofResult) -> str:
+    if data.reason:
+        return data.reason
+    if data.backlog:
+        return f"requests came faster than answers, and {pluralize(data.backlog, 'was', 'were')} left in the end"
+    row = next((row for row in data.limits if row.verdict == data.outcome), None)
     if row is None:
-        return str(data["ended_early"])
-    if row.get("reason"):
-        return f"{row['expression']}: {row['reason']}"
-    if row["share_over"] is None:
-        return f"{row['expression']} was {row['text']}" if row["text"] else f"{row['expression']} was not measured"
-    return _over(row, fails=data["outcome"] == "fails")
+        return str(data.ended_early)
+    if row.reason:
+        return f"{row.expression}: {row.reason}"
+    if row.share_over is None:
+        return f"{row.expression} was {row.text}" if row.text else f"{row.expression} was not measured"
+    return _over(row, fails=data.outcome == "fails")
 
 
-def _over(row: Row, *, fails: bool) -> str:
+def _over(row: ProvenLimit, *, fails: bool) -> str:
     """The share over a limit, and what bursts alone have to say about it; an interval may tell a little more."""
-    over = f"{percent_text(row['share_over'])} over {row['expression']}, where {percent_text(row['allowed'])} may be"
+    over = (
+        f"{percent_text(row.share_over or 0.0)} over {row.expression}, where {percent_text(row.allowed or 0.0)} may be"
+    )
     if fails:
         return over
-    if row["interval"] and row["interval"]["low"] > row["allowed"]:
+    if row.interval and row.interval.low > (row.allowed or 0.0):
         return f"{over}, which bursts alone seldom explain, but more often than in {percent_text(WRONGLY)} of cases"
-    if row["share_over"] <= row["allowed"]:
+    if (row.share_over or 0.0) <= (row.allowed or 0.0):
         return f"{over}, which is not few enough to tell that no instance is missing"
     return f"{over}, which bursts alone can explain"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts, until_interrupted
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.planned import Planned
+    from server_capacity.experiments.ranking.before import Before
+    from server_capacity.results.types.proof import ProofResult
 
 RPS_A_WORKER = 250.0
 """Where nobody says how many workers there are to be, there is one for each so many requests/s, up to the cores."""
@@ -40,11 +42,11 @@ def make_folder(question: Question, planned: Planned) -> Path:
     return make_stamped_folder(question.plan.output_dir, KIND)
 
 
-def prove(question: Question, planned: Planned, waves: Waves, **more: Any) -> dict[str, Any]:
-    """Send the target, judge what came of it, and write that down: the object of ``proof.json``.
+def prove(question: Question, planned: Planned, waves: Waves, before: Before) -> ProofResult:
+    """Send the target, judge what came of it, and write that down.
 
-    ``more``: keys that others fill in. KeyboardInterrupt where it was interrupted before anything was sent.
-    BenchmarkError where the endpoint is known to run on another number of instances.
+    ``before``: what was told before the endpoint was made. KeyboardInterrupt where it was interrupted before anything
+    was sent. BenchmarkError where the endpoint is known to run on another number of instances.
     """
     _check_instances(question, planned)
     length = length_of(planned, question.limits, question.settings.time_s, waves.server.least_s)
@@ -59,9 +61,8 @@ def prove(question: Question, planned: Planned, waves: Waves, **more: Any) -> di
         wave = waves.prove(plan, pilot)
         waiting = [wave]
         told = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
-        data = content(question, planned, length, judged(question, planned, told[0]), ended_early=pilot.why, **more)
-        save(waves.folder, data)
-    return data
+        found = content(question, planned, length, judged(question, planned, told[0]), ended_early=pilot.why)
+        return save(waves.folder, replace(found, quotas=before.quotas, spend=before.spend))
 
 
 def _check_instances(question: Question, planned: Planned) -> None:

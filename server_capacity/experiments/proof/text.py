@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import plain
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, length_text, metric_text, percent_text
 from server_capacity.experiments.proof.result import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    Proof = Mapping[str, Any]
+    from server_capacity.results.types.proof import ProofResult
 
 WIDTH = 100
 _WORDS = {"holds": "holds", "fails": "fails", "cannot_tell": "cannot tell"}
 
 
-def to_text(data: Proof, folder: str = "") -> str:
+def to_text(data: ProofResult, folder: str = "") -> str:
     """The whole report: the answer first and last."""
     answer = [headline(data)]
     sections = [
@@ -31,17 +31,17 @@ def to_text(data: Proof, folder: str = "") -> str:
     return "\n\n".join("\n".join(map(plain, lines)) for lines in sections if lines) + "\n"
 
 
-def _limits(data: Proof) -> Iterator[list[str]]:
+def _limits(data: ProofResult) -> Iterator[list[str]]:
     yield ["Limit", "value", "over it", "95% interval", "allowed", ""]
-    for row in data["limits"]:
-        between = row["interval"]
+    for row in data.limits:
+        between = row.interval
         yield [
-            row["expression"],
-            row["text"] or "-",
-            _share(row["share_over"]),
-            "-" if between is None else f"{_share(between['low'])} to {_share(between['high'])}",
-            _share(row["allowed"]),
-            _WORDS[row["verdict"]],
+            row.expression,
+            row.text or "-",
+            _share(row.share_over),
+            "-" if between is None else f"{_share(between.low)} to {_share(between.high)}",
+            _share(row.allowed),
+            _WORDS[row.verdict],
         ]
 
 
@@ -49,27 +49,28 @@ def _share(value: float | None) -> str:
     return "-" if value is None else "0%" if value == 0 else percent_text(float(f"{value:.2g}"))
 
 
-def _notes(data: Proof) -> Iterator[str]:
-    length = data["length"]
-    sent = f"{data['sent']:,} requests in {length_text(data['sent_s'])}"
-    warmed = f"after {length_text(length['warmup_s'])} that count for nothing"
-    if early := data.get("ended_early"):
-        yield from _folded(f"{sent} of {length_text(length['seconds'])}, {warmed}. It ended early: {early}.")
+def _notes(data: ProofResult) -> Iterator[str]:
+    length = data.length
+    sent = f"{data.sent:,} requests in {length_text(data.sent_s)}"
+    warmed = f"after {length_text(length.warmup_s)} that count for nothing"
+    if early := data.ended_early:
+        yield from _folded(f"{sent} of {length_text(length.seconds)}, {warmed}. It ended early: {early}.")
     else:
         yield from _folded(
-            f"{sent}, {warmed}: that rejects a plan that is one instance short in {length['rejects_one_short']:.0%} of "
-            f"cases, and holds a right one in {length['holds_if_right']:.0%}. The intervals know that slow requests "
+            f"{sent}, {warmed}: that rejects a plan that is one instance short in {length.rejects_one_short:.0%} of "
+            f"cases, and holds a right one in {length.holds_if_right:.0%}. The intervals know that slow requests "
             "come in bursts."
         )
-    if data["latency"] is not None:
-        told = (f"{name} {duration_text(value)}" for name, value in data["latency"].items() if value is not None)
+    if data.latency is not None:
+        times = (("p50", data.latency.p50), ("p99", data.latency.p99))
+        told = (f"{name} {duration_text(value)}" for name, value in times if value is not None)
         yield f"{INDENT}Times: {', '.join(told)}"
-    yield f"{INDENT}Plan: {data['plan']}"
-    yield f"{INDENT}Its wave: {data['directory']}"
+    yield f"{INDENT}Plan: {data.plan}"
+    yield f"{INDENT}Its wave: {data.directory}"
 
 
-def _server(data: Proof) -> Iterator[str]:
-    for name, statistics in data["server_metrics"].items():
+def _server(data: ProofResult) -> Iterator[str]:
+    for name, statistics in data.server_metrics.items():
         yield f"{INDENT}{name}: " + ", ".join(f"{each}={metric_text(value)}" for each, value in statistics.items())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
@@ -9,11 +10,13 @@ from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
 from server_capacity.planning.request import MOST_INSTANCES
 from server_capacity.results.text.spend import UNTYPED, Made, spend
+from server_capacity.results.types.bounds import StatedQuota
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from server_capacity.planning.costs.prices import Prices
+    from server_capacity.results.types.bounds import Quota, Spend
 
 COUNTS = ("instances", "instance_count")
 
@@ -26,6 +29,13 @@ def count_problems(arguments: Mapping[str, Any]) -> list[str]:
         for name, number in numbers.items()
         if not isinstance(number, int) or not 1 <= number <= MOST_INSTANCES
     ]
+
+
+class Before(NamedTuple):
+    """The facts themselves; no spend where nothing is paid."""
+
+    quotas: list[StatedQuota]
+    spend: Spend | None
 
 
 class Needed(NamedTuple):
@@ -42,7 +52,7 @@ def needed_by(arguments: Mapping[str, Any]) -> Needed:
     return Needed(str(kind) if kind else None, count)
 
 
-def planned_spend(endpoints: Sequence[Needed], seconds: float, prices: Prices) -> dict[str, Any]:
+def planned_spend(endpoints: Sequence[Needed], seconds: float, prices: Prices) -> Spend:
     """The cost of measuring each for so many seconds."""
     region = region_of(None) if any(each.instance_type for each in endpoints) else None
     made = [
@@ -51,24 +61,24 @@ def planned_spend(endpoints: Sequence[Needed], seconds: float, prices: Prices) -
     return spend(made)
 
 
-def check_spend(told: Mapping[str, Any], most: float | None) -> None:
+def check_spend(told: Spend, most: float | None) -> None:
     """BenchmarkError where it may cost more than ``most``, or nobody knows."""
     if most is None:
         return
-    if told["cost"] is None:
-        try_this = "Leave --max-cost out" if told["unpriced"] == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
+    if told.cost is None:
+        try_this = "Leave --max-cost out" if told.unpriced == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
         raise BenchmarkError(
-            f"--max-cost {most:g}: there is no price of {', '.join(told['unpriced']) or 'one currency'}.",
+            f"--max-cost {most:g}: there is no price of {', '.join(told.unpriced) or 'one currency'}.",
             f"{try_this}.",
         )
-    if told["cost"] > most:
+    if told.cost > most:
         raise BenchmarkError(
-            f"--max-cost {most:g}: it may cost {told['cost']:.2f} {told['currency'] or 'USD'}.",
-            f"Shorten --time, {'vary less, ' if told['endpoints'] > 1 else ''}or raise it.",
+            f"--max-cost {most:g}: it may cost {told.cost:.2f} {told.currency or 'USD'}.",
+            f"Shorten --time, {'vary less, ' if told.endpoints > 1 else ''}or raise it.",
         )
 
 
-def quotas_for(endpoints: Iterable[Needed], parallel: int) -> list[dict[str, Any]]:
+def quotas_for(endpoints: Iterable[Needed], parallel: int) -> list[StatedQuota]:
     """The quota of each instance type, for as many of its endpoints as there may be at a time."""
     counts: dict[str, list[int]] = {}
     for kind, count in endpoints:
@@ -79,7 +89,7 @@ def quotas_for(endpoints: Iterable[Needed], parallel: int) -> list[dict[str, Any
     return [with_text(each) for each in found if each is not None]
 
 
-def with_text(told: dict[str, Any]) -> dict[str, Any]:
+def with_text(told: Quota) -> StatedQuota:
     """A quota with a sentence where it is too small."""
-    text = f"{told['name']} is limited to {told['limit']}, and {told['needed']} are needed: {told['increase']}"
-    return {**told, "text": None if told["enough"] else text}
+    text = f"{told.name} is limited to {told.limit}, and {told.needed} are needed: {told.increase}"
+    return StatedQuota(**asdict(told), text=None if told.enough else text)

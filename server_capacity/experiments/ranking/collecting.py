@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INVALID
@@ -13,6 +13,7 @@ from server_capacity.planning.costs.quota import quota
 from server_capacity.results.capacity_folder import load
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import failed_row, row_of
+from server_capacity.results.types.bounds import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from server_capacity.experiments.ranking.children import Result
     from server_capacity.experiments.ranking.jobs import Job
     from server_capacity.planning.costs.prices import Prices
-    from server_capacity.results.ranking_row import Aim, Row
+    from server_capacity.results.ranking_row import Aim
+    from server_capacity.results.types.bounds import StatedQuota
+    from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 INTERRUPTED = "interrupted"
 
@@ -35,37 +38,37 @@ class Collector:
     aim: Aim
     prices: Prices
 
-    def ranking(self, results: Mapping[tuple[int, int], Result], **more: Any) -> dict[str, Any]:
-        """The object of ranking.json. ``results``: by a job's place and a variant's in it; others were not reached."""
+    def ranking(self, results: Mapping[tuple[int, int], Result], *, interrupted: bool, created: str) -> RankingResult:
+        """The ranking. ``results``: by a job's place and a variant's in it; others were not reached."""
         rows = [
             self._row(job, place, results.get((number, place)))
             for number, job in enumerate(self.jobs)
             for place in range(len(job.variants))
         ]
-        return ranking(rows, self.aim, **more)
+        return ranking(rows, self.aim, interrupted=interrupted, created=created)
 
-    def _row(self, job: Job, place: int, result: Result | None) -> Row:
+    def _row(self, job: Job, place: int, result: Result | None) -> RankedRow:
         variant = job.variants[place].to_json()
         if result is None or (result.folder, result.failed) == (None, None):
             return failed_row(variant, "It was not measured before the end.", INTERRUPTED)
         if result.folder is None:
             return failed_row(variant, str(result.failed), code=result.code)
         try:
-            data, _ = load(self.folder / result.folder)
+            found = load(self.folder / result.folder).found
         except BenchmarkError as error:
             return failed_row(variant, str(error), folder=result.folder, code=INVALID)
-        endpoint = data.get("endpoint") or {}
-        kind = endpoint.get("instance_type") or needed_by(job.known).instance_type
-        price = None if kind is None else self.prices.of(kind, endpoint.get("region") or region_of(None))
-        return row_of(variant, result.folder, data, price, self.aim)
+        endpoint = found.endpoint or Endpoint()
+        kind = endpoint.instance_type or needed_by(job.known).instance_type
+        price = None if kind is None else self.prices.of(kind, endpoint.region or region_of(None))
+        return row_of(variant, result.folder, found, price, self.aim)
 
 
-def quotas_of_target(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+def quotas_of_target(found: RankingResult) -> list[StatedQuota]:
     """The quotas of the instances that the best variants need for the target, where AWS tells them."""
-    found = []
-    for row in data["rows"]:
-        kind = (row["endpoint"] or {}).get("instance_type") if row["rank"] == 1 else None
-        if kind is not None and row["instances_for_target"] is not None:
-            told = quota(kind, (row["endpoint"] or {}).get("region"), row["instances_for_target"])
-            found += [] if told is None else [with_text(told)]
-    return found
+    quotas = []
+    for row in found.rows:
+        endpoint = row.endpoint or Endpoint()
+        if row.rank == 1 and endpoint.instance_type is not None and row.instances_for_target is not None:
+            told = quota(endpoint.instance_type, endpoint.region, row.instances_for_target)
+            quotas += [] if told is None else [with_text(told)]
+    return quotas

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
+from server_capacity.results.types.bounds import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,8 +29,8 @@ def measured_endpoint(
     payload_arguments: Mapping[str, Any] | None,
     seconds: float | None,
     blocks: Iterable[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """The object ``endpoint`` of capacity.json.
+) -> Endpoint:
+    """The ``endpoint`` of capacity.json.
 
     ``arguments``: endpoint_factory's, and ``seconds`` that it took; None where the endpoint was there. ``blocks``: of
     the endpoint configuration, which may name the endpoint and its variant.
@@ -41,18 +42,18 @@ def measured_endpoint(
     told = _described(named, dimensions.get("VariantName")) if named and _NAME.fullmatch(named) else {}
     given = arguments or {}
     count = next((given[key] for key in _COUNTS if isinstance(given.get(key), int)), None)
-    return {
-        "name": named,
-        "arguments": None if arguments is None else dict(arguments),
-        "payload_arguments": None if payload_arguments is None else dict(payload_arguments),
-        "kind": told.get("kind"),
-        "instance_type": given.get("instance_type") or told.get("instance_type"),
-        "instances": count or told.get("instances"),
-        "region": told.get("region"),
-        "variant": told.get("variant"),
-        "routing": told.get("routing"),
-        "seconds_to_create": seconds,
-    }
+    return Endpoint(
+        named,
+        None if arguments is None else dict(arguments),
+        None if payload_arguments is None else dict(payload_arguments),
+        kind=told.get("kind"),
+        instance_type=given.get("instance_type") or told.get("instance_type"),
+        instances=count or told.get("instances"),
+        region=told.get("region"),
+        variant=told.get("variant"),
+        routing=told.get("routing"),
+        seconds_to_create=seconds,
+    )
 
 
 def _described(name: str, variant: str | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ lowest of all limits holds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.limits_kept import held_against, is_share
 from inference_benchmarker.words.units import NS
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.generation import Generated
     from server_capacity.experiments.server_side.server_limits import ServerEstimate
+    from server_capacity.results.types.capacity import LimitRow, Resources
     from server_capacity.search.user_limits import UserEstimate
 
 
@@ -45,15 +46,11 @@ class ServerAssessment:
         """The estimates that tell anything yet."""
         return tuple(each for each in self.estimates if each.estimate.rate is not None or each.estimate.kept_everywhere)
 
-    def of_stretch(self, number: int) -> dict[str, Any]:
-        """Its part of a stretch in capacity.json."""
-        return {"metrics": self.values.get(number, {})}
-
-    def resources(self, limits: Sequence[ServerLimit], low: float | None) -> dict[str, Any] | None:
+    def resources(self, limits: Sequence[ServerLimit], low: float | None) -> Resources | None:
         """The ``resources`` of capacity.json at the interval's lower end."""
         return None if self.measured is None or low is None else resources(self.measured, limits, low)
 
-    def limit_rows(self, confirmed: Sequence[Confirmed]) -> list[dict[str, Any]]:
+    def limit_rows(self, confirmed: Sequence[Confirmed]) -> list[LimitRow]:
         """The rows of capacity.json's ``limits``; the value at the lower end is the last confirmation wave's."""
         return [_limit_row(each, confirmed) for each in self.estimates]
 
@@ -176,15 +173,18 @@ def _whole(wave: Wave) -> Span:
     return Span(interval.start, interval.end)
 
 
-def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> dict[str, Any]:
+def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> LimitRow:
     told = [each for each in confirmed if not each.spoilt]
     held = held_against(found.limit, told[-1].wave.server_metrics or ()) if told else None
     known = held is not None and held.kept is not None
     unit = "share" if held is not None and is_share(found.limit, held.metric) else found.limit.unit
-    metric = f"server.{found.limit.name}"
-    return {
-        **limit_row(found.limit.expression, metric, found.estimate, bound=found.limit.limit, unit=unit),
-        "reason": found.reason,
-        "at_low": held.told if held is not None and known else None,
-        "at_low_text": held.text if held is not None and known else "",
-    }
+    return limit_row(
+        found.limit.expression,
+        f"server.{found.limit.name}",
+        found.estimate,
+        bound=found.limit.limit,
+        unit=unit,
+        reason=found.reason,
+        at_low=held.told if held is not None and known else None,
+        at_low_text=held.text if held is not None and known else "",
+    )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
 from inference_benchmarker.verdict.server.limits_kept import bound_of, statistic_of, why_no_bound
 from server_capacity.experiments.server_side.server_points import Span, metric_series, points
 from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
+from server_capacity.results.types import bounds
+from server_capacity.results.types.capacity import NextResource, Resource, Resources
 from server_capacity.search.answer import Estimate, Interval
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def server_estimates(limits: Iterable[ServerLimit], measured: Measured | None) -
     return [_estimate(limit, measured) if measured else _unknown(limit, "the server told nothing") for limit in limits]
 
 
-def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> dict[str, Any] | None:
+def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> Resources | None:
     """The use of each resource at the rate ``low``, and the rate at which it reaches its limit, or 100%.
 
     The ``resources`` of capacity.json: shares, and requests/s; None where no metric tells of any.
@@ -76,35 +78,33 @@ def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> 
         if resource_of(course.row) is not None
         for line in _resource(course, measured, named.get(course.row.name), low)
     ]
-    reached = [each for each in found if each["rate"] is not None]
-    first = min(reached, key=lambda each: each["rate"], default=None)
-    keys = ("metric", "at_low", "limit", "rate")
-    return {"next": first and {key: first[key] for key in keys}, "all": found} if found else None
+    reached = [(each.rate, place) for place, each in enumerate(found) if each.rate is not None]
+    first = found[min(reached)[1]] if reached else None
+    following = None if first is None else NextResource(first.metric, first.at_low, first.limit, first.rate)
+    return Resources(following, found) if found else None
 
 
-def _resource(
-    course: MetricSeries, measured: Measured, limit: ServerLimit | None, low: float
-) -> Iterator[dict[str, Any]]:
+def _resource(course: MetricSeries, measured: Measured, limit: ServerLimit | None, low: float) -> Iterator[Resource]:
     whole = whole_of(course.row)
     line = line_through(points(course, measured.completions, measured.spans, measured.without))
     if whole is None or line is None or course.statistic is None:
         return
     bound = whole if limit is None else bound_of(limit, course.row)
     reached = None if bound is None or line.bent else line.reaches(bound)
-    yield {
-        "metric": course.row.name,
-        "of": course.row.dimensions,
-        "resource": resource_of(course.row),
-        "statistic": course.statistic,
-        "idle": max(line.idle, 0.0) / whole,
-        "demand_s": line.demand / whole,
-        "at_low": max(line.at(low), 0.0) / whole,
-        "limit": None if bound is None else bound / whole,
-        "rate": None if reached is None else reached[0],
-        "interval": None if reached is None else {"low": reached[1].low, "high": reached[1].high},
-        "unit": "share",
-        "reason": _BENT if line.bent else "",
-    }
+    yield Resource(
+        metric=course.row.name,
+        of=course.row.dimensions,
+        resource=resource_of(course.row),
+        statistic=course.statistic,
+        idle=max(line.idle, 0.0) / whole,
+        demand_s=line.demand / whole,
+        at_low=max(line.at(low), 0.0) / whole,
+        limit=None if bound is None else bound / whole,
+        rate=None if reached is None else reached[0],
+        interval=None if reached is None else bounds.Interval(reached[1].low, reached[1].high),
+        unit="share",
+        reason=_BENT if line.bent else "",
+    )
 
 
 _BENT = "it does not grow in a straight line with the rate, so that nothing is told beyond what was measured"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.wording import duration_text
+from server_capacity.results.types.capacity import WhereTimeWent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.results.types.capacity import Point
 
 LEAST_REQUESTS = 30
 QUIET = 0.5
@@ -21,9 +23,9 @@ WIDTH = 76
 
 
 def time_breakdown(
-    curve: Sequence[Mapping[str, Any]], low: float | None, waves: Sequence[Wave], metric: str
-) -> dict[str, Any] | None:
-    """The ``time_breakdown`` of capacity.json, from the curve and the last wave at the lower end.
+    curve: Sequence[Point], low: float | None, waves: Sequence[Wave], metric: str
+) -> WhereTimeWent | None:
+    """The ``where_time_went`` of capacity.json, from the curve and the last wave at the lower end.
 
     Seconds of ``metric``, the time that the curve shows; ``lines``: it in words. None where nothing was confirmed.
     """
@@ -35,19 +37,14 @@ def time_breakdown(
     unloaded = _unloaded_s(curve, low)
     waiting = None if unloaded is None else max(shown.mean - unloaded, 0.0)
     lines = [*_waiting(shown.mean, unloaded, waiting), *_by_server(waves[-1])]
-    return {
-        "metric": metric,
-        "mean_s": shown.mean,
-        "unloaded_s": unloaded,
-        "waiting_s": waiting,
-        "lines": [part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  ")],
-    }
+    wrapped = [part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  ")]
+    return WhereTimeWent(metric, shown.mean, unloaded, waiting, wrapped)
 
 
-def _unloaded_s(curve: Sequence[Mapping[str, Any]], low: float) -> float | None:
+def _unloaded_s(curve: Sequence[Point], low: float) -> float | None:
     """The least mean of the rates at which nothing waits: at the very first, an endpoint may be cold."""
-    quiet = [row for row in curve if row["rate"] <= QUIET * low and row["sent"] >= LEAST_REQUESTS]
-    return min((row["mean"] for row in quiet if row["mean"] is not None), default=None)
+    quiet = [row for row in curve if row.rate <= QUIET * low and (row.sent or 0) >= LEAST_REQUESTS]
+    return min((row.mean for row in quiet if row.mean is not None), default=None)
 
 
 def _waiting(mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from server_capacity.models.fleet.policies import Fixed, PodScaling, StepScaling, TargetTracking, step_low
 from server_capacity.models.fleet.service import Service
 from server_capacity.models.fleet.simulate import simulate
+from server_capacity.results.types.plan import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from server_capacity.models.fleet.demand import Demand
     from server_capacity.models.fleet.policies import CpuUse, Policy
     from server_capacity.models.fleet.routing import Routing
+    from server_capacity.results.types.capacity import CapacityResult, LimitRow
 
 MOST_INSTANCES, MOST_SERVERS = 1 << 16, 1_000_000
 """A router numbers instances with 16 bits, and keeps an instant for each server."""
@@ -74,47 +76,51 @@ class _Bounds(TypedDict):
 
 
 def simulations(
-    capacity: Mapping[str, Any],
+    capacity: CapacityResult,
+    instances: int,
     demand: Demand,
     chosen: Chosen,
     *,
     compare: bool = False,
     per_hour: float | None = None,
-) -> dict[str, Any]:
-    """The demand through the fleet of a ``capacity.json``, with the chosen policy and with as many instances all along.
+) -> Simulation:
+    """The demand through a fleet of what was searched on so many ``instances``, under the chosen policy and fixed.
 
     ``compare``: with every other policy of which there is a file, too; ``per_hour``: the price of an instance. Without
     a model of the endpoint ``runs`` is empty, and ``reason`` a clause.
     """
-    service = Service.of(capacity)
+    service = Service.of(capacity.twin, instances)
     limit = _limit(capacity)
-    if isinstance(service, str) or limit is None:
-        reason = service if isinstance(service, str) else "no limit is on the time until an answer ends"
-        return {"reason": reason, "runs": []}
-    instances = max(chosen.instances, chosen.maximum)
+    if isinstance(service, str) or limit is None or limit.bound is None or limit.allowed is None:
+        return not_simulated(service if isinstance(service, str) else "no limit is on the time until an answer ends")
+    fleet = max(chosen.instances, chosen.maximum)
     for count, most, what in (
-        (instances, MOST_INSTANCES, "instances"),
-        (instances * service.servers, MOST_SERVERS, "servers of the model"),
+        (fleet, MOST_INSTANCES, "instances"),
+        (fleet * service.servers, MOST_SERVERS, "servers of the model"),
     ):
         if count > most:
-            return {"reason": f"{count:,} {what} are more than the {most:,} that are simulated", "runs": []}
-    bound, allowed = limit["bound"], limit["allowed"]
+            return not_simulated(f"{count:,} {what} are more than the {most:,} that are simulated")
+    bound, allowed = limit.bound, limit.allowed
     runs = []
     for policy, file in islice(chosen.policies(), None if compare else 2):
         run = simulate(service, demand, policy, chosen.routing, bound_s=bound, allowed=allowed, seed=_SEED)
-        runs.append({**run.to_json(per_hour), "file": file})
-    return {
-        "reason": None,
-        "limit": limit["expression"],
-        "bound": bound,
-        "allowed": allowed,
-        "routing": chosen.routing,
-        "instance_start_s": chosen.instance_start_s,
-        "runs": runs,
-    }
+        runs.append(run.told(file, per_hour))
+    return Simulation(
+        limit=limit.expression,
+        bound=bound,
+        allowed=allowed,
+        routing=chosen.routing,
+        instance_start_s=chosen.instance_start_s,
+        runs=runs,
+    )
 
 
-def _limit(capacity: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def not_simulated(reason: str) -> Simulation:
+    """The block where nothing was simulated; ``reason``: a clause."""
+    return Simulation(reason=reason, runs=[])
+
+
+def _limit(capacity: CapacityResult) -> LimitRow | None:
     """The limit that the model has answered for."""
-    expression = (capacity.get("twin") or {}).get("limit")
-    return next((each for each in capacity.get("limits") or () if each["expression"] == expression), None)
+    expression = capacity.twin and capacity.twin.limit
+    return next((each for each in capacity.limits if each.expression == expression), None)

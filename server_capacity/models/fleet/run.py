@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from server_capacity.results.types import plan
 
 if TYPE_CHECKING:
     from server_capacity.models.fleet.service import Floats
@@ -35,15 +37,9 @@ class Minute(NamedTuple):
         """Of its requests, those that took longer or were refused."""
         return (self.over + self.refused) / self.requests if self.requests else 0.0
 
-    def to_json(self, place: int) -> dict[str, Any]:
+    def told(self, place: int) -> plan.Minute:
         """A row of ``timeline``."""
-        return {
-            "minute": place,
-            "rate": self.requests / self.seconds,
-            "instances": self.instances,
-            "share_over": self.share_over,
-            "p99": self.p99,
-        }
+        return plan.Minute(place, self.requests / self.seconds, self.instances, self.share_over, self.p99)
 
 
 class Times:
@@ -121,31 +117,28 @@ class FleetRun:
         """The hours of instances that are paid."""
         return self.paid_s / _HOUR
 
-    def to_json(self, per_hour: float | None = None) -> dict[str, Any]:
-        """The run in ``fleet_plan.json``; ``per_hour``: the price of an instance, where it is known."""
+    def told(self, file: str | None, per_hour: float | None = None) -> plan.Run:
+        """The run in a plan, of whose files it is ``file``; ``per_hour``: the price of an instance, where known."""
         requests, seconds = self.requests, self.seconds
-        return {
-            "policy": self.policy,
-            "requests": requests,
-            "over": self.over,
-            "share_over": (self.over + self.refused) / requests if requests else 0.0,
-            "minutes": seconds / _MINUTE,
-            "minutes_over": self.minutes_over,
-            "refused": self.refused,
-            "instance_hours": self.instance_hours,
-            "cost": None if per_hour is None else self._cost(per_hour),
-            "mean": self.times.mean,
-            "p99": self.times.quantile(0.99),
-            "mean_instances": sum(each.instances * each.seconds for each in self.minutes) / seconds,
-            "most_instances": max(each.instances for each in self.minutes),
-            "timeline": [minute.to_json(place) for place, minute in enumerate(self.minutes)],
-        }
+        return plan.Run(
+            policy=self.policy,
+            requests=requests,
+            over=self.over,
+            share_over=(self.over + self.refused) / requests if requests else 0.0,
+            minutes=seconds / _MINUTE,
+            minutes_over=self.minutes_over,
+            refused=self.refused,
+            instance_hours=self.instance_hours,
+            cost=None if per_hour is None else self._cost(per_hour),
+            mean=self.times.mean,
+            p99=self.times.quantile(0.99),
+            mean_instances=sum(each.instances * each.seconds for each in self.minutes) / seconds,
+            most_instances=max(each.instances for each in self.minutes),
+            timeline=[minute.told(place) for place, minute in enumerate(self.minutes)],
+            file=file,
+        )
 
-    def _cost(self, per_hour: float) -> dict[str, float | None]:
+    def _cost(self, per_hour: float) -> plan.RunCost:
         total = self.instance_hours * per_hour
-        return {
-            "total": total,
-            "hour": total / (self.seconds / _HOUR),
-            "month": total / (self.seconds / _HOUR) * _MONTH_H,
-            "per_million": total / self.requests * 1e6 if self.requests else None,
-        }
+        hour = total / (self.seconds / _HOUR)
+        return plan.RunCost(total, hour, hour * _MONTH_H, total / self.requests * 1e6 if self.requests else None)

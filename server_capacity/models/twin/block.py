@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from server_capacity.models.twin.misfit import judge
 from server_capacity.models.twin.shares import ranked
 from server_capacity.models.twin.twin import bounds
 from server_capacity.models.twin.what_if import what_if
+from server_capacity.results.types import capacity as result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +26,6 @@ if TYPE_CHECKING:
 _LIKE = 0.05  # of the mean
 _TOLD, _STEPS = "A queueing model of the endpoint", 4
 _RANKS = 256  # services that stand for all of them
-_KEYS = (
-    *("fits", "reason", "servers", "service", "services_s", "overhead_s", "batch", "misfit"),
-    *("limit", "rate", "interval", "confirmed_at", "what_if"),
-)
-_EMPTY: dict[str, object] = {**dict.fromkeys(_KEYS), "fits": False}
 
 
 def block(
@@ -36,7 +33,7 @@ def block(
     confirmation: Sequence[tuple[float, Trace]],
     limits: Sequence[Limit],
     arrivals: Arrivals = "poisson",
-) -> dict[str, object]:
+) -> result.Twin:
     """The twin of the exploration's waves, judged on the confirmation waves (rate and trace of each).
 
     ``fits`` false and a ``reason`` where the endpoint is no such queue or a confirmation wave was not foretold; the
@@ -48,9 +45,9 @@ def block(
         tell(_TOLD, _STEPS, _STEPS)
 
 
-def refused(reason: str) -> dict[str, object]:
+def refused(reason: str) -> result.Twin:
     """The block where there is no twin."""
-    return {**_EMPTY, "reason": reason}
+    return result.Twin(fits=False, reason=reason)
 
 
 def _block(
@@ -58,7 +55,7 @@ def _block(
     confirmation: Sequence[tuple[float, Trace]],
     limits: Sequence[Limit],
     arrivals: Arrivals,
-) -> dict[str, object]:
+) -> result.Twin:
     if not bounds(limits):
         return refused("no limit is on the time until an answer ends, which is all that the model has")
     twin = fit(exploration)
@@ -67,34 +64,34 @@ def _block(
         return refused(twin.reason)
     judged = [(rate, judge(twin, wave, limits)) for rate, wave in confirmation]
     tell(_TOLD, 2, _STEPS)
-    described = {**_EMPTY, **_described(twin), "misfit": judged[-1][1].to_json() if judged else None}
+    described = replace(_described(twin), misfit=judged[-1][1].told() if judged else None)
     if reason := _unconfirmed(judged):
-        return {**described, "reason": reason}
+        return replace(described, reason=reason)
     estimate = twin.capacity(limits, arrivals)
     tell(_TOLD, 3, _STEPS)
     if estimate is None or estimate.rate is None:
-        return {**described, "reason": "by the model no rate keeps the limits"}
-    return {
-        **described,
-        "fits": True,
-        "limit": estimate.limit,
-        "rate": estimate.rate,
-        "interval": {"low": estimate.low, "high": estimate.high},
-        "confirmed_at": judged[-1][0],
-        "what_if": what_if(twin, next(bound for bound in bounds(limits) if bound.limit == estimate.limit)),
-    }
+        return replace(described, reason="by the model no rate keeps the limits")
+    return replace(
+        described,
+        fits=True,
+        limit=estimate.limit,
+        rate=estimate.rate,
+        interval=estimate.interval,
+        confirmed_at=judged[-1][0],
+        what_if=what_if(twin, next(bound for bound in bounds(limits) if bound.limit == estimate.limit)),
+    )
 
 
-def _described(twin: Twin) -> dict[str, object]:
+def _described(twin: Twin) -> result.Twin:
     services = twin.services_s
     mean, cv = float(services.mean()), float(services.std() / services.mean())
-    service = {"kind": _kind(services), "mean": mean, "cv": cv}
-    return {
-        "servers": twin.servers,
-        "service": service,
-        "services_s": ranked(services, _RANKS).tolist(),
-        "overhead_s": twin.overhead_s,
-    }
+    return result.Twin(
+        fits=False,
+        servers=twin.servers,
+        service=result.Service(_kind(services), mean, cv),
+        services_s=ranked(services, _RANKS).tolist(),
+        overhead_s=twin.overhead_s,
+    )
 
 
 def _kind(services: Floats) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from server_capacity.models.twin.queue import Queues
 from server_capacity.models.twin.twin import bounds
+from server_capacity.results.types.capacity import Foretold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +55,12 @@ class Misfit:
         """True where the twin foretold the wave."""
         return not self.reason
 
-    def to_json(self) -> dict[str, object]:
-        """Name to measured, predicted, low, high and fits."""
-        return {each.name: {**asdict(each), "fits": each.fits} for each in self.compared}
+    def told(self) -> dict[str, Foretold]:
+        """All figures by their names."""
+        return {
+            each.name: Foretold(each.name, each.measured, each.predicted, each.low, each.high, each.fits)
+            for each in self.compared
+        }
 
 
 def judge(twin: Twin, wave: Trace, limits: Sequence[Limit] = ()) -> Misfit:

@@ -9,6 +9,7 @@ import numpy as np
 
 from server_capacity.models.twin.crossing import Crossing, crossing
 from server_capacity.models.twin.shares import Variants, ranked
+from server_capacity.results.types.bounds import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +49,7 @@ class TwinEstimate:
 
     limit: str
     rate: float | None
-    low: float | None = None
-    high: float | None = None
+    interval: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +96,4 @@ def _estimate(expression: str, found: Crossing) -> TwinEstimate:
     if found.rate is None:
         return TwinEstimate(expression, None)
     half = _T * float(np.sqrt(np.var(found.varied) + found.error**2 + _UNMODELLED**2))
-    return TwinEstimate(expression, found.rate, found.rate * (1 - half), found.rate * (1 + half))
+    return TwinEstimate(expression, found.rate, Interval(found.rate * (1 - half), found.rate * (1 + half)))

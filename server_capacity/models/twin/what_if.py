@@ -9,6 +9,7 @@ import numpy as np
 
 from server_capacity.models.twin.crossing import crossing, where
 from server_capacity.models.twin.fleet import shares_over
+from server_capacity.results.types.capacity import Extrapolations, WhatIf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,26 +23,26 @@ _ROOM = np.linspace(0.0, 1.0, 5)[:-1]  # between the rate of one instance times 
 _SEED = 17
 
 
-def what_if(twin: Twin, bound: Bound, instances: Sequence[int] = INSTANCES) -> dict[str, object]:
+def what_if(twin: Twin, bound: Bound, instances: Sequence[int] = INSTANCES) -> Extrapolations:
     """The capacity (requests/s, None where the limit is never kept) with Poisson arrivals unless they are named."""
     fitted = twin.variants.first()
     shorter = replace(fitted, services_s=fitted.services_s * 0.8)
-    return {
-        "even_arrivals": crossing(fitted, bound.time_s, bound.allowed, even=True, sample=_SAMPLE).rate,
-        "service_20_shorter": crossing(shorter, bound.time_s, bound.allowed, sample=_SAMPLE).rate,
-        "instances": of_instances(fitted, bound, instances),
-    }
+    return Extrapolations(
+        even_arrivals=crossing(fitted, bound.time_s, bound.allowed, even=True, sample=_SAMPLE).rate,
+        service_20_shorter=crossing(shorter, bound.time_s, bound.allowed, sample=_SAMPLE).rate,
+        instances=of_instances(fitted, bound, instances),
+    )
 
 
-def of_instances(fitted: Variants, bound: Bound, instances: Sequence[int]) -> list[dict[str, object]]:
+def of_instances(fitted: Variants, bound: Bound, instances: Sequence[int]) -> list[WhatIf]:
     """The capacity of so many, behind a router that takes any at random, and one that takes the least outstanding."""
     one = crossing(fitted, bound.time_s, bound.allowed, sample=_SAMPLE).rate
-    rows: list[dict[str, object]] = []
+    rows: list[WhatIf] = []
     for count in instances:
         # Of Poisson arrivals that are split at random, each part is Poisson: exactly so many times one.
-        rows.append({"count": count, "routing": "random", "rate": one and one * count})
+        rows.append(WhatIf(count, "random", one and one * count))
         least = one and _least_outstanding(fitted, count, one, bound.time_s, bound.allowed)
-        rows.append({"count": count, "routing": "least_outstanding", "rate": least})
+        rows.append(WhatIf(count, "least_outstanding", least))
     return rows
 
 

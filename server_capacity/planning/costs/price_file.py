@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.results.types.price import PRICE_LIST, Price
@@ -39,7 +40,7 @@ def read_prices(data: bytes, source: str) -> list[Price]:
             raise ValueError("is no price list of AWS's: take the index.json of AmazonSageMaker") from None
         if not found:
             raise ValueError("is a price list of AWS's without any price of SageMaker hosting: take AmazonSageMaker's")
-        return [Price(**{**price.to_json(), "source": f"{PRICE_LIST} in {source}"}) for price in found]
+        return [replace(price, source=f"{PRICE_LIST} in {source}") for price in found]
     return list(_own(content, source))
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 import shlex
 from functools import cache
-from typing import Any
 
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
+from server_capacity.results.types.bounds import Quota
 
 SERVICE = "sagemaker"
 
 
-def quota(instance_type: str, region: str | None, needed: int) -> dict[str, Any] | None:
+def quota(instance_type: str, region: str | None, needed: int) -> Quota | None:
     """The quota of a type's instances for endpoints, beside those ``needed``; None where nobody tells.
 
     What other endpoints of the account use is in the quota, too, and is not known here.
@@ -31,16 +31,8 @@ def quota(instance_type: str, region: str | None, needed: int) -> dict[str, Any]
     if found is None:
         return None
     code, limit = found
-    return {
-        "name": name,
-        "instance_type": instance_type,
-        "region": where,
-        "code": code,
-        "limit": limit,
-        "needed": needed,
-        "enough": needed <= limit,
-        "increase": increase(code, needed, where),
-    }
+    ask = increase(code, needed, where)
+    return Quota(name, instance_type, where, code, limit, needed, enough=needed <= limit, increase=ask)
 
 
 def increase(code: str, needed: int, region: str) -> str:

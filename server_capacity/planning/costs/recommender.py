@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
+from server_capacity.results.types.ranking import Recommendation, Recommender
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +21,7 @@ NOTE = "Inference Recommender's own numbers, read where invocations level out (a
 _METRICS = ("CostPerHour", "CostPerInference", "MaxInvocations", "ModelLatency", "CpuUtilization", "MemoryUtilization")
 
 
-def recommendations(job: str, region: str | None = None) -> dict[str, Any]:
+def recommendations(job: str, region: str | None = None) -> Recommender:
     """The job's rows, in its own words and units; BenchmarkError where it cannot be read."""
     where = region_of(region)
     if where is None:
@@ -35,29 +36,29 @@ def recommendations(job: str, region: str | None = None) -> dict[str, Any]:
         raise BenchmarkError(f"--recommender {job}: the answer is none of AWS's ({type(error).__name__}).") from None
 
 
-def told(job: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+def told(job: str, answer: Mapping[str, Any]) -> Recommender:
     """The rows of an answer. ``rate`` is MaxInvocations, which is per minute, in requests/s."""
-    return {
-        "job": job,
-        "status": str(answer.get("Status", "")),
-        "note": NOTE,
-        "reason": one_line(str(answer.get("FailureReason") or ""), 300) or None,
-        "rows": [_row(each) for each in answer.get("InferenceRecommendations") or []],
-    }
+    return Recommender(
+        job,
+        str(answer.get("Status", "")),
+        NOTE,
+        one_line(str(answer.get("FailureReason") or ""), 300) or None,
+        [_row(each) for each in answer.get("InferenceRecommendations") or []],
+    )
 
 
-def _row(recommendation: Mapping[str, Any]) -> dict[str, Any]:
+def _row(recommendation: Mapping[str, Any]) -> Recommendation:
     endpoint, metrics = recommendation["EndpointConfiguration"], recommendation.get("Metrics") or {}
     model = recommendation.get("ModelConfiguration") or {}
     numbers = {name: _number(metrics.get(name)) for name in _METRICS}
     calls = numbers["MaxInvocations"]
-    return {
-        "instance_type": endpoint.get("InstanceType"),
-        "instances": endpoint.get("InitialInstanceCount"),
-        "env": {each["Key"]: each["Value"] for each in model.get("EnvironmentParameters") or []},
-        "rate": None if calls is None else calls / 60,
+    return Recommendation(
+        endpoint.get("InstanceType"),
+        endpoint.get("InitialInstanceCount"),
+        {each["Key"]: each["Value"] for each in model.get("EnvironmentParameters") or []},
+        rate=None if calls is None else calls / 60,
         **numbers,
-    }
+    )
 
 
 def _number(value: Any) -> float | None:

@@ -5,49 +5,53 @@ What is read here is the object of ``capacity.json``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from server_capacity.results.text.headline import between, rate_text, unit_of
 from server_capacity.results.types.standing import confirmed_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from server_capacity.results.types.bounds import Interval
+    from server_capacity.results.types.capacity import CapacityResult
 
-    Found = Mapping[str, Any]
+
+def _apart(found: CapacityResult) -> tuple[Interval, Interval] | None:
+    """The intervals of the count and of a model that fits, where they have no part in common."""
+    count, twin = found.interval, found.twin
+    model = twin.interval if twin is not None and twin.fits else None
+    if count is None or model is None:
+        return None
+    return (count, model) if count.low > model.high or model.low > count.high else None
 
 
-def disagree(found: Found) -> bool:
+def disagree(found: CapacityResult) -> bool:
     """Tells whether the intervals of the count and of a model that fits have no part in common."""
-    count, twin = found.get("interval"), found.get("twin") or {}
-    model = twin.get("interval") if twin.get("fits") else None
-    if not count or not model:
-        return False
-    return bool(count["low"] > model["high"] or model["low"] > count["high"])
+    return _apart(found) is not None
 
 
-def undecided(found: Found) -> bool:
+def undecided(found: CapacityResult) -> bool:
     """Tells whether the last wave did not hold, where one that nothing spoilt told anything."""
-    waves = found.get("confirmation") or []
-    return any(not wave.get("spoilt") for wave in waves) and confirmed_of(found) != "holds"
+    waves = found.confirmation or []
+    return any(not wave.spoilt for wave in waves) and confirmed_of(found) != "holds"
 
 
-def to_plan_with(found: Found) -> str:
+def to_plan_with(found: CapacityResult) -> str:
     """The number to plan with where they disagree, and why; empty where they agree."""
-    if not disagree(found):
+    if (apart := _apart(found)) is None:
         return ""
     if undecided(found):
         return "The count and the model disagree, and no wave confirmed the count: plan with neither."
-    low = rate_text(found["interval"]["low"], found["interval"], unit_of(found))
+    low = rate_text(apart[0].low, apart[0], unit_of(found))
     return f"The count and the model disagree. Plan with {low}, the lower end of the count: it was measured."
 
 
-def planned_with(found: Found) -> str:
+def planned_with(found: CapacityResult) -> str:
     """The same of a plan, which rests on the count: both intervals, the number, and why it is that one."""
-    if not disagree(found):
+    if (intervals := _apart(found)) is None:
         return ""
-    count, model, unit = found["interval"], found["twin"]["interval"], unit_of(found)
+    (count, model), unit = intervals, unit_of(found)
     apart = f"The count ({between(count, unit)}{unit}) and the queueing model ({between(model, unit)}{unit}) disagree."
-    low = rate_text(count["low"], count, unit)
+    low = rate_text(count.low, count, unit)
     if undecided(found):
         return f"{apart} No wave confirmed the count either: search again before you deploy it."
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from itertools import groupby
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import plain
 from inference_benchmarker.words.wording import (
@@ -25,9 +25,9 @@ from server_capacity.results.text.generation import cache_of_stretches, generati
 from server_capacity.results.text.headline import between, headline, rate_text, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    Found = Mapping[str, Any]
+    from server_capacity.results.types.capacity import CapacityResult, Extrapolations, LimitRow, StretchRow
 
 _MAX_ROWS = 24
 _MAX_ERRORS = 5
@@ -36,7 +36,7 @@ _BY_BURSTS = ", by the bursts that were seen"
 _HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
 
 
-def to_text(found: Found, folder: str = "") -> str:
+def to_text(found: CapacityResult, folder: str = "") -> str:
     """The whole report: the answer first and last, at most 80 columns but for names."""
     answer = headline(found)
     sections = (
@@ -53,22 +53,22 @@ def to_text(found: Found, folder: str = "") -> str:
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
 
-def _limits(found: Found) -> Iterator[str]:
+def _limits(found: CapacityResult) -> Iterator[str]:
     """A row for each limit: its value at the interval's lower end, and the rate at which it gives out."""
-    rows, unit = found.get("limits") or [], unit_of(found)
+    rows, unit = found.limits, unit_of(found)
     if not rows:
         return
-    told = [wave["rate"] for wave in found.get("confirmation") or [] if not wave.get("spoilt")]
-    at = f"at {rate_text(told[-1], found.get('interval'), unit)}" if told else "at the lower end"
+    told = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
+    at = f"at {rate_text(told[-1], found.interval, unit)}" if told else "at the lower end"
     yield from aligned([["Limit", at, "gives out at", "95%"], *(_limit(row, unit) for row in rows)])
 
 
-def _limit(row: Found, unit: str) -> list[str]:
-    name, value = row["expression"], row.get("at_low_text") or _value(row.get("at_low"), row.get("unit"))
-    if row.get("rate") is None:
-        return [name, value, "at no rate tried" if row.get("kept_everywhere") else "cannot tell", "-"]
-    interval = row.get("interval")
-    return [name, value, rate_text(row["rate"], interval, unit), between(interval, unit) if interval else "-"]
+def _limit(row: LimitRow, unit: str) -> list[str]:
+    name, value = row.expression, row.at_low_text or _value(row.at_low, row.unit)
+    if row.rate is None:
+        return [name, value, "at no rate tried" if row.kept_everywhere else "cannot tell", "-"]
+    interval = row.interval
+    return [name, value, rate_text(row.rate, interval, unit), between(interval, unit) if interval else "-"]
 
 
 def _value(value: float | None, unit: str | None) -> str:
@@ -79,20 +79,20 @@ def _value(value: float | None, unit: str | None) -> str:
     return percent_text(value) if unit == "share" else f"{metric_text(value)}{unit or ''}"
 
 
-def _confidence(found: Found) -> Iterator[str]:
+def _confidence(found: CapacityResult) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
-    for failure in found.get("failures") or []:
+    for failure in found.failures or []:
         yield from _folded(f"✗ {failure}")
     told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
     yield from (f"{INDENT}{line}" for line in told)
 
 
-def _windows(found: Found) -> Iterator[str]:
-    windows = found.get("windows")
-    if windows and windows.get("share") is not None and (windows.get("windows") or not undecided(found)):
-        counted_in = f" ({windows['kept']} of {windows['windows']} measured)" if windows.get("windows") else _BY_BURSTS
-        seconds = length_text(windows["seconds"])
-        share = percent_text(windows["share"]) if windows.get("windows") else _foretold(windows["share"])
+def _windows(found: CapacityResult) -> Iterator[str]:
+    windows = found.windows
+    if windows and windows.share is not None and (windows.windows or not undecided(found)):
+        counted_in = f" ({windows.kept} of {windows.windows} measured)" if windows.windows else _BY_BURSTS
+        seconds = length_text(windows.seconds)
+        share = percent_text(windows.share) if windows.windows else _foretold(windows.share)
         yield from wrap(
             f"At the lower end {share} of windows of {seconds} keep it{counted_in}.", 76, subsequent_indent="  "
         )
@@ -105,48 +105,47 @@ def _foretold(share: float) -> str:
     return f"less than {percent_text(_SURE)}" if share < _SURE else percent_text(round(share, 4))
 
 
-def _confirmations(found: Found) -> Iterator[str]:
-    for wave in found.get("confirmation") or []:
-        rate, length = rate_text(wave["rate"], found.get("interval"), unit_of(found)), length_text(wave["seconds"])
-        values = [f"{each['expression']} with {each['text']}" for each in wave.get("limits") or [] if each.get("text")]
-        soaked = "Soaked" if wave.get("soak") else "Confirmed" if wave["verdict"] == "holds" else "Tried"
-        first = f"{soaked} at {rate} for {length}: {_HOLDS.get(wave['verdict'], wave['verdict'])}"
-        if wave.get("spoilt"):
-            whose = (
-                "the server did not stand still" if wave.get("spoilt_by") == "server" else "this client was the limit"
-            )
-            first, values = f"{first}, for {whose}", [wave["spoilt"]]
+def _confirmations(found: CapacityResult) -> Iterator[str]:
+    for wave in found.confirmation or []:
+        rate, length = (
+            rate_text(wave.rate, found.interval, unit_of(found)),
+            "" if wave.seconds is None else f" for {length_text(wave.seconds)}",
+        )
+        values = [f"{each.expression} with {each.text}" for each in wave.limits if each.text]
+        soaked = "Soaked" if wave.soak else "Confirmed" if wave.verdict == "holds" else "Tried"
+        first = f"{soaked} at {rate}{length}: {_HOLDS[wave.verdict]}"
+        if wave.spoilt:
+            whose = "the server did not stand still" if wave.spoilt_by == "server" else "this client was the limit"
+            first, values = f"{first}, for {whose}", [wave.spoilt]
         yield from _listed(first, values)
 
 
-def _soak(found: Found) -> Iterator[str]:
-    drift = (found.get("soak") or {}).get("drift")
-    if drift and drift.get("clear"):
-        first, last = (duration_text(drift[end]) for end in ("first", "last"))
+def _soak(found: CapacityResult) -> Iterator[str]:
+    drift = None if found.soak is None else found.soak.drift
+    if drift and drift.clear:
+        first, last = duration_text(drift.first), duration_text(drift.last)
         yield f"It drifted: the median went from {first} to {last} during the soak."
     elif drift:
         yield "It did not drift during the soak."
 
 
-def _law(found: Found) -> Iterator[str]:
+def _law(found: CapacityResult) -> Iterator[str]:
     """The response time law N = X (R + Z), held against the wave that confirmed."""
-    law = (found.get("users") or {}).get("law")
+    law = None if found.users is None else found.users.law
     if law:
-        times = f"({duration_text(law['r'])} + {duration_text(law['z'])} of thought)"
-        away = f"{percent_text(abs(law['over'] - 1))} {'more' if law['over'] > 1 else 'fewer'}"
-        yield f"The response time law: {law['x']:,.4g}/s x {times} is {law['n']:,.4g} users,"
-        yield f"  {away} than the {law['users']:,} there were."
+        times = f"({duration_text(law.r)} + {duration_text(law.z)} of thought)"
+        away = f"{percent_text(abs(law.over - 1))} {'more' if law.over > 1 else 'fewer'}"
+        yield f"The response time law: {law.x:,.4g}/s x {times} is {law.n:,.4g} users,"
+        yield f"  {away} than the {law.users:,} there were."
 
 
-def _errors(found: Found) -> Iterator[str]:
+def _errors(found: CapacityResult) -> Iterator[str]:
     """The errors that requests failed with, those first that came most often."""
-    rows = found.get("errors") or []
+    rows = found.errors or []
     if rows:
-        requests = pluralize(sum(row["count"] for row in rows), "request", "requests")
+        requests = pluralize(sum(row.count for row in rows), "request", "requests")
         others = [f"and {len(rows) - _MAX_ERRORS} other errors"] if len(rows) > _MAX_ERRORS else []
-        yield from _listed(
-            f"{requests} failed", [f"{row['count']:,} x {row['key']}" for row in rows[:_MAX_ERRORS]] + others
-        )
+        yield from _listed(f"{requests} failed", [f"{row.count:,} x {row.key}" for row in rows[:_MAX_ERRORS]] + others)
 
 
 def _listed(first: str, items: Sequence[str]) -> Iterator[str]:
@@ -162,74 +161,70 @@ def _listed(first: str, items: Sequence[str]) -> Iterator[str]:
     yield f"{line}."
 
 
-def _notes(found: Found) -> Iterator[str]:
+def _notes(found: CapacityResult) -> Iterator[str]:
     unit = unit_of(found)
-    for island in found.get("islands") or []:
-        low, high = (rate_text(island[end], None, unit) for end in ("low", "high"))
+    for island in found.islands:
+        low, high = (rate_text(end, None, unit) for end in (island.low, island.high))
         yield f"Every limit was also kept from {low} to {high}, above a rate that broke one;"
         yield "  why is not known."
     yield from _slower(found)
-    if void_s := found.get("void_s"):
-        yield f"It sent load for {length_text(found['load_s'])}, of which {length_text(void_s)} count for nothing."
-    memory = found.get("memory")
-    if memory and memory.get("differ", True):
-        below, above = (
-            rate_text(memory[side]["rate"], memory[side].get("interval"), unit) for side in ("below", "above")
-        )
+    if void_s := found.void_s:
+        yield f"It sent load for {length_text(found.load_s or 0.0)}, of which {length_text(void_s)} count for nothing."
+    memory = found.memory
+    if memory and memory.differ:
+        below, above = (rate_text(side.rate, side.interval, unit) for side in (memory.below, memory.above))
         yield "The endpoint remembers, or was disturbed once:"
         yield f"  {below} when coming from below, {above} from above."
-    payloads = found.get("payloads")
-    if payloads and payloads.get("repeated") and found.get("cache") != "warm":
-        each = f"up to {math.ceil(payloads['sent_each']):,} times"
-        which = pluralize(payloads["count"], "payload was", "payloads were")
+    payloads = found.payloads
+    if payloads and payloads.repeated and found.cache != "warm":
+        each = f"up to {math.ceil(payloads.sent_each):,} times"
+        which = pluralize(payloads.count, "payload was", "payloads were")
         yield f"The {which} sent {each} each: a cache would flatter."
-    if suspended := found.get("suspended"):
-        back = "put back" if suspended.get("put_back") else "is NOT put back yet: `benchmark endpoints clean` does it"
+    if suspended := found.suspended:
+        back = "put back" if suspended.put_back else "is NOT put back yet: `benchmark endpoints clean` does it"
         yield f"Scaling was suspended for the search, and {back}."
 
 
-def _slower(found: Found) -> Iterator[str]:
-    seen, unit = found.get("slower"), unit_of(found)
+def _slower(found: CapacityResult) -> Iterator[str]:
+    seen, unit = found.slower, unit_of(found)
     if not seen:
         return
-    early, before, after = seen["early"], seen["before"], seen["after"]
-    told = [f"{rate_text(early['rate'], early['interval'], unit)} in the first {length_text(seen['until_s'])}"]
-    told = told if early["rate"] is not None else []
-    if found.get("rate") is not None and found["outcome"] == "found":
-        told.append(f"{rate_text(found['rate'], found.get('interval'), unit)} from {length_text(after['start_s'])} on")
+    early, before, after = seen.early, seen.before, seen.after
+    told = [f"{rate_text(early.rate, early.interval, unit)} in the first {length_text(seen.until_s)}"]
+    told = told if early.rate is not None else []
+    if found.rate is not None and found.outcome == "found":
+        told.append(f"{rate_text(found.rate, found.interval, unit)} from {length_text(after.start_s)} on")
     yield f"It got slower with time{': ' if told else ''}{', '.join(told)}."
-    at = [f"at {rate_text(each['rate'], None, unit)}, {percent_text(each['share'])} over" for each in (before, after)]
-    yield f"  After {length_text(before['start_s'])} {at[0]}; after {length_text(after['start_s'])} {at[1]}."
+    at = [f"at {rate_text(each.rate, None, unit)}, {percent_text(each.share)} over" for each in (before, after)]
+    yield f"  After {length_text(before.start_s)} {at[0]}; after {length_text(after.start_s)} {at[1]}."
 
 
-def _of_requests(found: Found) -> list[str]:
+def _of_requests(found: CapacityResult) -> list[str]:
     """The limits that are judged by requests."""
-    return [
-        row["expression"]
-        for row in found.get("limits") or []
-        if not str(row.get("metric") or "").startswith(("server.", "metric."))
-    ]
+    return [row.expression for row in found.limits if not (row.metric or "").startswith(("server.", "metric."))]
 
 
-def _model(found: Found) -> Iterator[str]:
-    twin, unit = found.get("twin"), unit_of(found)
+def _model(found: CapacityResult) -> Iterator[str]:
+    twin, unit = found.twin, unit_of(found)
     if not twin:
         return
-    if not twin.get("fits"):
-        yield from _folded(f"No queueing model of it: {twin.get('reason') or 'nothing was tried'}.")
+    if not twin.fits:
+        yield from _folded(f"No queueing model of it: {twin.reason or 'nothing was tried'}.")
         return
-    rate = rate_text(twin["rate"], twin.get("interval"), unit)
-    around = f" (95%: {between(twin['interval'], unit)})" if twin.get("interval") else ""
-    at = twin.get("confirmed_at")
+    rate = rate_text(twin.rate, twin.interval, unit)
+    around = f" (95%: {between(twin.interval, unit)})" if twin.interval else ""
+    at = twin.confirmed_at
     where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "no later wave was compared with it"
     yield from _folded(f"By the model {rate}{around}; {where}.")
     yield from _folded_if(to_plan_with(found))
-    service = twin["service"]
-    kind = f" ({service['kind']}, CV {service['cv']:.2g})" if service.get("kind") else ""
-    beside = f", {duration_text(twin['overhead_s'])} beside them" if twin.get("overhead_s") else ""
-    servers = pluralize(twin["servers"], "server", "servers")
-    yield f"{INDENT}The model: {servers} of {duration_text(service['mean'])}{kind}{beside}."
-    yield from (f"{INDENT}  {line}" for line in _what_if(twin.get("what_if") or {}, unit))
+    service = twin.service
+    if service is None or twin.servers is None:
+        return
+    kind = f" ({service.kind}, CV {service.cv:.2g})" if service.kind else ""
+    beside = f", {duration_text(twin.overhead_s)} beside them" if twin.overhead_s else ""
+    servers = pluralize(twin.servers, "server", "servers")
+    yield f"{INDENT}The model: {servers} of {duration_text(service.mean)}{kind}{beside}."
+    yield from (f"{INDENT}  {line}" for line in _what_if(twin.what_if, unit))
 
 
 def _folded_if(sentence: str) -> list[str]:
@@ -241,36 +236,38 @@ def _folded(sentence: str) -> list[str]:
     return wrap(sentence, 80, initial_indent=INDENT, subsequent_indent=2 * INDENT, break_long_words=False)
 
 
-def _what_if(what_if: Found, unit: str) -> Iterator[str]:
-    single = (("even_arrivals", "Evenly spaced arrivals"), ("service_20_shorter", "Service 20% shorter"))
-    for key, name in single:
-        if what_if.get(key) is not None:
-            yield f"{name}: {rate_text(what_if[key], None, unit)}."
-    for row in what_if.get("instances") or []:
-        instances, routing = pluralize(row["count"], "instance", "instances"), str(row["routing"]).replace("_", " ")
-        yield f"{instances}, {routing} routing: {rate_text(row['rate'], None, unit)}."
+def _what_if(what_if: Extrapolations | None, unit: str) -> Iterator[str]:
+    if what_if is None:
+        return
+    single = (("Evenly spaced arrivals", what_if.even_arrivals), ("Service 20% shorter", what_if.service_20_shorter))
+    for name, rate in single:
+        if rate is not None:
+            yield f"{name}: {rate_text(rate, None, unit)}."
+    for row in what_if.instances:
+        instances, routing = pluralize(row.count, "instance", "instances"), row.routing.replace("_", " ")
+        yield f"{instances}, {routing} routing: {rate_text(row.rate, None, unit)}."
 
 
-def _load(found: Found) -> Iterator[str]:
+def _load(found: CapacityResult) -> Iterator[str]:
     """The time and where it went, and the resources by the rate at which each is used up."""
-    for line in (found.get("where_time_went") or {}).get("lines") or []:
+    for line in found.where_time_went.lines if found.where_time_went else ():
         yield f"{INDENT}{line}"
-    resources, unit = found.get("resources"), unit_of(found)
-    if not resources or not resources.get("all"):
+    resources, unit = found.resources, unit_of(found)
+    if not resources or not resources.all:
         return
     rows = [["Resource", "idle", "at the lower end", "limit", "reached at"]]
-    for each in resources["all"]:
-        values = (_value(each.get(key), each.get("unit")) for key in ("idle", "at_low", "limit"))
-        rows.append([each["metric"], *values, rate_text(each.get("rate"), None, unit)])
+    for each in resources.all:
+        values = (_value(value, each.unit) for value in (each.idle, each.at_low, each.limit))
+        rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
-    following = resources.get("next")
-    if following and following.get("rate") is not None:
-        yield f"{INDENT}Next: {following['metric']}, used up at {rate_text(following['rate'], None, unit)}."
+    following = resources.next
+    if following and following.rate is not None:
+        yield f"{INDENT}Next: {following.metric}, used up at {rate_text(following.rate, None, unit)}."
 
 
-def _stretches(found: Found) -> Iterator[str]:
+def _stretches(found: CapacityResult) -> Iterator[str]:
     """A row for each stretch that is shown."""
-    shown, number = _shown(found), sum(1 for row in found.get("stretches") or [] if row["rate"])
+    shown, number = _shown(found), sum(1 for row in found.stretches or [] if row.rate)
     if not shown:
         return
     names = _of_requests(found)
@@ -278,9 +275,9 @@ def _stretches(found: Found) -> Iterator[str]:
     rate = "rate" if unit_of(found) == "/s" else "users"
     header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
     yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
-    for reason, rows in groupby(shown, key=lambda row: row.get("void")):
+    for reason, rows in groupby(shown, key=lambda row: row.void):
         if reason:
-            yield from _folded(f"✗ {_numbers([row['number'] for row in rows])} for nothing: {reason}.")
+            yield from _folded(f"✗ {_numbers([row.number for row in rows])} for nothing: {reason}.")
     if number > len(shown):
         yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
@@ -292,30 +289,30 @@ def _numbers(numbers: Sequence[int]) -> str:
     return f"{numbers[0]} counts" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} count"
 
 
-def _shown(found: Found) -> list[Found]:
+def _shown(found: CapacityResult) -> list[StretchRow]:
     """The stretches in which something was sent, in their order; of many those that were longest."""
-    rows = [row for row in found.get("stretches") or [] if row["rate"]]
-    longest = sorted(rows, key=lambda row: row["start_s"] - row["end_s"])[:_MAX_ROWS]
+    rows = [row for row in found.stretches or [] if row.rate]
+    longest = sorted(rows, key=lambda row: row.start_s - row.end_s)[:_MAX_ROWS]
     return [row for row in rows if row in longest]
 
 
-def _judged(found: Found, names: Sequence[str]) -> int | None:
+def _judged(found: CapacityResult, names: Sequence[str]) -> int | None:
     """The limit whose share each stretch shows: that which holds, or the first; a server's has none."""
-    if found.get("limit") in names:
-        return list(names).index(found["limit"])
+    if found.limit is not None and found.limit in names:
+        return list(names).index(found.limit)
     return 0 if names else None
 
 
-def _stretch(row: Found, judged: int | None, unit: str) -> list[str]:
-    over = (row.get("share_over") or [])[judged : judged + 1] if judged is not None else []
-    times = ["-" if row.get(key) is None else duration_text(row[key]) for key in ("p50", "p99")]
+def _stretch(row: StretchRow, judged: int | None, unit: str) -> list[str]:
+    over = row.share_over[judged : judged + 1] if judged is not None else []
+    times = ["-" if time is None else duration_text(time) for time in (row.p50, row.p99)]
     return [
-        f"{row['number']} {row['purpose']}{' ✗' if row.get('void') else ''}",
-        f"{row['start_s']:.0f}s",
-        f"{row['end_s'] - row['start_s']:.3g}s",
-        rate_text(row["rate"], None, unit).removesuffix(unit),
-        f"{row['sent']:,}",
+        f"{row.number} {row.purpose}{' ✗' if row.void else ''}",
+        f"{row.start_s:.0f}s",
+        f"{row.end_s - row.start_s:.3g}s",
+        rate_text(row.rate, None, unit).removesuffix(unit),
+        f"{row.sent:,}",
         *times,
         f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",
-        f"{row.get('in_flight') or 0:,}",
+        f"{row.in_flight:,}",
     ]

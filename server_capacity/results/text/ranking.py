@@ -6,20 +6,19 @@ What is read here is the object of ``ranking.json``.
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line, plain
-from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, money_text
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text
 from server_capacity.results.text.headline import between, rate_text
-from server_capacity.results.text.ranking_headline import headline
+from server_capacity.results.text.ranking_headline import headline, money_of
 from server_capacity.results.text.spend import spend_text
 from server_capacity.results.types.axes import label_of
-from server_capacity.results.types.price import Price
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.text.ranking_headline import Ranking, Row
+    from server_capacity.results.types.ranking import Latency, RankedRow, RankingResult, Recommendation
 
 WIDTH = 79
 MONEY = ("cost_hour", "cost_per_million")
@@ -28,7 +27,7 @@ _LONGEST_NAME, _SHORTER_NAME, _SHORTEST_NAME = 32, 24, 16
 _USED = ("GPUUtilization", "CPUUtilization")
 
 
-def to_text(data: Ranking, folder: str = "") -> str:
+def to_text(data: RankingResult, folder: str = "") -> str:
     """The whole report: the answer first and last."""
     answer = headline(data)
     sections = (
@@ -42,10 +41,10 @@ def to_text(data: Ranking, folder: str = "") -> str:
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
 
-def _table(data: Ranking) -> list[str]:
+def _table(data: RankingResult) -> list[str]:
     """The rows that have a rank; where they are too wide with fewer costs, of which that of the order is last to go."""
-    rows = [row for row in data["rows"] if row["rank"] is not None]
-    by = data["ranked_by"]
+    rows = [row for row in data.rows if row.rank is not None]
+    by = data.ranked_by
     lines: list[str] = []
     for name, costs in (
         (_LONGEST_NAME, tuple(_COSTS)),
@@ -60,133 +59,125 @@ def _table(data: Ranking) -> list[str]:
     return lines if rows else []
 
 
-def _header(data: Ranking, costs: Sequence[str]) -> list[str]:
+def _header(data: RankingResult, costs: Sequence[str]) -> list[str]:
     header = ["Variant", "rank", "holds", "95%", "p99", "used"]
-    header += ["needed"] if data["target_rps"] is not None else []
+    header += ["needed"] if data.target_rps is not None else []
     return header + [_COSTS[key] for key in costs]
 
 
-def _row(row: Row, data: Ranking, name: int, costs: Sequence[str]) -> list[str]:
-    interval, latency = row["interval"], row["latency"] or {}
+def _row(row: RankedRow, data: RankingResult, name: int, costs: Sequence[str]) -> list[str]:
+    interval = row.interval
     cells = [
-        one_line(label_of(row["variant"]), name),
-        f"{row['rank']}{'=' if row['tied_with'] else ''}{'?' if row.get('warnings') else ''}",
-        f"{'' if interval else '≥ '}{rate_text(row['rate'], interval)}",
+        one_line(label_of(row.variant), name),
+        f"{row.rank}{'=' if row.tied_with else ''}{'?' if row.warnings else ''}",
+        f"{'' if interval else '≥ '}{rate_text(row.rate, interval)}",
         between(interval, "/s") if interval else "-",
-        p99_text(latency),
+        p99_text(row.latency),
         _used(row),
     ]
-    cells += [f"{row['instances_for_target']:,}"] if data["target_rps"] is not None else []
-    amounts = (row[key] for key in costs)
-    cells += ["-" if amount is None else money_text(amount, row["price"]["currency"]) for amount in amounts]
-    return cells
+    cells += [f"{row.instances_for_target or 0:,}"] if data.target_rps is not None else []
+    amounts = {"cost_hour": row.cost_hour, "cost_month": row.cost_month, "cost_per_million": row.cost_per_million}
+    return cells + [money_of(row, amounts[key]) for key in costs]
 
 
-def p99_text(latency: Mapping[str, Any]) -> str:
+def p99_text(latency: Latency | None) -> str:
     """A row's p99 at the lower end; with ~ where no wave was there, and neighbouring rates tell it."""
-    if latency.get("p99") is None:
+    if latency is None or latency.p99 is None:
         return "-"
-    return f"{'~' if not latency.get('p99_measured') else ''}{duration_text(latency['p99'])}"
+    return f"{'' if latency.p99_measured else '~'}{duration_text(latency.p99)}"
 
 
-def _used(row: Row) -> str:
+def _used(row: RankedRow) -> str:
     """The use of GPUs, else of processors, as the server told it at the lower end."""
-    told = row["server_utilisation"] or {}
+    told = row.server_utilisation or {}
     found = next((told[name] for name in _USED if name in told), None)
     if found is None:
         return "-"
-    return (
-        f"{found['at_low']:.0%}" if found["unit"] == "share" else f"{metric_text(found['at_low'])}{found['unit'] or ''}"
-    )
+    return f"{found.at_low:.0%}" if found.unit == "share" else f"{metric_text(found.at_low)}{found.unit or ''}"
 
 
-def _notes(data: Ranking) -> Iterator[str]:
-    rows = [row for row in data["rows"] if row["rank"] is not None]
+def _notes(data: RankingResult) -> Iterator[str]:
+    rows = [row for row in data.rows if row.rank is not None]
     said = [_how(data)] if rows else []
-    if any(row["tied_with"] for row in rows):
+    if any(row.tied_with for row in rows):
         said.append("= ties: the intervals do not tell which of them is better.")
-    said += [f"? {label_of(row['variant'])}: {'; '.join(row['warnings'])}." for row in rows if row.get("warnings")]
+    said += [f"? {label_of(row.variant)}: {'; '.join(row.warnings)}." for row in rows if row.warnings]
     said += approximate(rows)
     said += _of_several_instances(rows)
-    said += _prices(rows) if data["ranked_by"] in MONEY else []
-    said += data["remarks"]
-    if data["payload_variants"] and data["payload_variants"]["text"] != headline(data):
-        said.append(data["payload_variants"]["text"])
+    said += _prices(rows) if data.ranked_by in MONEY else []
+    said += data.remarks
+    if data.payload_variants and data.payload_variants.text != headline(data):
+        said.append(data.payload_variants.text)
     said += _tokens(rows)
-    said += [each["text"] for each in data.get("quotas") or [] if each.get("text")]
-    if data.get("spend"):
-        said.append(f"Planned for it: {spend_text(data['spend'])}.")
+    said += [each.text for each in data.quotas or [] if each.text]
+    if data.spend:
+        said.append(f"Planned for it: {spend_text(data.spend)}.")
     for sentence in said:
         yield from _folded(sentence)
 
 
-def _how(data: Ranking) -> str:
-    use = f"{data['utilisation']:.0%} of the interval's lower end"
-    if data["target_rps"] is not None:
+def _how(data: RankingResult) -> str:
+    use = f"{data.utilisation:.0%} of the interval's lower end"
+    if data.target_rps is not None:
         return f"needed: instances of which each gets at most {use}. p99, used: at the lower end."
-    costs = f"Costs are of {use}. " if data["ranked_by"] in MONEY else ""
+    costs = f"Costs are of {use}. " if data.ranked_by in MONEY else ""
     return f"{costs}p99, used: at the lower end. --target-rps R tells how many instances it takes."
 
 
-def approximate(rows: Sequence[Row]) -> list[str]:
+def approximate(rows: Sequence[RankedRow]) -> list[str]:
     """The sentence on p99s that no wave told."""
-    latencies = (row.get("latency") or {} for row in rows)
-    some = any(each.get("p99") is not None and not each.get("p99_measured") for each in latencies)
+    latencies = (row.latency for row in rows if row.latency is not None)
+    some = any(each.p99 is not None and not each.p99_measured for each in latencies)
     return ["~ is taken between neighbouring rates: no wave at the lower end told its p99."] if some else []
 
 
-def _of_several_instances(rows: list[Row]) -> list[str]:
-    several = [f"{label_of(row['variant'])}: {row['instances']}" for row in rows if row["instances"] > 1]
+def _of_several_instances(rows: list[RankedRow]) -> list[str]:
+    several = [f"{label_of(row.variant)}: {row.instances}" for row in rows if row.measured_on > 1]
     return [f"Measured on several instances, each taken for an equal part: {', '.join(several)}."] if several else []
 
 
-def _prices(rows: list[Row]) -> list[str]:
+def _prices(rows: list[RankedRow]) -> list[str]:
     """Every price with whoever says it, once."""
-    prices = {row["price"]["instance_type"]: row["price"] for row in rows}.values()
-    told = [
-        f"{each['instance_type']} {each['per_hour']:g} {each['currency']} an hour ({Price(**each).origin})"
-        for each in prices
-    ]
+    prices = {row.price.instance_type: row.price for row in rows if row.price is not None}.values()
+    told = [f"{each.instance_type} {each.per_hour:g} {each.currency} an hour ({each.origin})" for each in prices]
     return [f"Prices of an instance: {'; '.join(told)}. A month has 730 hours."]
 
 
-def _tokens(rows: list[Row]) -> list[str]:
+def _tokens(rows: list[RankedRow]) -> list[str]:
     told = [
-        f"{label_of(row['variant'])} {money_text(row['cost_per_million_tokens'], row['price']['currency'])}"
+        f"{label_of(row.variant)} {money_of(row, row.cost_per_million_tokens)}"
         for row in rows
-        if row["cost_per_million_tokens"] is not None
+        if row.cost_per_million_tokens is not None
     ]
     return [f"Per million output tokens: {', '.join(told)}."] if told else []
 
 
-def _unanswered(data: Ranking) -> Iterator[str]:
-    for row in data["rows"]:
-        if row["rank"] is None:
-            yield from _folded(f"✗ {label_of(row['variant'])}: {one_line(_why(row), 400)}")
+def _unanswered(data: RankingResult) -> Iterator[str]:
+    for row in data.rows:
+        if row.rank is None:
+            yield from _folded(f"✗ {label_of(row.variant)}: {one_line(_why(row), 400)}")
 
 
-def _why(row: Row) -> str:
+def _why(row: RankedRow) -> str:
     """The reason why a row has no rank."""
-    return "; ".join([*(row.get("warnings") or []), row["headline"]])
+    return "; ".join([*row.warnings, row.headline])
 
 
-def _recommender(data: Ranking) -> Iterator[str]:
-    told = data.get("recommender")
+def _recommender(data: RankingResult) -> Iterator[str]:
+    told = data.recommender
     if not told:
         return
     rows = [["Inference Recommender", "calls/min", "a second", "ModelLatency", "CostPerHour", "CostPerInference"]]
-    for each in told["rows"]:
-        numbers = (each["MaxInvocations"], each["rate"], each["ModelLatency"], each["CostPerHour"])
-        per_call = "-" if each["CostPerInference"] is None else f"{each['CostPerInference']:.3g}"
+    for each in told.rows:
+        numbers = (each.MaxInvocations, each.rate, each.ModelLatency, each.CostPerHour)
+        per_call = "-" if each.CostPerInference is None else f"{each.CostPerInference:.3g}"
         rows.append([one_line(_recommended(each), _SHORTER_NAME), *map(_number, numbers), per_call])
     yield from aligned(rows)
-    yield from _folded(f"Job {told['job']} ({told['status']}). {told['note']}")
+    yield from _folded(f"Job {told.job} ({told.status}). {told.note}")
 
 
-def _recommended(row: dict[str, Any]) -> str:
-    return ", ".join(
-        [str(row["instance_type"] or "serverless"), *(f"{key}={text}" for key, text in row["env"].items())]
-    )
+def _recommended(row: Recommendation) -> str:
+    return ", ".join([row.instance_type or "serverless", *(f"{key}={text}" for key, text in row.env.items())])
 
 
 def _number(value: float | None) -> str:

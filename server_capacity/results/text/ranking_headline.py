@@ -2,81 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from textwrap import shorten
-from typing import Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import metric_text, money_text, pluralize
 from server_capacity.results.text.headline import rate_text
 from server_capacity.results.types.axes import PAYLOAD, label_of
-from server_capacity.results.types.price import Price
+from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.standing import broken_code
 
-Ranking = Mapping[str, Any]
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from server_capacity.results.types.price import Price
+    from server_capacity.results.types.ranking import By, RankedRow, RankingResult
 
 _MOST_NAMED = 3
 _LONGEST_LABEL = 40
 _LONGEST_REASON = 160
 
 
-def headline(data: Ranking) -> str:
+def headline(data: RankingResult) -> str:
     """The first variant, what it takes, and by how much the next one is worse; of traffics alone, whether they differ.
 
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
     """
     answer = _answer(data)
-    broken = ((row, _what_broke(row)) for row in data["rows"] if broken_code(row) != OK)
+    broken = ((row, _what_broke(row)) for row in data.rows if broken_code(row) != OK)
     return " ".join([answer, *(_sentence(row, what) for row, what in broken if what not in answer)])
 
 
-def _sentence(row: Row, what: str) -> str:
-    return f"{label_of(row['variant'])}{' has no rank' if row['rank'] is None else ''}: {what}"
+def _sentence(row: RankedRow, what: str) -> str:
+    return f"{label_of(row.variant)}{' has no rank' if row.rank is None else ''}: {what}"
 
 
-def _what_broke(row: Row) -> str:
+def _what_broke(row: RankedRow) -> str:
     """All that its search leaves open; of one that could not begin the reason."""
-    return _ended("; ".join(row.get("warnings") or ()) or str(row["headline"]))
+    return _ended("; ".join(row.warnings) or row.headline)
 
 
-def _answer(data: Ranking) -> str:
-    rows, answered = data["rows"], [row for row in data["rows"] if row["rank"] is not None]
-    prefix = f"{_interrupted(rows)}; so far " if data["interrupted"] else ""
+def _answer(data: RankingResult) -> str:
+    rows, answered = data.rows, [row for row in data.rows if row.rank is not None]
+    prefix = f"{_interrupted(rows)}; so far " if data.interrupted else ""
     if not answered:
         return f"{prefix}{'no' if prefix else 'No'} variant has a capacity{_why_not(rows)}"
-    if data["payload_variants"] and all(name.startswith(PAYLOAD) for row in rows for name in row["variant"]):
-        return prefix + str(data["payload_variants"]["text"])
+    if data.payload_variants and all(name.startswith(PAYLOAD) for row in rows for name in row.variant):
+        return prefix + data.payload_variants.text
     first, *rest = answered
-    tied = [answered[number - 1] for number in first["tied_with"]]
+    tied = [answered[number - 1] for number in first.tied_with]
     if tied:
         return prefix + _tie([first, *tied], data)
     following = next(iter(rest), None)
     return f"{prefix}{name_of(first)} {_is_best(first, data)}{_next(first, following, data)}."
 
 
-def name_of(row: Row) -> str:
+def name_of(row: RankedRow) -> str:
     """The variant, shortened."""
-    return one_line(label_of(row["variant"]), _LONGEST_LABEL)
+    return one_line(label_of(row.variant), _LONGEST_LABEL)
 
 
-def origin(price: Mapping[str, Any]) -> str:
+def origin(price: Price | None) -> str:
     """The region and the source of a price; its date stands below the table."""
-    return Price(**{**price, "date": None}).origin
+    return "" if price is None else replace(price, date=None).origin
 
 
-def _interrupted(rows: list[Row]) -> str:
-    done, of = sum(row["outcome"] != "interrupted" for row in rows), pluralize(len(rows), "variant", "variants")
+def _interrupted(rows: list[RankedRow]) -> str:
+    done, of = sum(row.outcome != "interrupted" for row in rows), pluralize(len(rows), "variant", "variants")
     return f"Interrupted after {done} of {of}" if done else f"Interrupted during the first of {of}"
 
 
-def _why_not(rows: list[Row]) -> str:
+def _why_not(rows: list[RankedRow]) -> str:
     """The reason of a lone variant, to the last whole word; all of it stands in its row."""
-    told = [row for row in rows if row["outcome"] != "interrupted"]
+    told = [row for row in rows if row.outcome != "interrupted"]
     if len(told) != 1:
         return "."
-    return f": {_ended(told[0]['headline'])}"
+    return f": {_ended(told[0].headline)}"
 
 
 def _ended(reason: str) -> str:
@@ -85,54 +86,67 @@ def _ended(reason: str) -> str:
     return told if told.endswith("…") else f"{told.rstrip('.')}."
 
 
-def _is_best(row: Row, data: Ranking) -> str:
-    by, target = data["ranked_by"], data["target_rps"]
+def _is_best(row: RankedRow, data: RankingResult) -> str:
+    by, target = data.ranked_by, data.target_rps or 0.0
     if by == "cost_hour":
-        return f"is cheapest for {metric_text(target)}/s: {amount(row, data)} ({origin(row['price'])})"
+        return f"is cheapest for {metric_text(target)}/s: {amount(row, data)} ({origin(row.price)})"
     if by == "cost_per_million":
-        use = f"at {data['utilisation']:.0%} use"
-        return f"is cheapest: {amount(row, data)} {use} ({origin(row['price'])})"
+        use = f"at {data.utilisation:.0%} use"
+        return f"is cheapest: {amount(row, data)} {use} ({origin(row.price)})"
     if by == "instances_for_target":
-        return f"serves {metric_text(target)}/s with the fewest instances: {row['instances_for_target']:,}"
+        return f"serves {metric_text(target)}/s with the fewest instances: {row.instances_for_target:,}"
     return f"holds most: {amount(row, data)}"
 
 
-def amount(row: Row, data: Ranking) -> str:
+def amount(row: RankedRow, data: RankingResult) -> str:
     """The score of a variant in words: 6 instances, $1.22/h."""
-    by, price = data["ranked_by"], row["price"]
-    instances = pluralize(row["instances_for_target"] or 0, "instance", "instances")
+    by = data.ranked_by
+    instances = pluralize(row.instances_for_target or 0, "instance", "instances")
     if by == "cost_hour":
-        return f"{instances}, {money_text(row['cost_hour'], price['currency'])}/h"
+        return f"{instances}, {money_of(row, row.cost_hour)}/h"
     if by == "cost_per_million":
-        return f"{money_text(row['cost_per_million'], price['currency'])} per million requests"
+        return f"{money_of(row, row.cost_per_million)} per million requests"
     return instances if by == "instances_for_target" else _rate(row)
 
 
-def _rate(row: Row) -> str:
+def money_of(row: RankedRow, amount: float | None) -> str:
+    """A cost in the currency of the row's price; a dash where there is none."""
+    return "-" if amount is None or row.price is None else money_text(amount, row.price.currency)
+
+
+def _rate(row: RankedRow) -> str:
     """The rate of an instance."""
-    rate, interval = row["rate"] / row["instances"], row["interval"]
-    width = None if interval is None else {end: interval[end] / row["instances"] for end in interval}
-    return f"{'' if interval else 'at least '}{rate_text(rate, width)}{' an instance' if row['instances'] > 1 else ''}"
+    interval, on = row.interval, row.measured_on
+    width = None if interval is None else Interval(interval.low / on, interval.high / on)
+    rate = rate_text((row.rate or 0.0) / on, width)
+    return f"{'' if interval else 'at least '}{rate}{' an instance' if on > 1 else ''}"
 
 
-def _next(first: Row, following: Row | None, data: Ranking) -> str:
+def _next(first: RankedRow, following: RankedRow | None, data: RankingResult) -> str:
     if following is None:
         return ""
-    by, name = data["ranked_by"], name_of(following)
+    by, name = data.ranked_by, name_of(following)
     if by == "instances_for_target":
-        return f"; next {name}, {following[by]:,}"
+        return f"; next {name}, {following.instances_for_target or 0:,}"
+    one, other = ((_score_of(row, by) or 0.0) for row in (first, following))
     if by == "rate":
-        less = 1 - (following["rate"] / following["instances"]) / (first["rate"] / first["instances"])
+        less = 1 - other / one
         return f"; next {name}, {abs(less):.0%} {'less' if less >= 0 else 'more, less surely'}"
-    more = following[by] / first[by] - 1 if first[by] else None
-    return f"; next {name}" + ("" if more is None else f", {more:.0%} more")
+    return f"; next {name}" + (f", {other / one - 1:.0%} more" if one else "")
 
 
-def _tie(rows: list[Row], data: Ranking) -> str:
+def _score_of(row: RankedRow, by: By) -> float | None:
+    """The figure that a ranking is by: a cost, or the rate of an instance."""
+    if by == "rate":
+        return (row.rate or 0.0) / row.measured_on
+    return row.cost_hour if by == "cost_hour" else row.cost_per_million
+
+
+def _tie(rows: list[RankedRow], data: RankingResult) -> str:
     names = [name_of(row) for row in rows[:_MOST_NAMED]]
     names += [f"{len(rows) - _MOST_NAMED} more"] if len(rows) > _MOST_NAMED else []
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
-    target = f" for {metric_text(data['target_rps'])}/s" if data["target_rps"] is not None else ""
+    target = f" for {metric_text(data.target_rps)}/s" if data.target_rps is not None else ""
     amounts = list(dict.fromkeys(amount(row, data) for row in rows[:_MOST_NAMED]))
-    told = f" ({origin(rows[0]['price'])})" if data["ranked_by"] in ("cost_hour", "cost_per_million") else ""
+    told = f" ({origin(rows[0].price)})" if data.ranked_by in ("cost_hour", "cost_per_million") else ""
     return f"{listed} tie{target}, by their intervals: {' or '.join(amounts)}{told}."

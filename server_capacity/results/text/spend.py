@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.words.wording import money_text, pluralize
+from server_capacity.results.types.bounds import Spend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,21 +26,21 @@ class Made(NamedTuple):
     price: Price | None
 
 
-def spend(endpoints: Sequence[Made]) -> dict[str, Any]:
-    """The cost of them together: ``cost`` is None where the price of one is not known, ``known`` is the rest."""
+def spend(endpoints: Sequence[Made]) -> Spend:
+    """The cost of them together."""
     known = [made.price.per_hour * made.instances * paid_s(made) / 3600 for made in endpoints if made.price is not None]
     currencies = {made.price.currency for made in endpoints if made.price is not None}
     unpriced = sorted({made.instance_type or UNTYPED for made in endpoints if not made.price})
     whole = not unpriced and len(currencies) <= 1
-    return {
-        "endpoints": len(endpoints),
-        "instance_hours": sum(made.instances * paid_s(made) for made in endpoints) / 3600,
-        "seconds": sum(paid_s(made) for made in endpoints),
-        "cost": sum(known) if whole else None,
-        "known": sum(known) if len(currencies) <= 1 else None,
-        "currency": next(iter(currencies)) if len(currencies) == 1 else None,
-        "unpriced": unpriced,
-    }
+    return Spend(
+        len(endpoints),
+        sum(made.instances * paid_s(made) for made in endpoints) / 3600,
+        sum(paid_s(made) for made in endpoints),
+        cost=sum(known) if whole else None,
+        known=sum(known) if len(currencies) <= 1 else None,
+        currency=next(iter(currencies)) if len(currencies) == 1 else None,
+        unpriced=unpriced,
+    )
 
 
 def paid_s(made: Made) -> float:
@@ -47,15 +48,15 @@ def paid_s(made: Made) -> float:
     return made.seconds + (BESIDE_S if (made.instance_type or "").startswith("ml.") else 0.0)
 
 
-def spend_text(told: dict[str, Any], parallel: int = 1) -> str:
+def spend_text(told: Spend, parallel: int = 1) -> str:
     """``2 endpoints, about 30 min each: 1.1 instance hours, about $0.25``, or why there is no sum."""
-    minutes = told["seconds"] / max(told["endpoints"], 1) / 60
+    minutes = told.seconds / max(told.endpoints, 1) / 60
     at_a_time = f", {parallel} at a time" if parallel > 1 else ""
-    number = f"{told['instance_hours']:.2g}"
+    number = f"{told.instance_hours:.2g}"
     hours = f"{number} instance {'hour' if number == '1' else 'hours'}"
-    if told["cost"] is not None:
-        money = f"about {money_text(told['cost'], told['currency'] or 'USD')}"
+    if told.cost is not None:
+        money = f"about {money_text(told.cost, told.currency or 'USD')}"
     else:
-        money = f"no price of {', '.join(told['unpriced']) or 'one currency'}"
-    endpoints = pluralize(told["endpoints"], "endpoint", "endpoints")
+        money = f"no price of {', '.join(told.unpriced) or 'one currency'}"
+    endpoints = pluralize(told.endpoints, "endpoint", "endpoints")
     return f"{endpoints}, about {minutes:,.0f} min each{at_a_time}: {hours}, {money}"

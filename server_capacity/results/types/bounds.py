@@ -1,10 +1,11 @@
 """The bounds of what stands in results, and the small parts that several of them have. Pure."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
+from inference_benchmarker.data.decoded import OMITTED, omitted_without
 from inference_benchmarker.version import SCHEMA_VERSION
 
 MOST_RATE = 1e6
@@ -24,7 +25,10 @@ Number = Annotated[float, Meta(ge=-MOST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=10**15)]
 Instances = Annotated[int, Meta(ge=1, le=1_000_000)]
 Rank = Annotated[int, Meta(ge=1, le=1_000_000)]
-ExitCode = Literal[0, 1, 2, 3, 130]
+if TYPE_CHECKING:
+    ExitCode = int  # the gravest of several is computed
+else:
+    ExitCode = Literal[0, 1, 2, 3, 130]
 Verdict = Literal["holds", "fails", "cannot_tell"]
 Ended = Literal["complete", "early", "interrupted"]
 CleanUp = Literal["done", "failed"]
@@ -46,31 +50,22 @@ class Spread:
     slope: Number
 
 
+_OF_ONE_TYPE = omitted_without("instance_type")
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The cost of instances; ``price_per_hour`` of one of ``instance_type``, None in a sum over several types."""
 
     hour: Amount
     month: Amount
+    per_million: Amount | None = field(default=None, metadata=_OF_ONE_TYPE)
     currency: str = "USD"
-    per_million: Amount | None = None
-    region: str | None = None
-    date: str | None = None
-    source: str = ""
-    instance_type: str | None = None
-    price_per_hour: Amount | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Priced:
-    """The price of an hour of an instance."""
-
-    instance_type: str
-    per_hour: Positive
-    currency: str = "USD"
-    region: str | None = None
-    date: str | None = None
-    source: str | None = ""
+    region: str | None = field(default=None, metadata=_OF_ONE_TYPE)
+    date: str | None = field(default=None, metadata=_OF_ONE_TYPE)
+    source: str | None = field(default="", metadata=_OF_ONE_TYPE)
+    instance_type: str | None = field(default=None, metadata=OMITTED)
+    price_per_hour: Amount | None = field(default=None, metadata=_OF_ONE_TYPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +85,28 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class SuspendedTarget:
+    """A number that was scaled: by whom, and what of that had been suspended before."""
+
+    resource: str = ""
+    dimension: str = ""
+    policies: list[str] = field(default_factory=list)
+    schedules: list[str] = field(default_factory=list)
+    suspended_before: dict[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended:
+    """The scaling that was suspended; ``put_back``: None while nobody knows."""
+
+    targets: list[SuspendedTarget] = field(default_factory=list)
+    put_back: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Quota:
     """A quota of an account, held against the instances that are needed."""
 
-    text: str | None = None
     name: str | None = None
     instance_type: str | None = None
     region: str | None = None
@@ -102,3 +115,23 @@ class Quota:
     needed: Count | None = None
     enough: bool | None = None
     increase: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StatedQuota(Quota):
+    """A quota with a sentence where it is too small, None where it is enough."""
+
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """The cost of making endpoints: ``cost`` is None where the price of one is not known, ``known`` is the rest."""
+
+    endpoints: Count
+    instance_hours: Amount
+    seconds: Seconds
+    cost: Amount | None
+    known: Amount | None
+    currency: str | None
+    unpriced: list[str]

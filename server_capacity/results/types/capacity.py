@@ -6,6 +6,7 @@ Keys that came later have a default, so that older files load; what a file does 
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from inference_benchmarker.data.decoded import OMITTED, named
 from server_capacity.results.types.bounds import (
     Amount,
     CleanUp,
@@ -20,6 +21,7 @@ from server_capacity.results.types.bounds import (
     Rate,
     Seconds,
     Share,
+    Suspended,
     Verdict,
     Version,
 )
@@ -49,9 +51,9 @@ class LimitRow:
     slope: Number | None = None
     dispersion: Number | None = None
     kept_everywhere: bool = False
+    reason: str | None = field(default=None, metadata=OMITTED)
     at_low: Number | None = None
     at_low_text: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +73,16 @@ class Point:
     completed_rate: Amount | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StretchRow:
     """A stretch of a wave at one rate; ``void``: why it counts for nothing, or empty."""
 
     number: Count
+    wave: str = ""
+    purpose: str = ""
     rate: Rate
     start_s: Seconds
     end_s: Seconds
-    wave: str = ""
-    purpose: str = ""
     sent: Count = 0
     answered: Count = 0
     failed: Count = 0
@@ -90,7 +92,7 @@ class StretchRow:
     in_flight: Count = 0
     void: str = ""
     direction: Literal["below", "above"] | None = None
-    metrics: dict[str, Any] | None = None
+    metrics: dict[str, float] | None = None
     tokens_per_s: Amount | None = None
     labels: dict[str, Count] | None = None
 
@@ -104,23 +106,23 @@ class ConfirmedLimit:
     text: str | None = None
     met: bool | None = None
     verdict: Verdict | None = None
-    reason: str = ""
+    reason: str | None = field(default=None, metadata=OMITTED)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
     """A wave at the answer. ``spoilt``: why it tells nothing, or empty, and by whom."""
 
-    rate: Rate
-    verdict: Verdict
-    seconds: Seconds | None = None
     directory: str = ""
+    rate: Rate
+    seconds: Seconds | None = None
     soak: bool = False
+    verdict: Verdict
     spoilt: str = ""
     spoilt_by: Literal["server", "client"] | None = None
     exit_code: ExitCode | None = None
     limits: list[ConfirmedLimit] = field(default_factory=list)
-    server_metrics: dict[str, Any] = field(default_factory=dict)
+    server_metrics: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +191,20 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
+class NextResource:
+    """The resource that is used up first."""
+
+    metric: str
+    at_low: Number | None = None
+    limit: Number | None = None
+    rate: Extrapolated | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Resources:
     """All resources, and the one that is used up first."""
 
-    next: Resource | None = None
+    next: NextResource | None = None
     all: list[Resource] = field(default_factory=list)
 
 
@@ -245,6 +257,18 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
+class Foretold:
+    """A figure of a wave beside the model's, and the bounds of that by chance: seconds, or a share."""
+
+    name: str
+    measured: Number
+    predicted: Number
+    low: Number
+    high: Number
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Twin:
     """The queueing model of the endpoint; ``reason``: why it does not fit."""
 
@@ -255,7 +279,7 @@ class Twin:
     services_s: list[Seconds] | None = None
     overhead_s: Number | None = None
     batch: Any = None
-    misfit: dict[str, Any] | None = None
+    misfit: dict[str, Foretold] | None = None
     limit: str | None = None
     rate: Extrapolated | None = None
     interval: Interval | None = None
@@ -271,7 +295,7 @@ class Law:
     r: Seconds
     z: Seconds
     n: Amount
-    users: Positive
+    users: Count
     over: Amount
 
 
@@ -343,18 +367,17 @@ class Failed:
     count: Count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityResult:
     """All that a search tells. ``ended``, ``confirmed`` and ``clean_up``: see ``results.standing``."""
 
     schema_version: Version
-    outcome: Outcome
-    exit_code: ExitCode
-    headline: str = ""
     created: str | None = None
     name: str | None = None
     endpoint: Endpoint | None = None
-    in_: Literal["rps", "users"] = "rps"
+    in_: Literal["rps", "users"] = field(default="rps", metadata=named("in"))
+    outcome: Outcome
+    exit_code: ExitCode
     rate: Rate | None = None
     limit: str | None = None
     at_least: AtLeast | None = None
@@ -386,11 +409,12 @@ class CapacityResult:
     confirmation: list[Confirmation] | None = None
     twin: Twin | None = None
     users: Users | None = None
-    suspended: dict[str, Any] | None = None
+    suspended: Suspended | None = None
     soak: Soak | None = None
     ended: Ended | None = None
     confirmed: Verdict | None = None
-    clean_up: CleanUp | None = None
-    pending: bool = False
-    digest: str | None = None
-    built_on: dict[str, str] | None = None
+    headline: str = ""
+    pending: bool | None = field(default=None, metadata=OMITTED)
+    built_on: dict[str, str] | None = field(default=None, metadata=OMITTED)
+    digest: str | None = field(default=None, metadata=OMITTED)
+    clean_up: CleanUp | None = field(default=None, metadata=OMITTED)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from inference_benchmarker.data.decoded import OMITTED, omitted_without
 from server_capacity.results.types.bounds import (
     Amount,
     Cost,
@@ -55,30 +56,30 @@ class Option:
     cost: Cost | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WithOneLost:
     """The target on one instance fewer."""
 
     instances: Count
-    holds: bool
     rate_per_instance: Extrapolated | None = None
     share_of_low: Amount | None = None
+    holds: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """The option that is planned, and the bounds of its policy."""
 
     name: str
     share: Share
     instances: Instances
+    with_spare: Instances
+    invocations_per_instance: Amount
+    cost: Cost | None = None
     minimum: Instances
     maximum: Instances
-    with_spare: Instances
-    with_one_lost: WithOneLost
-    invocations_per_instance: Amount | None = None
     capped: bool = False
-    cost: Cost | None = None
+    with_one_lost: WithOneLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,43 +120,42 @@ class Run:
 
     policy: str
     requests: Count
+    over: Count
     share_over: Share
+    minutes: Amount
+    minutes_over: Amount
+    refused: Count
+    instance_hours: Amount
+    cost: RunCost | None
+    mean: Seconds | None
+    p99: Seconds | None
+    mean_instances: Amount
+    most_instances: Amount
+    timeline: list[Minute]
     file: str | None = None
-    over: Count = 0
-    refused: Count = 0
-    minutes: Amount | None = None
-    minutes_over: Amount | None = None
-    instance_hours: Amount | None = None
-    cost: RunCost | None = None
-    mean: Seconds | None = None
-    p99: Seconds | None = None
-    mean_instances: Amount | None = None
-    most_instances: Amount | None = None
-    timeline: list[Minute] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+_WHERE_SIMULATED = omitted_without("limit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """The load through the planned fleet; ``reason``: why it was not simulated."""
+    """The load through the planned fleet; ``reason``: why it was not simulated, and there is no ``limit`` then."""
 
-    runs: list[Run]
     reason: str | None = None
-    limit: str | None = None
-    bound: Number | None = None
-    allowed: Share | None = None
-    routing: Literal["random", "least_outstanding"] | None = None
-    instance_start_s: Seconds | None = None
+    limit: str | None = field(default=None, metadata=OMITTED)
+    bound: Number = field(default=0.0, metadata=_WHERE_SIMULATED)
+    allowed: Share = field(default=0.0, metadata=_WHERE_SIMULATED)
+    routing: Literal["random", "least_outstanding"] = field(default="random", metadata=_WHERE_SIMULATED)
+    instance_start_s: Seconds = field(default=0.0, metadata=_WHERE_SIMULATED)
+    runs: list[Run]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointPlan:
     """The plan of one endpoint; ``warnings``: what its search leaves open."""
 
     name: str
-    per_instance: PerInstance
-    target_rps: Positive
-    options: list[Option]
-    chosen: Choice
     capacity: str | None = None
     capacities: list[Source] = field(default_factory=list)
     endpoint: Endpoint | None = None
@@ -164,38 +164,43 @@ class EndpointPlan:
     limits: list[str] = field(default_factory=list)
     limit: str | None = None
     arrivals: str | None = None
+    per_instance: PerInstance
     linear: bool = True
     routing: str | None = None
+    target_rps: Positive
     peak_rps: Extrapolated | None = None
     least_rps: Extrapolated | None = None
+    options: list[Option]
     scale_out: ScaleOut | None = None
     simulation: Simulation | None = None
     correlation: Spread | None = None
-    cost: Cost | None = None
-    remarks: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     exit_code: ExitCode | None = None
+    chosen: Choice
+    cost: Cost | None = None
+    remarks: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
     """All that a plan tells."""
 
     schema_version: Version
-    exit_code: ExitCode
-    endpoints: list[EndpointPlan]
-    headline: str = ""
     created: str | None = None
+    exit_code: ExitCode
     target_rps: Positive | None = None
     utilisation: Share | None = None
     spare: Count | None = None
     growth_per_min: Amount | None = None
     limits: list[str] = field(default_factory=list)
     arrivals: str | None = None
+    endpoints: list[EndpointPlan]
     quota: list[Quota] | None = None
     cost: Cost | None = None
     priced: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    digest: str | None = None
+    headline: str = ""
+    built_on: dict[str, str] | None = field(default=None, metadata=OMITTED)
+    digest: str | None = field(default=None, metadata=OMITTED)

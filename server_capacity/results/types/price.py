@@ -1,9 +1,8 @@
 """The price of an instance, and the cost of a load at it. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+
+from server_capacity.results.types.bounds import Amount, Cost
 
 HOURS_A_MONTH = 730.0
 NO_PRICE = "No cost: give --price TYPE=USD (an hour of an instance), --price-file FILE, or AWS credentials."
@@ -18,46 +17,35 @@ class Price:
     """
 
     instance_type: str
-    per_hour: float
+    per_hour: Amount
     currency: str = "USD"
     region: str | None = None
     date: str | None = None
-    source: str = ""
+    source: str | None = ""
 
     @property
     def origin(self) -> str:
         """``us-east-1, given, 2026-11-23``: what stands beside a sum of money."""
         return ", ".join(filter(None, (self.region, self.source, self.date)))
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in a file."""
-        return {
-            "instance_type": self.instance_type,
-            "per_hour": self.per_hour,
-            "currency": self.currency,
-            "region": self.region,
-            "date": self.date,
-            "source": self.source,
-        }
 
-
-def cost(price: Price, instances: float, requests_per_s: float) -> dict[str, Any]:
+def cost(price: Price, instances: float, requests_per_s: float) -> Cost:
     """The cost of so many instances, and per million requests at that rate (None where there are none).
 
     Per million: hourly price x instances / (rate x 3600) x 10^6. A month has 730 hours.
     """
     hour = price.per_hour * instances
-    return {
-        "hour": hour,
-        "month": hour * HOURS_A_MONTH,
-        "per_million": per_million(hour, requests_per_s),
-        "currency": price.currency,
-        "region": price.region,
-        "date": price.date,
-        "source": price.source,
-        "instance_type": price.instance_type,
-        "price_per_hour": price.per_hour,
-    }
+    return Cost(
+        hour,
+        hour * HOURS_A_MONTH,
+        per_million(hour, requests_per_s),
+        price.currency,
+        price.region,
+        price.date,
+        price.source,
+        price.instance_type,
+        price.per_hour,
+    )
 
 
 def per_million(hour: float, per_s: float) -> float | None:

@@ -1,8 +1,9 @@
 """The proof of a plan: ``proof.json``. Rates in requests/s, times in seconds. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from inference_benchmarker.data.decoded import OMITTED
 from server_capacity.results.types.bounds import (
     Amount,
     CleanUp,
@@ -13,12 +14,16 @@ from server_capacity.results.types.bounds import (
     Interval,
     Number,
     Positive,
-    Quota,
     Seconds,
     Share,
+    Spend,
+    StatedQuota,
+    Suspended,
     Verdict,
     Version,
 )
+
+Outcome = Literal["holds", "fails", "cannot_tell", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +38,16 @@ class ProofLength:
     by_measured_bursts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenLimit:
     """A limit with its value, and the share over it with the interval that bursts leave."""
 
     expression: str
-    verdict: Verdict
     value: Number | None = None
     text: str | None = None
     met: bool | None = None
-    reason: str = ""
+    verdict: Verdict
+    reason: str | None = field(default=None, metadata=OMITTED)
     allowed: Share | None = None
     share_over: Share | None = None
     interval: Interval | None = None
@@ -56,7 +61,7 @@ class Times:
     p99: Seconds | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProofResult:
     """All that a proof tells.
 
@@ -65,13 +70,9 @@ class ProofResult:
     """
 
     schema_version: Version
-    outcome: Literal["holds", "fails", "cannot_tell", "interrupted"]
-    exit_code: ExitCode
-    instances: Instances
-    target_rps: Positive
-    length: ProofLength
-    headline: str = ""
     created: str | None = None
+    outcome: Outcome
+    exit_code: ExitCode
     reason: str | None = None
     plan: str | None = None
     plan_exit_code: ExitCode | None = None
@@ -79,17 +80,21 @@ class ProofResult:
     name: str | None = None
     endpoint: Endpoint | None = None
     instance_type: str | None = None
+    instances: Instances
+    target_rps: Positive
+    length: ProofLength
     sent: Count = 0
     sent_s: Amount = 0.0
+    ended_early: str | None = None
     backlog: Count = 0
     limits: list[ProvenLimit] = field(default_factory=list)
     latency: Times | None = None
-    server_metrics: dict[str, Any] = field(default_factory=dict)
+    server_metrics: dict[str, dict[str, float | None]] = field(default_factory=dict)
     directory: str = ""
-    ended_early: str | None = None
-    quotas: list[Quota] | None = None
-    spend: dict[str, Any] | None = None
-    suspended: dict[str, Any] | None = None
+    quotas: list[StatedQuota] | None = None
+    spend: Spend | None = None
+    headline: str = ""
+    built_on: dict[str, str] | None = field(default=None, metadata=OMITTED)
+    digest: str | None = field(default=None, metadata=OMITTED)
+    suspended: Suspended | None = None
     clean_up: CleanUp | None = None
-    digest: str | None = None
-    built_on: dict[str, str] | None = None

@@ -1,8 +1,9 @@
 """The order of variants: ``ranking.json``. Rates in requests/s, costs in the price's currency. Pure."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
+from inference_benchmarker.data.decoded import OMITTED
 from server_capacity.results.types.bounds import (
     Amount,
     Ended,
@@ -12,15 +13,16 @@ from server_capacity.results.types.bounds import (
     Interval,
     Number,
     Positive,
-    Priced,
-    Quota,
     Rank,
     Rate,
     Seconds,
     Share,
+    Spend,
+    StatedQuota,
     Verdict,
     Version,
 )
+from server_capacity.results.types.price import Price
 
 By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
 
@@ -52,62 +54,97 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class RankedRow:
-    """A variant; without a ``rank`` there is nothing to compare of it, and ``headline`` says why."""
+    """A variant; without a ``rank`` there is nothing to compare of it, and ``headline`` says why.
+
+    Rates in requests/s of all ``instances`` that were measured; costs in the price's currency.
+    """
 
     variant: dict[str, str] = field(default_factory=dict)
+    capacity: str | None = None
     outcome: str = ""
     headline: str = ""
-    capacity: str | None = None
-    label: str = ""
-    rank: Rank | None = None
-    tied_with: list[Rank] = field(default_factory=list)
-    score: Score | None = None
     rate: Rate | None = None
     interval: Interval | None = None
     limit: str | None = None
     latency: Latency | None = None
     server_utilisation: dict[str, Used] | None = None
     instances: Instances | None = None
-    price: Priced | None = None
+    price: Price | None = None
     seconds_to_create: Seconds | None = None
     endpoint: Endpoint | None = None
+    ended: Ended | None = None
+    confirmed: Verdict | None = None
+    exit_code: ExitCode | None = None
+    warnings: list[str] = field(default_factory=list)
     instances_for_target: Instances | None = None
     cost_hour: Amount | None = None
     cost_month: Amount | None = None
     cost_per_million: Amount | None = None
     cost_per_million_tokens: Amount | None = None
-    exit_code: ExitCode | None = None
-    ended: Ended | None = None
-    confirmed: Verdict | None = None
-    warnings: list[str] = field(default_factory=list)
+    label: str = ""
+    rank: Rank | None = None
+    tied_with: list[Rank] = field(default_factory=list)
+    score: Score | None = None
+
+    @property
+    def measured_on(self) -> int:
+        """The instances whose rate together is the row's; one where nobody knows."""
+        return self.instances or 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Traffics:
     """Several traffics to an endpoint: whether they are equivalent, None where it cannot be told."""
 
-    text: str
     equivalent: bool | None = None
+    text: str
     within: Share | None = None
 
 
 @dataclass(frozen=True, slots=True)
+class Recommendation:
+    """A row of Inference Recommender, in its own words and units; ``rate``: MaxInvocations, in requests/s."""
+
+    instance_type: str | None = None
+    instances: int | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    rate: Number | None = None
+    CostPerHour: Number | None = None
+    CostPerInference: Number | None = None
+    MaxInvocations: Number | None = None
+    ModelLatency: Number | None = None
+    CpuUtilization: Number | None = None
+    MemoryUtilization: Number | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recommender:
+    """A job of Inference Recommender."""
+
+    job: str
+    status: str
+    note: str
+    reason: str | None
+    rows: list[Recommendation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RankingResult:
     """All that a ranking tells: the rows in their order, those without a rank last."""
 
     schema_version: Version
-    rows: list[RankedRow]
-    ranked_by: By = "rate"
-    exit_code: ExitCode = 0
-    headline: str = ""
     target_rps: Positive | None = None
     utilisation: Share = 0.7
+    ranked_by: By = "rate"
     interrupted: bool = False
+    exit_code: ExitCode = 0
+    rows: list[RankedRow]
     payload_variants: Traffics | None = None
     remarks: list[str] = field(default_factory=list)
     created: str | None = None
-    recommender: dict[str, Any] | None = None
-    quotas: list[Quota] | None = None
-    spend: dict[str, Any] | None = None
-    digest: str | None = None
-    built_on: dict[str, str] | None = None
+    recommender: Recommender | None = None
+    quotas: list[StatedQuota] | None = None
+    spend: Spend | None = None
+    headline: str = ""
+    built_on: dict[str, str] | None = field(default=None, metadata=OMITTED)
+    digest: str | None = field(default=None, metadata=OMITTED)

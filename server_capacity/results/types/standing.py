@@ -6,80 +6,95 @@ behind, and 0 only where a wave confirmed what was found. Stretches that violate
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    Found = Mapping[str, Any]
+    from server_capacity.results.types.bounds import Ended, Verdict
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.proof import ProofResult
+    from server_capacity.results.types.ranking import RankedRow
 
 FAILED = "failed"
 """The outcome of a variant that was not searched."""
 EARLY = "The search ended early: "
 
 
-def standing(found: Found) -> dict[str, Any]:
-    """The keys ``ended``, ``confirmed`` and ``exit_code`` of a search, also of one that was stored without them."""
-    ended, confirmed, code = ended_of(found), confirmed_of(found), int(found["exit_code"])
+class Standing(NamedTuple):
+    """The keys of a search that follow from all else that it tells."""
+
+    ended: Ended
+    confirmed: Verdict | None
+    exit_code: int
+
+
+def standing(found: CapacityResult) -> Standing:
+    """The standing of a search, also of one that was stored without it."""
+    ended, confirmed, code = ended_of(found), confirmed_of(found), found.exit_code
     if ended == "early" or any(left_behind(found)):
         code = worst_exit_code(code, INVALID)
     elif code == OK and confirmed != "holds":
         code = MISSED
-    return {"ended": ended, "confirmed": confirmed, "exit_code": code}
+    return Standing(ended, confirmed, code)
 
 
-def ended_of(found: Found) -> str:
+def settled(found: CapacityResult) -> CapacityResult:
+    """The search with the standing that follows from all else that it tells by now."""
+    return replace(found, **standing(found)._asdict())
+
+
+def ended_of(found: CapacityResult) -> Ended:
     """The way in which it ended: ``complete``, ``early`` or ``interrupted``."""
-    if found["outcome"] == "interrupted":
+    if found.outcome == "interrupted":
         return "interrupted"
-    told = found.get("ended")
-    return str(told) if told else "early" if why_early(found) else "complete"
+    return found.ended or ("early" if why_early(found) else "complete")
 
 
-def confirmed_of(found: Found) -> str | None:
+def confirmed_of(found: CapacityResult) -> Verdict | None:
     """The verdict of the last wave at the answer; None where there was none."""
-    waves = found.get("confirmation") or []
-    return waves[-1].get("verdict") if waves else None
+    waves = found.confirmation or []
+    return waves[-1].verdict if waves else None
 
 
-def inherited(found: Found) -> int:
+def inherited(found: ProofResult) -> int:
     """The exit code of a proof: its own, its plan's and that of what it left behind, whichever is the gravest."""
     left = INVALID if any(left_behind(found)) else OK
-    return worst_exit_code(int(found["exit_code"]), found.get("plan_exit_code") or OK, left)
+    return worst_exit_code(found.exit_code, found.plan_exit_code or OK, left)
 
 
-def left_behind(found: Found) -> Iterator[str]:
+def left_behind(found: CapacityResult | ProofResult) -> Iterator[str]:
     """Clauses on what was made or changed for it, and may be so still; nothing where all is as it was before."""
-    if found.get("clean_up") == "failed":
+    if found.clean_up == "failed":
         yield "not everything that was made for it was removed"
-    suspended = found.get("suspended")
-    if suspended and not suspended.get("put_back"):
+    if found.suspended is not None and not found.suspended.put_back:
         yield "scaling that was suspended for it is not put back"
 
 
-def broken_by(found: Found) -> Iterator[str]:
+def broken_by(found: CapacityResult) -> Iterator[str]:
     """Clauses on what ended a search early and on what it left behind, whether it has an answer or none."""
     if ended_of(found) == "early":
         yield f"its search ended early: {why_early(found) or 'the reason is not told'}"
     yield from (f"its search: {each}" for each in left_behind(found))
 
 
-def broken_code(row: Found) -> int:
+def broken_code(row: RankedRow) -> int:
     """The exit code of what went wrong with a search beside its answer; OK where nothing did.
 
     It could not begin, ended early or left something behind: that the client gave out is none of these.
     """
-    if row.get("ended") == "early":
+    if row.ended == "early":
         return INVALID
-    if row["outcome"] == FAILED:  # an earlier version stored no code
-        return int(row.get("exit_code") or OK)
-    return INVALID if row.get("exit_code") == INVALID and row["outcome"] != "client_limited" else OK
+    if row.outcome == FAILED:  # an earlier version stored no code
+        return row.exit_code or OK
+    return INVALID if row.exit_code == INVALID and row.outcome != "client_limited" else OK
 
 
-def warnings_of(found: Found) -> Iterator[str]:
+def warnings_of(found: CapacityResult) -> Iterator[str]:
     """Clauses on what a search leaves open, for whoever builds on it: ``its search ended early: ...``."""
     yield from broken_by(found)
     if ended_of(found) == "interrupted":
@@ -92,17 +107,17 @@ def warnings_of(found: Found) -> Iterator[str]:
     yield from _violated(found)
 
 
-def why_early(found: Found) -> str:
+def why_early(found: CapacityResult) -> str:
     """The words on what ended a search early, without a period; empty where nothing did."""
-    told = (each.removeprefix(EARLY) for each in found.get("failures") or [] if each.startswith(EARLY))
+    told = (each.removeprefix(EARLY) for each in found.failures or [] if each.startswith(EARLY))
     return next(told, "").rstrip(".")
 
 
-def _violated(found: Found) -> Iterator[str]:
+def _violated(found: CapacityResult) -> Iterator[str]:
     """The limits on a percentile whose value at the lower end violates them."""
-    for row in found.get("limits") or []:
-        bound, value = row.get("bound"), row.get("at_low")
-        if row.get("unit") != "s" or bound is None or value is None or row.get("allowed") is None:
+    for row in found.limits:
+        bound, value = row.bound, row.at_low
+        if row.unit != "s" or bound is None or value is None or row.allowed is None:
             continue
         if value > bound:
-            yield f"{duration_text(value)} at the lower end violates {row['expression']}"
+            yield f"{duration_text(value)} at the lower end violates {row.expression}"

@@ -13,10 +13,9 @@ from inference_benchmarker.cli.capacity.capacity import capacity_parser
 from inference_benchmarker.cli.capacity.capacity_flags import make_question, without_others
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.results.capacity_folder import save
 from tests.bench import FACTORIES, SENDER, factories
-from tests.capacities import found
+from tests.capacities import searched
 from tests.fake_cloudwatch import cloudwatch_block
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def test_bad_input_is_exit_code_2_and_makes_no_folder(tmp_path: Path, capsys: py
 
 def stored(folder: Path, **more: Any) -> Path:
     folder.mkdir()
-    save(folder, {"schema_version": SCHEMA_VERSION, **found(**more)})
+    save(folder, searched(**more))
     return folder
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file
-from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.experiments.proof.planned import read_planned
 from server_capacity.planning.folder import save as save_plan
+from server_capacity.planning.totals import content
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.ranking_folder import save as save_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
-from tests.capacities import found
+from tests.capacities import found, searched
 from tests.mentions import mentions
 from tests.rankings import CURVE, row
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from server_capacity.results.ranking_row import Row
+    from server_capacity.results.types.ranking import RankedRow
 
 ENDPOINT = {"name": "demo", "instance_type": "ml.m5.xlarge", "instances": 1, "kind": "variant", "variant": "AllTraffic"}
 
@@ -43,8 +45,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def capacity(folder: Path, low: float = 100.0, endpoint: dict[str, Any] | None = None, **more: Any) -> Path:
     folder.mkdir(parents=True)
     interval = {"low": low, "high": low * 1.1}
-    told = found(**{"rate": low * 1.05, "interval": interval, "endpoint": endpoint or ENDPOINT, **more})
-    save(folder, {"schema_version": SCHEMA_VERSION, **told})
+    save(folder, searched(**{"rate": low * 1.05, "interval": interval, "endpoint": endpoint or ENDPOINT, **more}))
     return folder
 
 
@@ -85,7 +86,7 @@ def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest
         (is_file, 0),
         (lambda file: file.write_text(file.read_text().replace('"low": 100.0', '"low": 50.0')), 1),
         (lambda file: file.write_text("{"), 1),
-        (lambda file: save(file.parent, {"schema_version": SCHEMA_VERSION, **found(rate=175.0)}), 1),
+        (lambda file: save(file.parent, searched(rate=175.0)), 1),
         (lambda file: file.unlink(), 0),
     ],
     ids=["same", "changed", "damaged", "another", "gone"],
@@ -125,9 +126,10 @@ def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pyte
     assert "No cost: give --price" in capsys.readouterr().out
 
 
-def rank(folder: Path, *rows: Row) -> None:
+def rank(folder: Path, *rows: RankedRow) -> None:
     """A ranking of these rows, beside the folder of the first one's search."""
-    capacity(folder / str(rows[0]["capacity"]), curve=CURVE, **{key: rows[0][key] for key in ("rate", "interval")})
+    first, interval = rows[0], encoded(rows[0].interval)
+    capacity(folder / str(first.capacity), curve=CURVE, rate=first.rate, interval=interval)
     save_ranking(folder, ranking(list(rows), Aim()))
 
 
@@ -140,8 +142,9 @@ def test_a_ranking_is_planned_by_its_first_row(tmp_path: Path) -> None:
 def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = {**row("ml.m5.xlarge", 100.0, 110.0, price=0.2), "variant": {"workers": "2"}}
-    second = {**row("ml.m5.xlarge", 99.0, 109.0, price=0.2), "variant": {"workers": "1"}, "capacity": "x_1_capacity"}
+    first = replace(row("ml.m5.xlarge", 100.0, 110.0, price=0.2), variant={"workers": "2"})
+    second = row("ml.m5.xlarge", 99.0, 109.0, price=0.2)
+    second = replace(second, variant={"workers": "1"}, capacity="x_1_capacity")
     rank(tmp_path / "r", first, second)
 
     assert plan("r", "--target-rps", "1000") == 0
@@ -275,7 +278,7 @@ def test_a_folder_that_nothing_was_written_to_goes(tmp_path: Path) -> None:
     folder = tmp_path / "x_plan"
     folder.mkdir(mode=0o555)
     with pytest.raises(BenchmarkError, match="cannot be written"):
-        save_plan(folder, {"headline": "x"}, {"no/such/parent": "x"})
+        save_plan(folder, content([], ["x"], created="", utilisation=0.7, spare=1), {"no/such/parent": "x"})
     assert not folder.exists()
 
 

@@ -161,7 +161,7 @@ def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
         60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
     )
     assert said == ["The embedded endpoint makes 2 endpoints, about 1 min 0 s of load each; nothing is paid."]
-    assert found == {"quotas": [], "spend": None}
+    assert found == ([], None)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 2), ("", 2)])

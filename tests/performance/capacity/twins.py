@@ -96,10 +96,11 @@ def traced(wave: Wave) -> Trace:
 
 
 def _told(found: TwinEstimate | None, truth: float | None, search_half: float | None, seconds: float) -> Made:
-    if found is None or found.rate is None or found.low is None or found.high is None:
+    if found is None or found.rate is None or found.interval is None:
         return Made("no rate keeps the limits")
-    covers = truth is not None and found.low <= truth <= found.high
-    return Made("", found.rate, (found.high - found.low) / 2 / found.rate, covers, search_half, seconds)
+    low, high = found.interval.low, found.interval.high
+    covers = truth is not None and low <= truth <= high
+    return Made("", found.rate, (high - low) / 2 / found.rate, covers, search_half, seconds)
 
 
 def line(endpoint: Endpoint, twins: Sequence[Made]) -> str:

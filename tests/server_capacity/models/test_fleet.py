@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.stage import Stage
 from server_capacity.models.fleet.block import Chosen, simulations
 from server_capacity.models.fleet.demand import Recorded, Step, Steps
@@ -17,7 +18,7 @@ from server_capacity.models.fleet.policies import CpuUse, Fixed, PodScaling, Ste
 from server_capacity.models.fleet.run import Times
 from server_capacity.models.fleet.service import Service
 from server_capacity.models.fleet.simulate import simulate
-from tests.capacities import found
+from tests.capacities import found, searched
 from tests.queue_formulas import MDc, MMc, erlang_b, shorter_of_two
 
 if TYPE_CHECKING:
@@ -273,20 +274,21 @@ def test_a_quantile_of_counted_times_is_within_a_thousandth() -> None:
     assert (Times().quantile(0.5), Times().mean) == (None, None)
 
 
+TWIN = {**found()["twin"], "services_s": [0.02] * 256, "limit": "p99<100ms"}
+LIMITS = [{"expression": "p99<100ms", "allowed": 0.01, "bound": 0.1}]
 CHOSEN = Chosen(rps=100, instances=4, minimum=2, maximum=8, instance_start_s=240)
 
 
 def test_the_block_has_the_chosen_policy_beside_a_fleet_that_stands_still() -> None:
-    capacity = found()
-    capacity["twin"]["services_s"] = [0.02] * 256
-    capacity["limits"] = [{"expression": "p99<100ms", "allowed": 0.01, "bound": 0.1}]
-    capacity["twin"]["limit"] = "p99<100ms"
+    capacity = searched(limits=LIMITS, twin=TWIN)
     load = steady(390, 120)
-    block = simulations(capacity, load, CHOSEN, per_hour=0.5)
-    assert [each["policy"] for each in block["runs"]] == ["target tracking on invocations", "4 instances, fixed"]
-    assert block["runs"][1]["cost"]["hour"] == pytest.approx(2.0)
-    assert block["runs"][1]["cost"]["month"] == pytest.approx(1460)
-    assert (block["limit"], block["routing"], block["reason"]) == ("p99<100ms", "random", None)
+    block = simulations(capacity, 1, load, CHOSEN, per_hour=0.5)
+    assert [each.policy for each in block.runs] == ["target tracking on invocations", "4 instances, fixed"]
+    cost = block.runs[1].cost
+    assert cost is not None
+    assert cost.hour == pytest.approx(2.0)
+    assert cost.month == pytest.approx(1460)
+    assert (block.limit, block.routing, block.reason) == ("p99<100ms", "random", None)
 
 
 @pytest.mark.parametrize("beside", [{}, {"concurrency": 2.5}, {"concurrency": 2.5, "cpu": (60.0, CpuUse(1.0, 0.5))}])
@@ -301,16 +303,14 @@ def test_the_policies_that_are_compared_are_those_of_the_files(beside: dict[str,
             assert isinstance(policy, TargetTracking)
             assert policy.target == target
             assert policy.first(395, EXPONENTIAL_4) == 4, "as many as its target means at 100/s for each"
-    capacity = {**found(), "limits": [{"expression": "p99<100ms", "allowed": 0.01, "bound": 0.1}]}
-    capacity["twin"] |= {"services_s": [0.02] * 256, "limit": "p99<100ms"}
-    runs = simulations(capacity, steady(390, 60), chosen, compare=True)["runs"]
-    assert [run["file"] for run in runs] == list(made)
+    runs = simulations(searched(limits=LIMITS, twin=TWIN), 1, steady(390, 60), chosen, compare=True).runs
+    assert [run.file for run in runs] == list(made)
 
 
 EXPONENTIAL_4 = Service(4, 0.0, EXPONENTIAL)
 
 
 def test_without_a_model_there_is_a_reason() -> None:
-    assert "older version" in simulations(found(), steady(1, 1), CHOSEN)["reason"]
-    block = simulations({"twin": {"fits": False, "reason": "nothing was sent"}}, steady(1, 1), CHOSEN)
-    assert block == {"reason": "the capacity has no model of the endpoint: nothing was sent", "runs": []}
+    assert "older version" in str(simulations(searched(), 1, steady(1, 1), CHOSEN).reason)
+    block = simulations(searched(twin={"fits": False, "reason": "nothing was sent"}), 1, steady(1, 1), CHOSEN)
+    assert encoded(block) == {"reason": "the capacity has no model of the endpoint: nothing was sent", "runs": []}

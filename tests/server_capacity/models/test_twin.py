@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.queueing.model import QueueModel
 from inference_benchmarker.embedded.queueing.rules import Rules
 from inference_benchmarker.words.units import NS
@@ -22,6 +23,8 @@ from server_capacity.models.twin.misfit import judge
 from server_capacity.models.twin.shares import Variants, ranked
 from server_capacity.models.twin.trace import Trace
 from server_capacity.models.twin.twin import Twin
+from server_capacity.results.types import capacity as result
+from server_capacity.results.types.capacity import Extrapolations
 from server_capacity.search.limits import Limit
 from tests.queue_models import LATER
 
@@ -145,19 +148,20 @@ def test_it_foretells_a_wave_that_it_has_not_seen_and_not_one_of_a_slower_endpoi
 
 
 def test_the_block_has_the_keys_of_capacity_json_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.models.twin.block.what_if", lambda _twin, bound: {"of": bound.limit})
+    asked = Extrapolations(even_arrivals=LIMIT.bound_s)
+    monkeypatch.setattr("server_capacity.models.twin.block.what_if", lambda *_: asked)
     monkeypatch.setattr("server_capacity.models.twin.twin.crossing", partial(crossing, sample=100_000))
     exploration, confirmation = answered(arrivals(), same), answered(arrivals((165,) * 5, seed=3), same)
     fits = block([exploration], [(165.0, confirmation)], [LIMIT])
-    assert fits["fits"] is True, fits["reason"]
-    assert fits["rate"] == pytest.approx(173.5, rel=0.03)
-    assert fits["what_if"] == {"of": LIMIT.expression}
+    assert fits.fits is True, fits.reason
+    assert fits.rate == pytest.approx(173.5, rel=0.03)
+    assert fits.what_if == asked
     unconfirmed = block([exploration], [], [LIMIT])
     elsewhere = block([exploration], [], [replace(LIMIT, metric="ttft")])
     refused = block([answered(arrivals(), same, discipline="lifo")], [(165.0, confirmation)], [LIMIT])
     for other in (unconfirmed, elsewhere, refused):
-        assert other["fits"] is False
-        assert other["reason"]
-        assert other["rate"] is None
-        assert other.keys() == fits.keys()
-    assert json.loads(json.dumps(fits)) == fits
+        assert other.fits is False
+        assert other.reason
+        assert other.rate is None
+        assert encoded(other).keys() == encoded(fits).keys()
+    assert decoded(json.loads(json.dumps(encoded(fits))), result.Twin) == fits

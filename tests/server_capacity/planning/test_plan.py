@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import Stage
 from server_capacity.models.fleet.block import Chosen, simulations
@@ -27,7 +28,10 @@ from server_capacity.planning.sizing import Between, CannotTellError, Linear, fl
 from server_capacity.planning.targets import targets_of
 from server_capacity.planning.text import WIDTH, to_text
 from server_capacity.planning.totals import content, total_cost
-from tests.capacities import found
+from server_capacity.results.codec import check_capacity
+from server_capacity.results.types.bounds import Cost, Quota
+from server_capacity.results.types.plan import EndpointPlan, PlanResult, Run, Simulation
+from tests.capacities import found, searched, stretch
 from tests.mentions import mentions
 from tests.plans import FOLDER, case, planned, search
 
@@ -43,36 +47,36 @@ def refusal(*searches: Measured, **asked: Any) -> str:
     return made
 
 
-def told(made: dict[str, Any]) -> str:
-    return " ".join(made["remarks"])
+def told(made: EndpointPlan) -> str:
+    return " ".join(made.remarks)
 
 
 def test_instances_come_from_the_lower_end_side_by_side() -> None:
     made = planned(search(100.0), target_rps=1000)
 
-    rows = {row["name"]: row for row in made["options"]}
-    assert {name: row["instances"] for name, row in rows.items()} == {
+    rows = {row.name: row for row in made.options}
+    assert {name: row.instances for name, row in rows.items()} == {
         "limit alone": 10,
         "70% use": 15,
         "60% use": 17,
         "AWS's safety factor 0.5": 20,
     }
-    assert {name: row["invocations_per_instance"] for name, row in rows.items()} == {
+    assert {name: row.invocations_per_instance for name, row in rows.items()} == {
         "limit alone": 6000,
         "70% use": 4200,
         "60% use": 3600,
         "AWS's safety factor 0.5": 3000,
     }
-    assert [row["with_spare"] for row in rows.values()] == [11, 15, 17, 20]
-    assert made["chosen"]["name"] == "70% use"
-    assert (made["chosen"]["minimum"], made["chosen"]["maximum"]) == (2, 15)
-    assert made["chosen"]["with_one_lost"] == {
+    assert [row.with_spare for row in rows.values()] == [11, 15, 17, 20]
+    assert made.chosen.name == "70% use"
+    assert (made.chosen.minimum, made.chosen.maximum) == (2, 15)
+    assert encoded(made.chosen.with_one_lost) == {
         "instances": 14,
         "rate_per_instance": pytest.approx(71.43, abs=0.01),
         "share_of_low": pytest.approx(0.7143, abs=0.0001),
         "holds": True,
     }
-    assert made["per_instance"] == {
+    assert encoded(made.per_instance) == {
         "low": 100,
         "rate": pytest.approx(103.5),
         "high": pytest.approx(107),
@@ -83,56 +87,57 @@ def test_instances_come_from_the_lower_end_side_by_side() -> None:
 
 
 def test_several_instances_measured_are_divided_among_them() -> None:
-    assert planned(search(400.0, {"instances": 4}), target_rps=1000)["options"][0]["instances"] == 10
+    assert planned(search(400.0, {"instances": 4}), target_rps=1000).options[0].instances == 10
 
 
 def test_one_that_may_be_lost_is_told_apart() -> None:
     made = planned(search(100.0), target_rps=180, utilisation=0.9)
-    assert (made["chosen"]["instances"], made["chosen"]["with_spare"]) == (2, 3)
-    assert not made["chosen"]["with_one_lost"]["holds"]
+    assert (made.chosen.instances, made.chosen.with_spare) == (2, 3)
+    assert not made.chosen.with_one_lost.holds
     assert mentions(told(made), "1 instance", "180/s", "3 instances")
     alone = planned(search(100.0), target_rps=50, spare=0)
-    assert alone["chosen"]["with_one_lost"] == {
+    assert encoded(alone.chosen.with_one_lost) == {
         "instances": 0,
         "rate_per_instance": None,
         "share_of_low": None,
         "holds": False,
     }
     assert "two zones need 2 instances" in told(alone)
-    assert (alone["chosen"]["minimum"], alone["chosen"]["maximum"]) == (1, 1)
+    assert (alone.chosen.minimum, alone.chosen.maximum) == (1, 1)
 
 
 @pytest.mark.parametrize(("growth", "create_s", "factor"), [(0.2, 240, 1 / 2.4), (0.01, 120, 1 / 1.05), (1.0, 0, 0.25)])
 def test_growth_asks_for_room_until_new_instances_serve(growth: float, create_s: float, factor: float) -> None:
     assert safety_factor(growth, create_s) == pytest.approx(factor)
     made = planned(search(100.0), target_rps=1000, growth_per_min=growth, seconds_to_create=create_s)
-    assert made["scale_out"] == {
+    assert encoded(made.scale_out) == {
         "alarm_s": 180,
         "create_s": create_s,
         "source": "given",
         "growth_per_min": growth,
         "safety_factor": pytest.approx(factor),
     }
-    assert made["chosen"]["share"] == pytest.approx(min(0.7, factor))
-    assert made["chosen"]["maximum"] >= 1000 / factor / (min(0.7, factor) * 100)
+    assert made.chosen.share == pytest.approx(min(0.7, factor))
+    assert made.chosen.maximum >= 1000 / factor / (min(0.7, factor) * 100)
 
 
 def test_the_time_to_create_is_as_it_was_measured_and_else_must_be_given() -> None:
     made = planned(search(endpoint={"seconds_to_create": 100}), target_rps=1000, growth_per_min=0.1)
-    assert (made["scale_out"]["create_s"], made["scale_out"]["source"]) == (100, "measured")
+    assert made.scale_out is not None
+    assert (made.scale_out.create_s, made.scale_out.source) == (100, "measured")
     with pytest.raises(BenchmarkError, match="Give --seconds-to-create"):
         planned(target_rps=1000, growth_per_min=0.1)
-    assert planned(target_rps=1000)["scale_out"] is None
+    assert planned(target_rps=1000).scale_out is None
 
 
 def test_bounds_follow_the_load() -> None:
     stages = (Stage.parse("50..400:2m"), Stage.parse("spike=2000:10s"), Stage.parse("400..50:2m"))
     made = planned(search(100.0), target_rps=400, stages=stages)
-    assert (made["chosen"]["instances"], made["chosen"]["minimum"], made["chosen"]["maximum"]) == (6, 2, 29)
+    assert (made.chosen.instances, made.chosen.minimum, made.chosen.maximum) == (6, 2, 29)
     assert "The stages reach 2,000/s" in told(made)
-    assert planned(search(100.0), stages=stages)["target_rps"] == 2000
-    given_bounds = planned(search(100.0), target_rps=400, stages=stages, minimum=4, maximum=7)["chosen"]
-    assert (given_bounds["minimum"], given_bounds["maximum"]) == (4, 7)
+    assert planned(search(100.0), stages=stages).target_rps == 2000
+    given_bounds = planned(search(100.0), target_rps=400, stages=stages, minimum=4, maximum=7).chosen
+    assert (given_bounds.minimum, given_bounds.maximum) == (4, 7)
 
 
 def test_a_recording_is_told_by_its_whole_minutes() -> None:
@@ -143,7 +148,7 @@ def test_a_recording_is_told_by_its_whole_minutes() -> None:
     demand = demand_of(question, read)
     assert (demand.target_rps, demand.peak_rps, demand.least_rps) == (100, 100, 10)
     made = endpoint_plan(Case(question, [search(20.0)], demand, lambda *_: None))
-    assert isinstance(made, dict)
+    assert isinstance(made, EndpointPlan)
     assert "Its busiest second has 900 requests" in told(made)
     assert recorded(np.zeros(5), 10.0, 5).least_rps is None
 
@@ -163,26 +168,26 @@ def test_more_load_or_less_use_never_takes_fewer_instances(
 @given(target=RATES, more=st.floats(1, 10), spare=st.integers(0, 3), growth=st.none() | st.floats(0.01, 1))
 def test_more_load_never_lowers_a_bound(target: float, more: float, spare: int, growth: float | None) -> None:
     asked = {"spare": spare, "growth_per_min": growth, "seconds_to_create": 100}
-    less, greater = (planned(target_rps=rate, **asked)["chosen"] for rate in (target, target * more))
-    assert all(less[key] <= greater[key] for key in ("instances", "minimum", "maximum", "with_spare"))
+    less, greater = (planned(target_rps=rate, **asked).chosen for rate in (target, target * more))
+    assert all(getattr(less, key) <= getattr(greater, key) for key in ("instances", "minimum", "maximum", "with_spare"))
 
 
 @given(low=RATES, spread=st.floats(0, 5), target=RATES)
 def test_only_the_lower_end_counts(low: float, spread: float, target: float) -> None:
-    def plan_of(high: float) -> list[int]:
+    def plan_of(high: float) -> list[int | None]:
         interval = {"low": low, "high": high}
-        made = measured(found(rate=(low + high) / 2, interval=interval), "x")
+        made = measured(searched(rate=(low + high) / 2, interval=interval), "x")
         assert isinstance(made, Measured)
-        return [row["instances"] for row in planned(made, target_rps=target)["options"]]
+        return [row.instances for row in planned(made, target_rps=target).options]
 
     assert plan_of(low) == plan_of(low * (1 + spread))
 
 
 @given(target=st.floats(1, 100_000), use=st.floats(0.05, 1.0), spare=st.integers(0, 3))
 def test_bounds_hold_what_is_planned(target: float, use: float, spare: int) -> None:
-    chosen = planned(target_rps=target, utilisation=use, spare=spare)["chosen"]
-    assert 1 <= chosen["minimum"] <= chosen["instances"] <= chosen["maximum"]
-    assert chosen["with_spare"] - spare >= target / 168.2 * (1 - 1e-9)
+    chosen = planned(target_rps=target, utilisation=use, spare=spare).chosen
+    assert 1 <= chosen.minimum <= chosen.instances <= chosen.maximum
+    assert chosen.with_spare - spare >= target / 168.2 * (1 - 1e-9)
 
 
 MULTI = {"kind": "multi-model", "arguments": {"models": 20}}
@@ -194,14 +199,14 @@ def test_a_multi_model_endpoint_is_told_of_between_two_counts() -> None:
     assert law_of([six, two]) == Between(((2, 100.0), (6, 260.0)), six.not_linear)
 
     made = planned(two, six, target_rps=140, utilisation=1.0)
-    assert (made["chosen"]["instances"], made["linear"]) == (3, False)
+    assert (made.chosen.instances, made.linear) == (3, False)
     assert "measured at 2 and 6 instances" in told(made)
-    assert planned(two, six, target_rps=10, utilisation=1.0)["chosen"]["instances"] == 2
-    assert planned(two, six, target_rps=460, utilisation=1.0)["chosen"]["instances"] == 11
+    assert planned(two, six, target_rps=10, utilisation=1.0).chosen.instances == 2
+    assert planned(two, six, target_rps=460, utilisation=1.0).chosen.instances == 11
     assert "more than 12 instances" in refusal(two, six, target_rps=600, utilisation=1.0)
-    rows = planned(two, six, target_rps=460, utilisation=1.0)["options"]
-    assert rows[-1]["name"].startswith("AWS")
-    assert rows[-1]["instances"] is None
+    rows = planned(two, six, target_rps=460, utilisation=1.0).options
+    assert rows[-1].name.startswith("AWS")
+    assert rows[-1].instances is None
 
 
 def test_an_instance_more_adds_no_more_than_those_before() -> None:
@@ -245,12 +250,12 @@ def test_searches_with_other_factories_or_other_names_are_of_other_endpoints() -
 def test_of_several_searches_everything_rests_on_the_one_with_the_least_of_each(*, backwards: bool) -> None:
     searches = [search(70.0, {"instances": 1}), search(120.0, {"instances": 2}), search(61.0, {"instances": 1})]
     made = planned(*(reversed(searches) if backwards else searches), target_rps=1000)
-    assert made["per_instance"]["low"] == 60
-    assert made["per_instance"]["measured_at"] == 2
+    assert made.per_instance.low == 60
+    assert made.per_instance.measured_at == 2
     assert mentions(told(made), "x_capacity", "x_capacity", "x_capacity")
     assert "one endpoint" not in told(planned(target_rps=9))
-    assert made["options"][0]["invocations_per_instance"] == 3600
-    assert made["chosen"]["invocations_per_instance"] == 2520
+    assert made.options[0].invocations_per_instance == 3600
+    assert made.chosen.invocations_per_instance == 2520
 
 
 def test_what_was_measured_between_two_counts_counts() -> None:
@@ -259,29 +264,30 @@ def test_what_was_measured_between_two_counts_counts() -> None:
     assert isinstance(law, Between)
     assert [law.held(count) for count in (1, 2, 3, 4, 5)] == [50, 100, 10, 160, 200]
     made = planned(*searches, target_rps=120, utilisation=1.0)
-    assert made["chosen"]["instances"] == 4
+    assert made.chosen.instances == 4
     assert "measured at 2, 3 and 4 instances" in told(made)
 
 
 def test_a_policy_aims_at_what_each_holds_of_as_many_as_there_may_be() -> None:
     two, four = (search(low, {**MULTI, "instances": count}) for low, count in ((100.0, 2), (160.0, 4)))
     made = planned(two, four, target_rps=100, utilisation=1.0, maximum=4)
-    assert (made["chosen"]["instances"], made["chosen"]["maximum"]) == (2, 4)
-    assert made["chosen"]["invocations_per_instance"] == 2400
+    assert (made.chosen.instances, made.chosen.maximum) == (2, 4)
+    assert made.chosen.invocations_per_instance == 2400
     assert "target is 2,400 a minute" in told(made)
 
 
 def test_no_fewer_instances_are_told_and_paid_than_always_run() -> None:
     made = planned(search(100.0), target_rps=1000, minimum=50, cost=None)
-    assert (made["chosen"]["instances"], made["chosen"]["minimum"], made["chosen"]["maximum"]) == (50, 50, 50)
-    assert made["chosen"]["with_one_lost"]["instances"] == 49
+    assert (made.chosen.instances, made.chosen.minimum, made.chosen.maximum) == (50, 50, 50)
+    assert made.chosen.with_one_lost.instances == 49
     assert "The load needs 15 instances, and 50 are the minimum" in told(made)
     priced = endpoint_plan(case(search(100.0), cost=0.23, target_rps=1000, minimum=50))
-    assert isinstance(priced, dict)
-    assert priced["cost"]["hour"] == pytest.approx(11.5)
-    assert mentions(whole(priced)["headline"], "50 instances", "1,000/s", "10", "50", "50")
-    idle = planned(search(100.0), stages=(Stage.parse("0.001:60s"),))["chosen"]
-    assert (idle["instances"], idle["minimum"]) == (2, 2)
+    assert isinstance(priced, EndpointPlan)
+    assert priced.cost is not None
+    assert priced.cost.hour == pytest.approx(11.5)
+    assert mentions(whole(priced).headline, "50 instances", "1,000/s", "10", "50", "50")
+    idle = planned(search(100.0), stages=(Stage.parse("0.001:60s"),)).chosen
+    assert (idle.instances, idle.minimum) == (2, 2)
 
 
 def test_a_maximum_that_does_not_hold_the_target_is_refused() -> None:
@@ -293,7 +299,7 @@ def test_a_maximum_that_does_not_hold_the_target_is_refused() -> None:
 
 
 def test_flags_do_not_contradict_what_the_search_knows() -> None:
-    known = found(rate=100.0, interval={"low": 90.0, "high": 110.0}, endpoint={"instances": 2, "instance_type": "a"})
+    known = searched(rate=100.0, interval={"low": 90.0, "high": 110.0}, endpoint={"instances": 2, "instance_type": "a"})
     assert isinstance(measured(known, "x", 2, "a"), Measured)
     with pytest.raises(BenchmarkError, match="--instances 1: x was measured with 2"):
         measured(known, "x", 1)
@@ -308,12 +314,13 @@ def test_flags_do_not_contradict_what_the_search_knows() -> None:
         {"rate": 500.0},
         {"interval": {"low": True, "high": 300.0}},
         {"endpoint": {"instances": 1_000_000_000}},
+        {"endpoint": {"instances": 1_000_000}},
         {"endpoint": {"instances": -1}},
     ],
 )
 def test_numbers_that_no_search_writes_are_refused(more: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"rate|interval|instances"):
-        measured(found(**more), "x")
+        measured(check_capacity(found(schema_version=1, **more)), "x")
 
 
 @pytest.mark.parametrize("length_s", [0.001, 0.5])
@@ -325,7 +332,7 @@ def test_a_recording_of_less_than_a_second_is_no_higher_rate_than_its_requests(l
     half = recorded(np.linspace(0, 29, 300), 30.0, 10)
     demand = demand_of(PlanRequest((FOLDER,)), half)
     made = endpoint_plan(Case(PlanRequest((FOLDER,)), [search(20.0)], demand, lambda *_: None))
-    assert isinstance(made, dict)
+    assert isinstance(made, EndpointPlan)
     assert "The recording of 30 s has on average 10/s" in told(made)
 
 
@@ -347,23 +354,23 @@ NOTHING = {"rate": None, "interval": None}
     ],
 )
 def test_a_search_without_an_answer_gives_no_plan(more: dict[str, Any], said: str) -> None:
-    made = measured(found(**more), "x")
+    made = measured(searched(**more), "x")
     assert isinstance(made, str)
     assert said in made
 
 
 def test_what_was_kept_is_planned_with_where_no_limit_gave_out() -> None:
-    kept = measured(found(**NOTHING, outcome="at_least", at_least={"rate": 50.0, "reason": ""}), "x")
+    kept = measured(searched(**NOTHING, outcome="at_least", at_least={"rate": 50.0, "reason": ""}), "x")
     assert isinstance(kept, Measured)
     made = planned(kept, target_rps=100, utilisation=1.0)
-    assert (made["chosen"]["instances"], made["per_instance"]["high"]) == (2, None)
+    assert (made.chosen.instances, made.per_instance.high) == (2, None)
     assert "No limit gave out" in told(made)
 
 
 def test_users_are_planned_by_the_requests_that_they_send() -> None:
-    users = {"law": {"x": 20.0, "users": 100.0}}
+    users = {"law": {"x": 20.0, "r": 4.0, "z": 1.0, "n": 100.0, "users": 100, "over": 1.0}}
     made = measured(
-        found(**{"in": "users", "rate": 120.0, "interval": {"low": 100.0, "high": 150.0}, "users": users}), "x"
+        searched(**{"in": "users", "rate": 120.0, "interval": {"low": 100.0, "high": 150.0}, "users": users}), "x"
     )
     assert isinstance(made, Measured)
     assert (made.low, made.rate, made.high) == (20, 24, 30)
@@ -374,12 +381,11 @@ def test_users_are_planned_by_the_requests_that_they_send() -> None:
     ("more", "said"),
     [
         ({"arrivals": "constant"}, "flatter an endpoint by up to 14%"),
-        ({"confirmation": [{"verdict": "fails"}]}, "The wave at the interval's lower end failed"),
-        ({"confirmation": [{"verdict": "cannot_tell"}]}, "No wave confirmed"),
+        ({"confirmation": [{"rate": 100.0, "verdict": "fails"}]}, "The wave at the interval's lower end failed"),
+        ({"confirmation": [{"rate": 100.0, "verdict": "cannot_tell"}]}, "No wave confirmed"),
         ({"outcome": "interrupted"}, "The search was interrupted"),
         ({"cache": "warm"}, "Each payload had been sent"),
         ({"endpoint": None}, "How many instances were measured is not known"),
-        ({"endpoint": {"instances": 0}}, "How many instances were measured is not known"),
         ({"endpoint": {"routing": "LEAST_OUTSTANDING_REQUESTS"}}, "the safe side"),
         ({"endpoint": {"kind": "inference-component"}}, "An instance is a copy"),
         ({"endpoint": {"instance_type": "ml.t2.medium"}}, "does not scale instances of the burstable type"),
@@ -393,7 +399,7 @@ def test_what_goes_far_beyond_the_measured_is_to_be_proven() -> None:
     assert "--verify" in told(planned(search(100.0), target_rps=1000))
     assert "--verify" not in told(planned(search(100.0), target_rps=700))
     made = planned(search(100.0, {"instances": 1}), target_rps=700, routing=LEAST_OUTSTANDING)
-    assert made["routing"] == "least_outstanding"
+    assert made.routing == "least_outstanding"
 
 
 @pytest.mark.parametrize(
@@ -416,50 +422,46 @@ def test_growth_that_is_none_is_refused(text: str) -> None:
         parse_growth("--growth", text)
 
 
-def whole(*endpoints: dict[str, Any], refused: tuple[str, ...] = ()) -> dict[str, Any]:
+def whole(*endpoints: EndpointPlan, refused: tuple[str, ...] = ()) -> PlanResult:
     return content(endpoints, refused, created="2026-11-23T00:00:00+00:00", utilisation=0.7, spare=1)
 
 
 def test_the_first_line_is_the_answer() -> None:
     kind = {"instance_type": "ml.m5.xlarge", "instances": 1}
     one = endpoint_plan(case(search(100.0, kind), cost=0.23, target_rps=1000))
-    assert isinstance(one, dict)
+    assert isinstance(one, EndpointPlan)
     first = "15 instances of ml.m5.xlarge hold 1,000/s (10 at the limit alone), 2 to 15 with scaling; $3.45/h."
-    assert whole(one)["headline"] == first
-    assert mentions(whole(planned(search(100.0), target_rps=50))["headline"], "1 instance", "50/s", "1", "1", "2")
+    assert whole(one).headline == first
+    assert mentions(whole(planned(search(100.0), target_rps=50)).headline, "1 instance", "50/s", "1", "1", "2")
     both = whole(one, one, refused=("x: why.",))
-    assert mentions(both["headline"], "2 endpoints", "30 instances", "2,000/s", "20", "$6.90/h", "1 refused")
-    assert both["exit_code"] == 1
-    assert whole(refused=("x: why.",))["headline"] == "No plan: x: why."
+    assert mentions(both.headline, "2 endpoints", "30 instances", "2,000/s", "20", "$6.90/h", "1 refused")
+    assert both.exit_code == 1
+    assert whole(refused=("x: why.",)).headline == "No plan: x: why."
 
 
 def test_the_report_fits_its_width() -> None:
     kind = {"instance_type": "ml.m5.xlarge", "instances": 1, "seconds_to_create": 240}
     one = endpoint_plan(case(search(100.0, kind), cost=0.23, target_rps=1000, growth_per_min=0.2))
-    assert isinstance(one, dict)
+    assert isinstance(one, EndpointPlan)
     for data in (whole(one), whole(one, one), whole(refused=("x: why.",))):
         lines = to_text(data, "x_plan").splitlines()
-        assert lines[0] == data["headline"]
-        assert [line for line in lines[1:] if len(line) > WIDTH and line != data["headline"]] == []
+        assert lines[0] == data.headline
+        assert [line for line in lines[1:] if len(line) > WIDTH and line != data.headline] == []
 
 
 def test_a_quota_that_is_too_small_has_a_line_to_paste() -> None:
-    row = {
-        "name": "ml.m5.xlarge for endpoint usage",
-        "limit": 4,
-        "needed": 10,
-        "enough": False,
-        "increase": "aws x " * 20,
-    }
+    name = "ml.m5.xlarge for endpoint usage"
+    row = Quota(name, limit=4, needed=10, enough=False, increase="aws x " * 20)
     data = content([planned(target_rps=9)], [], created="", utilisation=0.7, spare=1, quota=[row])
     assert f"{'aws x ' * 20}".rstrip() in to_text(data)
-    assert "it is enough" in to_text({**data, "quota": [{**row, "enough": True}]})
+    assert "it is enough" in to_text(replace(data, quota=[replace(row, enough=True)]))
 
 
 def test_the_reason_for_no_cost_is_told() -> None:
     plans = [endpoint_plan(case(search(100.0), cost=1.0, target_rps=9)) for _ in range(2)]
-    one, other = (plan for plan in plans if isinstance(plan, dict))
-    other["cost"]["currency"] = "CNY"
+    one, other = (plan for plan in plans if isinstance(plan, EndpointPlan))
+    assert other.cost is not None
+    other = replace(other, cost=replace(other.cost, currency="CNY"))
     assert "prices are in CNY and USD" in to_text(whole(one, other))
     assert "No cost: give --price" in to_text(whole(planned(target_rps=9)))
     copies = to_text(whole(planned(search(endpoint={"kind": "inference-component"}), target_rps=9)))
@@ -468,10 +470,10 @@ def test_the_reason_for_no_cost_is_told() -> None:
 
 
 def test_costs_add_up_in_one_currency_alone() -> None:
-    dollars = {"hour": 1.0, "month": 730.0, "currency": "USD"}
-    assert total_cost([dollars, dollars]) == {"hour": 2.0, "month": 1460.0, "currency": "USD"}
+    dollars = Cost(1.0, 730.0)
+    assert encoded(total_cost([dollars, dollars])) == {"hour": 2.0, "month": 1460.0, "currency": "USD"}
     assert total_cost([dollars, None]) is None
-    assert total_cost([dollars, {**dollars, "currency": "CNY"}]) is None
+    assert total_cost([dollars, replace(dollars, currency="CNY")]) is None
 
 
 def test_a_mix_is_read_from_json_and_toml(tmp_path: Path) -> None:
@@ -518,40 +520,43 @@ TWIN = {"fits": True, "servers": 4, "overhead_s": 0.0, "services_s": [0.02] * 25
 LIMIT = {"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01}
 
 
-def simulated(*, compare: bool = False, **asked: Any) -> dict[str, Any] | None:
+def simulated(*, compare: bool = False, **asked: Any) -> Simulation | None:
     """An endpoint of 4 servers of 20 ms, of which 100/s is sure, under the load that is asked about."""
     made = case(search(100.0, twin=TWIN, limits=[LIMIT]), **{"seconds_to_create": 60, **asked})
     plan = endpoint_plan(made)
-    assert isinstance(plan, dict)
+    assert isinstance(plan, EndpointPlan)
     return simulation(made, plan, compare=compare)
 
 
 def test_the_load_is_simulated_with_the_planned_policy_and_with_as_many_instances_all_along() -> None:
     found = simulated(stages=(Stage.parse("100..1200:20m"),), target_rps=300)
     assert found is not None
-    tracking, fixed = found["runs"]
-    assert fixed["policy"] == "5 instances, fixed"
-    assert tracking["requests"] == fixed["requests"] == pytest.approx(780_000, rel=0.01)
-    assert fixed["share_over"] > 0.01 >= tracking["share_over"]
-    assert found["instance_start_s"] == 60
+    tracking, fixed = found.runs
+    assert fixed.policy == "5 instances, fixed"
+    assert tracking.requests == fixed.requests == pytest.approx(780_000, rel=0.01)
+    assert fixed.share_over > 0.01 >= tracking.share_over
+    assert found.instance_start_s == 60
 
 
 def test_a_policy_that_does_not_hold_the_load_is_said_in_the_first_line() -> None:
     stages = tuple(map(Stage.parse, ("50:5m", "spike=1500:2m", "50:10m")))
     made = case(search(100.0, twin=TWIN, limits=[LIMIT]), stages=stages, seconds_to_create=60)
     plan = endpoint_plan(made)
-    assert isinstance(plan, dict)
-    plan["simulation"] = simulation(made, plan, compare=False)
-    assert plan["simulation"]["runs"][0]["share_over"] > 0.1
+    assert isinstance(plan, EndpointPlan)
+    found = simulation(made, plan, compare=False)
+    assert found is not None
+    plan = replace(plan, simulation=found)
+    assert found.runs[0].share_over > 0.1
     (remark,) = simulated_remarks(plan)
     assert "all along keep it: --minimum" in remark
-    first = whole(plan)["headline"]
+    first = whole(plan).headline
     assert "Simulated with its policy, " in first
     assert mentions(first, "p99<100ms", "1%")
-    assert f"{plan['name']}: Simulated" in whole(plan, plan)["headline"]
-    plan["simulation"]["runs"][0]["share_over"] = 0.01
+    assert f"{plan.name}: Simulated" in whole(plan, plan).headline
+    kept = replace(found, runs=[replace(found.runs[0], share_over=0.01), *found.runs[1:]])
+    plan = replace(plan, simulation=kept)
     assert list(simulated_remarks(plan)) == []
-    assert "Simulated" not in whole(plan)["headline"]
+    assert "Simulated" not in whole(plan).headline
 
 
 TRACKED = ("target tracking on invocations", "scaling_policy.json")
@@ -591,17 +596,24 @@ def test_what_keeps_the_limit_and_costs_less_is_advised(
     runs: list[tuple[str, str | None, float, float]], said: str
 ) -> None:
     """Nothing of Kubernetes is advised for an endpoint of SageMaker's, however cheap."""
-    keys = ("policy", "file", "share_over", "instance_hours")
-    simulation = {"runs": [dict(zip(keys, run, strict=True)) for run in runs], "limit": "p99<100ms", "allowed": 0.01}
-    plan = {"simulation": simulation, "chosen": {"instances": 4}, "endpoint": {"kind": "variant"}}
+    plan = simulated_as(runs, {"kind": "variant"})
     assert list(simulated_remarks(plan)) == ([said] if said else [])
 
 
+def simulated_as(runs: list[tuple[str, str | None, float, float]], endpoint: dict[str, Any] | None) -> EndpointPlan:
+    """A plan of 4 instances with runs: policy, file, the share over, instance hours."""
+    made = [
+        Run(policy, 100, 1, share, 1.0, 0.0, 0, hours, None, None, None, 1.0, 1.0, [], file)
+        for policy, file, share, hours in runs
+    ]
+    simulation = Simulation(limit="p99<100ms", allowed=0.01, runs=made)
+    plan = replace(planned(search(100.0, endpoint), target_rps=280), simulation=simulation)
+    assert plan.chosen.instances == 4
+    return plan
+
+
 def test_a_plan_for_pods_may_be_advised_what_scales_them() -> None:
-    keys = ("policy", "file", "share_over", "instance_hours")
-    runs = [dict(zip(keys, run, strict=True)) for run in ((*TRACKED, 0.0, 10.0), (*PODS, 0.0, 8.0))]
-    simulation = {"runs": runs, "limit": "p99<100ms", "allowed": 0.01}
-    (said,) = simulated_remarks({"simulation": simulation, "chosen": {"instances": 4}, "endpoint": None})
+    (said,) = simulated_remarks(simulated_as([(*TRACKED, 0.0, 10.0), (*PODS, 0.0, 8.0)], None))
     assert said.startswith("HPA or KEDA on requests/s keeps")
     assert said.endswith(": use hpa.yaml.")
 
@@ -621,23 +633,23 @@ def test_a_plan_for_pods_may_be_advised_what_scales_them() -> None:
 )
 def test_a_model_that_no_search_writes_is_refused(forged: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="twin"):
-        Service.of({"twin": {**TWIN, **forged}})
+        Service.of(searched(twin={**TWIN, **forged}).twin, 1)
 
 
 def test_a_fleet_too_large_to_be_simulated_is_said() -> None:
     chosen = Chosen(1.0, 1, 1, 70_000, 60.0)
     load = Steps((Step(1.0, 1.0, 60.0),))
-    told = simulations({"twin": TWIN, "limits": [LIMIT]}, load, chosen)
-    assert told == {"reason": "70,000 instances are more than the 65,536 that are simulated", "runs": []}
-    told = simulations({"twin": {**TWIN, "servers": 10**9}, "limits": [LIMIT]}, load, Chosen(1.0, 1, 1, 1, 60.0))
-    assert "servers of the model" in told["reason"]
+    told = simulations(searched(twin=TWIN, limits=[LIMIT]), 1, load, chosen)
+    assert encoded(told) == {"reason": "70,000 instances are more than the 65,536 that are simulated", "runs": []}
+    told = simulations(searched(twin={**TWIN, "servers": 10**9}, limits=[LIMIT]), 1, load, Chosen(1.0, 1, 1, 1, 60.0))
+    assert "servers of the model" in str(told.reason)
 
 
 def test_growth_is_simulated_from_the_target_on() -> None:
     found = simulated(compare=True, target_rps=100, growth_per_min=0.25)
     assert found is not None
-    assert len(found["runs"]) == 5
-    rates = [row["rate"] for row in found["runs"][0]["timeline"]]
+    assert len(found.runs) == 5
+    rates = [row.rate for row in found.runs[0].timeline]
     assert rates[0] == pytest.approx(100, rel=0.1)
     assert rates[-1] == pytest.approx(200, rel=0.1)
 
@@ -652,20 +664,20 @@ def test_growth_is_simulated_from_the_target_on() -> None:
 def test_what_cannot_be_simulated_is_said(asked: dict[str, Any], said: str) -> None:
     found = simulated(**{"stages": (Stage.parse("5:1m"),), "target_rps": 5, **asked})
     assert found is not None
-    assert (found["runs"], said in found["reason"]) == ([], True)
+    assert (found.runs, said in str(found.reason)) == ([], True)
     assert simulated(target_rps=5) is None
 
 
 def test_a_search_that_was_interrupted_before_anything_was_judged_is_no_ground_for_a_plan() -> None:
-    stretches = [{"rate": 16.0, "start_s": 0.0, "end_s": 2.0}, {"rate": 8.0, "start_s": 2.0, "end_s": 9.0}]
+    stretches = [stretch(0, 16.0, start_s=0.0, end_s=2.0), stretch(1, 8.0, start_s=2.0, end_s=9.0)]
     nothing = {"outcome": "interrupted", "rate": None, "interval": None, "at_least": {"rate": 16.0, "reason": "x"}}
-    data = found(**nothing, stretches=stretches, confirmation=[])
+    data = searched(**nothing, stretches=stretches, confirmation=[])
 
     told = measured(data, "x")
     assert isinstance(told, str)
     assert mentions(told, "16.0/s", "2.0 s")
 
-    confirmed = measured(found(**nothing, stretches=stretches), "x")
+    confirmed = measured(searched(**nothing, stretches=stretches), "x")
     assert isinstance(confirmed, Measured)
     assert not any("interval" in remark for remark in confirmed.remarks())
 
@@ -712,11 +724,11 @@ def test_a_plan_says_which_number_it_rests_on_where_count_and_model_disagree(
     told = search(100.0, twin=twin, limits=[LIMIT], confirmation=[wave], curve=measured_at)
     made = case(told, stages=(Stage.parse("50:1m"),), target_rps=100, seconds_to_create=60)
     plan = endpoint_plan(made)
-    assert isinstance(plan, dict)
-    assert [each for each in plan["remarks"] if "queueing model" in each] == ([said] if said else [])
+    assert isinstance(plan, EndpointPlan)
+    assert [each for each in plan.remarks if "queueing model" in each] == ([said] if said else [])
     found = simulation(made, plan, compare=False)
     assert found is not None
-    assert ("disagree" in str(found["reason"])) == bool(said)
+    assert ("disagree" in str(found.reason)) == bool(said)
     in_flight = targets_of(plan, made.main).concurrency
     assert isinstance(in_flight, float)
     assert (in_flight > 30) == bool(said), "70/s of half a second, as measured, or of about 20 ms"

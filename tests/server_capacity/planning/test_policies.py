@@ -28,8 +28,9 @@ from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.policies import NAME, POLICY_ARN, VARIANT, policy_files
 from server_capacity.planning.request import PlanRequest
 from server_capacity.planning.targets import targets_of
+from server_capacity.results.types.plan import EndpointPlan
 from tests.boto3_runtime import client
-from tests.capacities import found
+from tests.capacities import searched
 from tests.moto_server import moto_server
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ def made(
     mean_s: float = 0.05,
     cpu: dict[str, Any] = CPU,
     **asked: Any,
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]], list[str]]:
+) -> tuple[EndpointPlan, dict[str, dict[str, Any]], list[str]]:
     """A plan for ten times ``low``, its policy files, and what is said of those that are missing."""
-    data = found(
+    data = searched(
         rate=low * 1.05,
         interval={"low": low, "high": low * 1.1},
         endpoint=DEMO if endpoint is None else endpoint,
@@ -78,7 +79,7 @@ def made(
     assert isinstance(search, Measured)
     question = PlanRequest((), **{"target_rps": 10 * low, **asked})
     plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
-    assert isinstance(plan, dict)
+    assert isinstance(plan, EndpointPlan)
     return plan, *policy_files(plan, search, name)
 
 
@@ -104,8 +105,8 @@ def test_targets_are_what_an_instance_does_at_the_planned_use() -> None:
     assert tracking(files, "scaling_policy.json")["TargetValue"] == 70 * 60
     assert tracking(files, "scaling_policy_concurrency.json")["TargetValue"] == pytest.approx(3.5)
     assert tracking(files, "scaling_policy_cpu.json")["TargetValue"] == 232
-    assert files["scalable_target.json"]["MinCapacity"] == plan["chosen"]["minimum"]
-    assert files["scalable_target.json"]["MaxCapacity"] == plan["chosen"]["maximum"]
+    assert files["scalable_target.json"]["MinCapacity"] == plan.chosen.minimum
+    assert files["scalable_target.json"]["MaxCapacity"] == plan.chosen.maximum
     assert [each for each in missing if POLICY_ARN not in each] == []
 
 
@@ -113,17 +114,17 @@ MEAN_S, LOW = 0.01, 53.9
 """One server, exponential services: at the lower end an answer takes twice as long as at half of it."""
 
 
-def planned(share: float, **more: Any) -> tuple[dict[str, Any], Measured]:
+def planned(share: float, **more: Any) -> tuple[EndpointPlan, Measured]:
     """A plan for 20 such instances at a share of their lower end."""
     queue = {"fits": True, "servers": 1, "overhead_s": 0.0, "services_s": EXPONENTIAL, "limit": "p99<100ms"}
     limit = {"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01}
     interval = {"low": LOW, "high": LOW * 1.02}
     latency = {"where_time_went": {"mean_s": latency_s(LOW)}, "twin": queue}
-    search = measured(found(rate=LOW, interval=interval, endpoint=DEMO, limits=[limit], **{**latency, **more}), "x")
+    search = measured(searched(rate=LOW, interval=interval, endpoint=DEMO, limits=[limit], **{**latency, **more}), "x")
     assert isinstance(search, Measured)
     question = PlanRequest((), target_rps=20 * share * LOW, utilisation=share, minimum=2, maximum=60)
     plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
-    assert isinstance(plan, dict)
+    assert isinstance(plan, EndpointPlan)
     return plan, search
 
 
@@ -148,7 +149,7 @@ def test_requests_in_flight_are_those_at_the_planned_rate(share: float, more: di
 def test_the_use_that_each_policy_leads_to_is_the_one_that_is_planned() -> None:
     """A rate of which 20 instances at 58.8% are the plan, begun with fewer and with more."""
     plan, search = planned(0.588)
-    targets, service = targets_of(plan, search), Service.of(search.data)
+    targets, service = targets_of(plan, search), Service.of(search.data.twin, 1)
     assert isinstance(service, Service)
     assert isinstance(targets.concurrency, float)
     rate = 20 * targets.rps
@@ -176,7 +177,7 @@ def test_steps_leave_no_gap_and_the_lower_alarm_does_not_undo_the_upper_one() ->
         assert "MetricIntervalLowerBound" not in steps[0]
         assert "MetricIntervalUpperBound" not in steps[-1]
         high, low = (files[f"alarm_{way}.json"]["Threshold"] for way in ("out", "in"))
-        assert high == plan["chosen"]["invocations_per_instance"]
+        assert high == plan.chosen.invocations_per_instance
         for count in range(minimum + 1, 41):
             left = count - max(1, count // 10)
             assert low * count / left < high
@@ -205,12 +206,17 @@ def test_what_is_not_known_is_a_placeholder_and_said() -> None:
 )
 def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str, Any], said: str) -> None:
     curve = [{"rate": rate, "mean": 0.05} for rate in (60.0, 168.0)]
-    data = {**found(endpoint=DEMO, where_time_went={"mean_s": 0.05}, curve=curve, resources={"all": [CPU]}), **more}
-    search = measured(data, "x")
+    data: dict[str, Any] = {
+        "endpoint": DEMO,
+        "where_time_went": {"mean_s": 0.05},
+        "curve": curve,
+        "resources": {"all": [CPU]},
+    }
+    search = measured(searched(**{**data, **more}), "x")
     assert isinstance(search, Measured)
     question = PlanRequest((), target_rps=500)
     plan = endpoint_plan(Case(question, [search], demand_of(question, None), lambda *_: None))
-    assert isinstance(plan, dict)
+    assert isinstance(plan, EndpointPlan)
     assert any(said in each for each in policy_files(plan, search)[1])
 
 
@@ -271,7 +277,7 @@ def test_the_embedded_endpoint_scales_as_the_plan_says(kind: str) -> None:
     Ten seconds of it are short: the requests in them that are one more than on average may ask for one instance more.
     """
     plan, files, _ = made(low=20.0, target_rps=36, spare=0, mean_s=SERVICE_S, cpu=DEMO_CPU)
-    assert plan["chosen"]["instances"] == 3
+    assert plan.chosen.instances == 3
     with scaled(files, time_factor=150) as endpoint:
         client(endpoint, "application-autoscaling").put_scaling_policy(**files[f"scaling_policy{kind}.json"])
         assert load_until(endpoint, 3) >= 3 if kind == "_concurrency" else load_until(endpoint, 3) == 3
@@ -289,10 +295,10 @@ def test_the_embedded_endpoint_takes_the_steps_of_the_plan() -> None:
         assert load_until(endpoint, 3) >= 3
         sagemaker = client(endpoint, "sagemaker")
         for _ in range(20 * PATIENCE_S):
-            if instances_of(sagemaker) == plan["chosen"]["minimum"]:
+            if instances_of(sagemaker) == plan.chosen.minimum:
                 break
             time.sleep(0.05)
-        assert instances_of(sagemaker) == plan["chosen"]["minimum"]
+        assert instances_of(sagemaker) == plan.chosen.minimum
         (policy,) = scaling.describe_scaling_policies(ServiceNamespace="sagemaker")["ScalingPolicies"]
         steps = policy["StepScalingPolicyConfiguration"]
         assert steps == files["scaling_policy_step.json"]["StepScalingPolicyConfiguration"]

@@ -24,7 +24,7 @@ from server_capacity.provisioning.restoring import restore
 from server_capacity.provisioning.scaling import active_scaling, resources, suspended_scaling
 from server_capacity.provisioning.undo import Call, CommandLine
 from tests import scaled
-from tests.capacities import found
+from tests.capacities import searched
 from tests.moto_server import moto_server
 from tests.scaled import BEFORE, BLOCKS, SUSPENDED, VARIANT, Scaled, await_end, keeper_of, register, search
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.results.types.capacity import CapacityResult
 
 DEREGISTER = Call("application-autoscaling", "deregister_scalable_target", VARIANT, "us-east-1")
 
@@ -124,7 +125,7 @@ def test_a_keeper_that_is_ended_leaves_nothing_behind(
         raise ZeroDivisionError
     assert one.state == BEFORE
     assert told is not None
-    assert told["put_back"]
+    assert told.put_back
     assert [each.state for each in read(tmp_path)] == ["undone"]
     assert said == [
         "Suspended for the search: endpoint/demo/variant/AllTraffic (policy thirty-a-second; 1 to 3).",
@@ -162,10 +163,10 @@ def test_a_command_that_is_killed_leaves_nothing_behind(
 def test_a_search_of_an_endpoint_that_scales_is_refused_or_suspends_that(
     one: Scaled, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def find(_question: object, waves: Waves) -> dict[str, Any]:
+    def find(_question: object, waves: Waves) -> CapacityResult:
         assert one.state == SUSPENDED
         assert (waves.folder / NAME).is_file()
-        return found()
+        return searched()
 
     monkeypatch.setattr("server_capacity.experiments.capacity.run.find_capacity", find)
     monkeypatch.setattr("inference_benchmarker.cli.capacity.capacity.draw_capacity", lambda *_: None)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.experiments.proof import folder as proofs
 from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of
@@ -20,7 +21,7 @@ from server_capacity.results import capacity_folder as searches
 from server_capacity.results import ranking_folder as rankings
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
-from tests.capacities import found
+from tests.capacities import searched
 from tests.proofs import LIMITS, PLANNED, QUESTION, SECONDS, ran
 from tests.rankings import CURVE
 from tests.waves import stored, wave
@@ -55,8 +56,7 @@ def search(tmp_path: Path) -> Path:
         "verdict": "holds",
         "exit_code": sent.verdict.exit_code,
     }
-    told = found(
-        schema_version=SCHEMA_VERSION,
+    told = searched(
         headline="52/s",
         confirmation=[{**confirmed, "limits": limits}],
         rate=52.0,
@@ -69,7 +69,7 @@ def search(tmp_path: Path) -> Path:
 
 
 def test_a_search_whose_wave_agrees_is_read(search: Path) -> None:
-    assert searches.read(search)["confirmation"][0]["rate"] == RATE
+    assert [wave.rate for wave in searches.read(search).confirmation or []] == [RATE]
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,8 @@ def proof(tmp_path: Path) -> Path:
     run = stored(sent, tmp_path).path.name
     length = length_of(PLANNED, LIMITS, float(SECONDS))
     data = content(QUESTION, PLANNED, length, judged(QUESTION, PLANNED, sent))
-    proofs.save(tmp_path, {**data, "directory": run})
-    assert proofs.load(tmp_path)[0]["outcome"] == "holds"
+    proofs.save(tmp_path, replace(data, directory=run))
+    assert proofs.load(tmp_path).found.outcome == "holds"
     return tmp_path
 
 
@@ -170,10 +170,10 @@ def ranked(tmp_path: Path) -> Path:
     """A ranking of one search."""
     (tmp_path / "a_capacity").mkdir()
     endpoint = {"arguments": {"kind": "a"}}
-    told = found(schema_version=SCHEMA_VERSION, headline="174/s", curve=CURVE, endpoint=endpoint)
+    told = searched(headline="174/s", curve=CURVE, endpoint=endpoint)
     searches.save(tmp_path / "a_capacity", told)
     rows = [row_of({"kind": "a"}, "a_capacity", told, None, Aim())]
-    write_with_digest(tmp_path / rankings.FILE, ranking(rows, Aim()))  # which keeps no digests of the searches
+    write_with_digest(tmp_path / rankings.FILE, encoded(ranking(rows, Aim())))  # which keeps no digests of the searches
     rankings.load(tmp_path)
     return tmp_path
 
@@ -197,8 +197,8 @@ def test_a_row_is_held_against_its_search(ranked: Path, change: Change, said: st
 
 
 def test_no_search_stands_in_two_rows(ranked: Path) -> None:
-    data = json.loads((ranked / rankings.FILE).read_text())
-    rows = [{**data["rows"][0], "variant": {"other": name}} for name in "ab"]
-    write_with_digest(ranked / rankings.FILE, ranking(rows, Aim()))
+    (row,) = rankings.read(ranked).rows
+    rows = [replace(row, variant={"other": name}) for name in "ab"]
+    write_with_digest(ranked / rankings.FILE, encoded(ranking(rows, Aim())))
     with pytest.raises(BenchmarkError, match="a_capacity is the search of several rows"):
         rankings.load(ranked)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.digest import digest_of
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.results import capacity_folder
@@ -89,8 +90,8 @@ def test_parts_of_a_search_that_contradict_each_other_are_refused(told: dict[str
 
 def test_a_file_without_a_digest_loads_and_one_that_was_changed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "capacity.json").write_text(json.dumps(search()))
-    assert capacity_folder.load(tmp_path)[0]["rate"] == 174.13
-    capacity_folder.save(tmp_path, search())
+    assert capacity_folder.load(tmp_path).found.rate == 174.13
+    capacity_folder.save(tmp_path, check_capacity(search()))
     stored = json.loads((tmp_path / "capacity.json").read_text())
     assert stored["digest"] == digest_of(stored)
     (tmp_path / "capacity.json").write_text(json.dumps({**stored, "load_s": 61.0}))
@@ -134,7 +135,7 @@ def test_no_value_breaks_the_codec(path: tuple[Any, ...], value: float) -> None:
     "forged", [{"rank": 3}, {"rank": -1}, {"cost_hour": 0.0}, {"tied_with": [9]}, {"instances": 0}, {"score": None}]
 )
 def test_a_forged_ranking_is_refused(forged: dict[str, Any]) -> None:
-    data = ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204))
+    data = encoded(ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)))
     check_ranking(data)
     data["rows"][0] |= forged
     with pytest.raises(ValueError, match=r"\w"):

@@ -9,7 +9,7 @@ import pytest
 
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.text.headline import headline
-from tests.capacities import found
+from tests.capacities import as_read, found, searched
 
 VERDICTS = ("holds", "fails", "cannot_tell")
 FORETOLD = {"seconds": 60.0, "windows": 0, "kept": 0, "share": 1 - 2**-52, "interval": None}
@@ -32,7 +32,7 @@ def reports() -> list[tuple[dict[str, Any], str]]:
         wave = {"rate": 168.2, "seconds": 60.0, "verdict": "cannot_tell" if spoilt else verdict, "spoilt": spoilt}
         twin = {**found()["twin"], "interval": model, "confirmed_at": at}
         data = found(confirmation=[wave], windows=windows, twin=twin, islands=islands)
-        made.append((data, " ".join(to_text(data).split())))
+        made.append((data, " ".join(to_text(as_read(data)).split())))
     return made
 
 
@@ -47,7 +47,7 @@ def test_no_sentence_contradicts_another() -> None:
         assert not (undecided and foretold and "of windows of" in text), "a forecast beside a wave that did not keep it"
         assert "more load is better" not in text
         assert ("count and the model disagree" in text) == _apart(data)
-        assert max(len(line) for line in to_text(data).splitlines() if line != headline(data)) <= 80
+        assert max(len(line) for line in to_text(as_read(data)).splitlines() if line != headline(as_read(data))) <= 80
 
 
 def _apart(data: dict[str, Any]) -> bool:
@@ -61,11 +61,11 @@ def _apart(data: dict[str, Any]) -> bool:
 def test_one_number_to_plan_with_where_count_and_model_disagree(verdict: str, told: str) -> None:
     wave = {"rate": 168.2, "seconds": 60.0, "verdict": verdict}
     twin = {**found()["twin"], "interval": MODELS[1]}
-    assert told in " ".join(to_text(found(confirmation=[wave], twin=twin)).split())
+    assert told in " ".join(to_text(searched(confirmation=[wave], twin=twin)).split())
 
 
 @pytest.mark.parametrize("reason", CLIENT_REASONS)
 def test_nothing_is_said_twice_of_the_client(reason: str) -> None:
-    line = headline(found(outcome="client_limited", at_least=None, reason=reason))
+    line = headline(searched(outcome="client_limited", at_least=None, reason=reason))
     assert line.lower().count("the client was the limit") == 1
     assert not line.endswith(": ")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from server_capacity.experiments.proof import folder as proof_folder
 from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of
@@ -28,14 +29,21 @@ from server_capacity.results.ranking_row import Aim
 from server_capacity.results.text.capacity import to_text as text_of_search
 from server_capacity.results.text.headline import headline
 from server_capacity.results.text.ranking import to_text as text_of_ranking
-from server_capacity.results.types.standing import standing
-from tests.capacities import found, stretch
+from server_capacity.results.types.bounds import Endpoint, Spread
+from server_capacity.results.types.standing import confirmed_of, standing
+from tests.capacities import as_read, found, stretch
 from tests.plans import planned, search
 from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, ran
 from tests.rankings import row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from server_capacity.results.types.bounds import CleanUp
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.plan import EndpointPlan
+    from server_capacity.results.types.proof import ProofResult
+    from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 VERDICTS = ("holds", "fails", "cannot_tell")
 SPAN = re.compile(r"95%: ([\d,.]+) to ([\d,.]+)")
@@ -116,43 +124,40 @@ def searches() -> Iterator[dict[str, Any]]:
 def stored(data: dict[str, Any]) -> dict[str, Any]:
     """As a search of that outcome stores it."""
     code = {"found": 0, "at_least": 0, "interrupted": 130}.get(data["outcome"], 1)
-    return {**data, "schema_version": 1, "headline": headline(data), "exit_code": code}
+    return {**data, "schema_version": 1, "headline": headline(as_read(data)), "exit_code": code}
 
 
 def test_no_search_contradicts_itself() -> None:
     for data in searches():
-        check_capacity(stored(data))
-        require_a_search(data)
+        require_a_search(check_capacity(stored(data)))
 
 
 @pytest.mark.parametrize("folder", SEARCHES, ids=lambda folder: folder.name)
 def test_no_recorded_search_contradicts_itself(folder: Path) -> None:
     data = capacity_folder.read(folder)
     require_a_search(data)
-    assert data["headline"] == headline(data)
+    assert data.headline == headline(data)
 
 
-def require_a_search(data: dict[str, Any]) -> None:
+def require_a_search(data: CapacityResult) -> None:
     """Hold the sentences of a search against its numbers, and one against the other."""
     first, text = headline(data), flat(text_of_search(data))
-    told = [wave for wave in data["confirmation"] if not wave["spoilt"]]
+    told = [wave for wave in data.confirmation or [] if not wave.spoilt]
     assert text.lower().count("the client was the limit: the client was the limit") == 0
-    assert ("Confirmed at" in text) == any(wave["verdict"] == "holds" for wave in told)
-    if data["confirmation"] and data["confirmation"][-1]["verdict"] == "holds":
+    assert ("Confirmed at" in text) == any(wave.verdict == "holds" for wave in told)
+    if confirmed_of(data) == "holds":
         assert not re.search("not confirmed|failed when tried|cannot tell", first)
-    if told and told[-1]["verdict"] != "holds":
+    if told and told[-1].verdict != "holds":
         assert "by the bursts that were seen" not in text
     spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
     if any(one[1] < other[0] for one in spans for other in spans):
         assert any(word in text for word in EXPLAINED), text
-    if data["slower"]:
+    if data.slower:
         assert "By the model" not in text
     for share, kept, counted in MEASURED.findall(text):
         assert float(share) == pytest.approx(100 * int(kept) / int(counted), rel=0.01), text
-    code = standing({**data, "exit_code": 0})["exit_code"]
-    assert (code == 0) == (bool(data["confirmation"]) and data["confirmation"][-1]["verdict"] == "holds") or data[
-        "outcome"
-    ] == "interrupted"
+    code = standing(replace(data, exit_code=0)).exit_code
+    assert (code == 0) == (confirmed_of(data) == "holds") or data.outcome == "interrupted"
     assert text.startswith(flat(first))
 
 
@@ -176,28 +181,29 @@ def test_no_recorded_ranking_contradicts_itself() -> None:
     require_a_ranking(ranking_folder.read(RECORDED))
 
 
-def require_a_ranking(data: dict[str, Any]) -> None:
+def require_a_ranking(data: RankingResult) -> None:
     """Hold the sentences of a ranking against its rows, and those against each other."""
-    text, first = flat(text_of_ranking(data)), data["headline"]
-    ranked = [each for each in data["rows"] if each["rank"] is not None]
+    text, first = flat(text_of_ranking(data)), data.headline
+    ranked = [each for each in data.rows if each.rank is not None]
     assert not re.search(r"[ (]-\d", first), first
-    assert ("tie" in first.split(":")[0]) == bool(ranked and ranked[0]["tied_with"]), first
-    assert (data["exit_code"] == 0) <= all(each["exit_code"] == 0 for each in ranked)
+    assert ("tie" in first.split(":")[0]) == bool(ranked and ranked[0].tied_with), first
+    assert (data.exit_code == 0) <= all(each.exit_code == 0 for each in ranked)
     for place, each in enumerate(ranked, 1):
-        assert each["ended"] != "early"
-        assert bool(each["warnings"]) == (f"? {each['variant']['instance_type']}: " in text)
-        assert (each["confirmed"] == "holds") == ("confirm" not in "".join(each["warnings"]))
+        assert each.ended != "early"
+        assert bool(each.warnings) == (f"? {each.variant['instance_type']}: " in text)
+        assert (each.confirmed == "holds") == ("confirm" not in "".join(each.warnings))
         for other_place, other in enumerate(ranked, 1):
-            (best, worst), (others_best, others_worst) = (ends(one, data["ranked_by"]) for one in (each, other))
+            (best, worst), (others_best, others_worst) = (ends(one, data.ranked_by) for one in (each, other))
             apart = worst < others_best or others_worst < best
-            assert apart == (other_place not in each["tied_with"]) or place == other_place
+            assert apart == (other_place not in each.tied_with) or place == other_place
             assert worst <= others_worst or place >= other_place
 
 
-def ends(one: dict[str, Any], by: str) -> tuple[float, float]:
+def ends(one: RankedRow, by: str) -> tuple[float, float]:
     """Both ends of a score, the less the better."""
     sign = -1.0 if by == "rate" else 1.0
-    return sign * one["score"]["best"], sign * one["score"]["worst"]
+    assert one.score is not None
+    return sign * (one.score.best or 0.0), sign * one.score.worst
 
 
 def test_no_plan_contradicts_itself() -> None:
@@ -207,22 +213,23 @@ def test_no_plan_contradicts_itself() -> None:
         one = search(low, confirmation=waves(draw, low), twin=None, windows=None)
         asked = {"target_rps": draw.choice([10.0, 1000.0, 4321.0]), "spare": draw.randrange(3)}
         plan = planned(one, **asked)
-        assert plan["target_rps"] == asked["target_rps"]
+        assert plan.target_rps == asked["target_rps"]
         require_a_plan(plan, one.data)
 
 
 def test_no_recorded_plan_contradicts_itself() -> None:
-    for plan in plan_folder.read(RECORDED)["endpoints"]:
-        require_a_plan(plan, capacity_folder.read(RECORDED / plan["capacity"]))
+    for plan in plan_folder.read(RECORDED).endpoints:
+        require_a_plan(plan, capacity_folder.read(RECORDED / str(plan.capacity)))
 
 
-def require_a_plan(plan: Mapping[str, Any], searched: Mapping[str, Any]) -> None:
+def require_a_plan(plan: EndpointPlan, searched: CapacityResult) -> None:
     """Hold the plan of an endpoint against its search."""
-    chosen, remarks, low = plan["chosen"], " ".join(plan["remarks"]), searched["interval"]["low"]
-    last = (searched["confirmation"] or [{"verdict": None}])[-1]["verdict"]
-    assert chosen["instances"] * low * chosen["share"] >= plan["target_rps"] * (1 - 1e-9)
-    assert chosen["minimum"] <= chosen["instances"] <= chosen["with_spare"]
-    assert sum(option["name"] == chosen["name"] for option in plan["options"]) == 1
+    assert searched.interval is not None
+    chosen, remarks, low = plan.chosen, " ".join(plan.remarks), searched.interval.low
+    last = confirmed_of(searched)
+    assert chosen.instances * low * chosen.share >= plan.target_rps * (1 - 1e-9)
+    assert chosen.minimum <= chosen.instances <= chosen.with_spare
+    assert sum(option.name == chosen.name for option in plan.options) == 1
     assert ("No wave confirmed" in remarks or "failed: search again" in remarks) == (last != "holds"), (
         remarks,
         last,
@@ -239,43 +246,49 @@ def test_no_proof_contradicts_itself(share: float, early: str | None) -> None:
     require_a_proof(data)
 
 
-@pytest.mark.parametrize("told", [None, {"dispersion": 20.0, "slope": 15.0}, {"dispersion": 300.0, "slope": 5.0}])
+@pytest.mark.parametrize("told", [None, Spread(20.0, 15.0), Spread(300.0, 5.0)])
 @pytest.mark.parametrize("share", [0.0, 0.008, 0.02, 0.3])
-def test_no_proof_of_any_length_contradicts_itself(told: dict[str, float] | None, share: float) -> None:
+def test_no_proof_of_any_length_contradicts_itself(told: Spread | None, share: float) -> None:
     for instances in (1, 10):
         aim = replace(PLANNED.aim, instances=instances, load=0.7, rate=RATE / instances / 0.7)
         planned = replace(PLANNED, aim=aim, correlation=told)
-        question = replace(QUESTION, endpoint={"name": "mine", "instances": instances})
+        question = replace(QUESTION, endpoint=Endpoint("mine", instances=instances))
         proven = judged(question, planned, ran(share))
-        for seconds, code, left in product((1.0, 30.0, 900.0), (0, 1, 3), ({}, {"clean_up": "failed"})):
+        ends: tuple[CleanUp | None, ...] = (None, "failed")
+        for seconds, code, left in product((1.0, 30.0, 900.0), (0, 1, 3), ends):
             length = length_of(planned, LIMITS, seconds)
-            data = concluded({**proof_content(question, replace(planned, exit_code=code), length, proven), **left})
-            check_proof(data)
+            data = concluded(
+                replace(proof_content(question, replace(planned, exit_code=code), length, proven), clean_up=left)
+            )
+            check_proof(encoded(data))
             require_a_proof(data)
             short = "too short to tell" in length.sentence()
             assert short == (length.holds == 0)
-            assert not (short and data["headline"].startswith("Holds"))
+            assert not (short and data.headline.startswith("Holds"))
 
 
 def test_no_recorded_proof_contradicts_itself() -> None:
-    require_a_proof(proof_folder.load(RECORDED)[0])
+    require_a_proof(proof_folder.load(RECORDED).found)
 
 
-def require_a_proof(data: dict[str, Any]) -> None:
+def require_a_proof(data: ProofResult) -> None:
     """Hold the sentences of a proof against what was counted."""
-    text, early = flat(text_of_proof(data)), data["ended_early"]
-    verdicts = {each["verdict"] for each in data["limits"]}
-    short = data["length"]["holds_if_right"] == 0
+    text, early = flat(text_of_proof(data)), data.ended_early
+    verdicts = {each.verdict for each in data.limits}
+    short = data.length.holds_if_right == 0
     holds = verdicts == {"holds"} and early is None and not short
-    assert data["headline"].startswith("Holds") == holds
+    assert data.headline.startswith("Holds") == holds
     assert not (short and "holds a right one" in text and "holds a right one in 0%" not in text)
-    left = bool(data["plan_exit_code"]) or data.get("clean_up") == "failed"
-    assert (data["exit_code"] == 0) == (holds and not left)
-    assert left == ("Its plan: " in data["headline"] or "was removed" in data["headline"])
-    for each in data["limits"]:
-        low, high = each["interval"]["low"], each["interval"]["high"]
-        assert low <= each["share_over"] <= high * (1 + 1e-9)
-        assert not (each["verdict"] == "holds" and low > each["allowed"])
-        assert not (each["verdict"] == "fails" and low <= each["allowed"])
-        if low > each["allowed"]:
+    left = bool(data.plan_exit_code) or data.clean_up == "failed"
+    assert (data.exit_code == 0) == (holds and not left)
+    assert left == ("Its plan: " in data.headline or "was removed" in data.headline)
+    for each in data.limits:
+        assert each.interval is not None
+        assert each.allowed is not None
+        assert each.share_over is not None
+        low, high = each.interval.low, each.interval.high
+        assert low <= each.share_over <= high * (1 + 1e-9)
+        assert not (each.verdict == "holds" and low > each.allowed)
+        assert not (each.verdict == "fails" and low <= each.allowed)
+        if low > each.allowed:
             assert "bursts alone can explain" not in text

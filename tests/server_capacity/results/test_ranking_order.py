@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from server_capacity.planning.costs.recommender import told
 from server_capacity.results.ranking_order import ranking
@@ -18,7 +20,7 @@ from server_capacity.results.text.ranking import WIDTH, to_text
 from tests.rankings import ranked, row, traffic
 
 if TYPE_CHECKING:
-    from server_capacity.results.ranking_row import Row
+    from server_capacity.results.types.ranking import RankedRow
 
 C5, M5, G5 = "ml.c5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge"
 
@@ -26,16 +28,16 @@ C5, M5, G5 = "ml.c5.xlarge", "ml.m5.xlarge", "ml.g5.xlarge"
 def test_the_cheapest_that_serves_the_target_is_first() -> None:
     data = ranked(1000, (M5, 300, 0.32), (C5, 250, 0.204))
 
-    assert [each["variant"]["instance_type"] for each in data["rows"]] == [C5, M5]
-    assert [each["instances_for_target"] for each in data["rows"]] == [6, 5]
-    assert data["headline"] == (
+    assert [each.variant["instance_type"] for each in data.rows] == [C5, M5]
+    assert [each.instances_for_target for each in data.rows] == [6, 5]
+    assert data.headline == (
         f"{C5} is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next {M5}, 31% more."
     )
-    assert [each["rank"] for each in data["rows"]] == [1, 2]
-    first = data["rows"][0]
-    assert first["cost_hour"] == pytest.approx(1.224)
-    assert first["cost_per_million"] == pytest.approx(1.224 / 3.6e6 * 1e6)
-    assert data["exit_code"] == OK
+    assert [each.rank for each in data.rows] == [1, 2]
+    first = data.rows[0]
+    assert first.cost_hour == pytest.approx(1.224)
+    assert first.cost_per_million == pytest.approx(1.224 / 3.6e6 * 1e6)
+    assert data.exit_code == OK
 
 
 @pytest.mark.parametrize(
@@ -58,45 +60,45 @@ def test_the_cheapest_that_serves_the_target_is_first() -> None:
     ],
 )
 def test_the_answer_is_one_line(target: float | None, rows: list[Any], headline: str) -> None:
-    assert ranked(target, *rows)["headline"] == headline
+    assert ranked(target, *rows).headline == headline
 
 
 def test_where_a_price_is_missing_money_does_not_rank() -> None:
     data = ranked(1000, (M5, 300, 0.01), (C5, 310, None))
-    assert data["ranked_by"] == "instances_for_target"
-    assert f"No price of {C5}, so that the order is not by cost." in data["remarks"][0]
-    assert "--price TYPE=USD" in ranked(None, (M5, 300, None))["remarks"][0]
+    assert data.ranked_by == "instances_for_target"
+    assert f"No price of {C5}, so that the order is not by cost." in data.remarks[0]
+    assert "--price TYPE=USD" in ranked(None, (M5, 300, None)).remarks[0]
 
 
 def test_what_held_at_least_a_rate_may_be_better_than_it_looks() -> None:
     aim = Aim(1000)
     unbounded = row(M5, 100, price=0.2, aim=aim, outcome="at_least")
-    unbounded = {**unbounded, "interval": None, "rate": 100.0}
+    unbounded = replace(unbounded, interval=None, rate=100.0)
     data = ranking([unbounded, row(C5, 300, price=0.2, aim=aim)], aim)
-    assert [each["variant"]["instance_type"] for each in data["rows"]] == [C5, M5]
-    assert data["rows"][0]["tied_with"] == [2]
+    assert [each.variant["instance_type"] for each in data.rows] == [C5, M5]
+    assert data.rows[0].tied_with == [2]
 
 
-def at_least(name: str, rate: float, price: float | None) -> Row:
+def at_least(name: str, rate: float, price: float | None) -> RankedRow:
     """The row of a type that kept every limit at every rate that was tried."""
-    return {**row(name, rate, price=price, outcome="at_least"), "interval": None, "rate": rate}
+    return replace(row(name, rate, price=price, outcome="at_least"), interval=None, rate=rate)
 
 
 @pytest.mark.parametrize("price", [0.2, None])
 def test_without_a_target_what_held_at_least_a_rate_ties_with_what_it_may_beat(price: float | None) -> None:
     data = ranking([at_least(M5, 30, price), row(C5, 50, 60, price=price)], Aim())
-    assert [(each["rank"], each["tied_with"]) for each in data["rows"]] == [(1, [2]), (1, [1])]
-    assert f"{C5} and {M5} tie, by their intervals: " in data["headline"]
+    assert [(each.rank, each.tied_with) for each in data.rows] == [(1, [2]), (1, [1])]
+    assert f"{C5} and {M5} tie, by their intervals: " in data.headline
     both = ranking([at_least(M5, 30, price), at_least(C5, 50, price)], Aim())
-    assert [each["rank"] for each in both["rows"]] == [1, 1]
+    assert [each.rank for each in both.rows] == [1, 1]
 
 
 @pytest.mark.parametrize("target", [None, 1000])
 def test_what_costs_nothing_is_cheapest(target: float | None) -> None:
     data = ranked(target, (M5, 300, 0.2), (C5, 50, 0.0))
-    assert [(each["variant"]["instance_type"], each["rank"]) for each in data["rows"]] == [(C5, 1), (M5, 2)]
-    assert data["headline"].startswith(f"{C5} is cheapest")
-    assert data["headline"].endswith(f"; next {M5}.")
+    assert [(each.variant["instance_type"], each.rank) for each in data.rows] == [(C5, 1), (M5, 2)]
+    assert data.headline.startswith(f"{C5} is cheapest")
+    assert data.headline.endswith(f"; next {M5}.")
 
 
 P99 = {"expression": "p99<100ms", "metric": "response_time", "allowed": 0.01, "bound": 0.1, "unit": "s"}
@@ -114,7 +116,12 @@ P99 = {"expression": "p99<100ms", "metric": "response_time", "allowed": 0.01, "b
     ],
 )
 def test_p99_is_that_of_the_wave_that_confirmed(limits: list[dict[str, Any]], wave: float, shown: str) -> None:
-    held = row(C5, 300, limits=limits, confirmation=[{"rate": wave, "spoilt": ""}, {"rate": 300, "spoilt": "lag"}])
+    held = row(
+        C5,
+        300,
+        limits=limits,
+        confirmation=[{"rate": wave, "verdict": "holds"}, {"rate": 300, "verdict": "cannot_tell", "spoilt": "lag"}],
+    )
     text = " ".join(to_text(ranking([held], Aim())).split())
     assert f" {shown} " in text
     assert ("no wave at the lower end told its p99" in text) == shown.startswith("~")
@@ -124,7 +131,7 @@ def test_several_instances_are_taken_for_equal_parts() -> None:
     aim = Aim(100, 1.0)
     two = row(M5, 20, price=1, aim=aim, endpoint={"instances": 2})
     assert low_of(two) == 10
-    assert two["instances_for_target"] == 10
+    assert two.instances_for_target == 10
 
 
 rows = st.lists(
@@ -140,22 +147,25 @@ def test_an_order_is_by_what_is_sure_and_ties_are_mutual(
     data = ranking(
         [row(name, low, low * wide, price=cost if priced else None, aim=aim) for name, low, wide, cost in made], aim
     )
-    found = data["rows"]
+    found = data.rows
 
     assert len(found) == len(made)
-    assert found[0]["rank"] == 1
+    assert found[0].rank == 1
     for number, each in enumerate(found, 1):
-        assert number not in each["tied_with"]
-        assert all(number in found[other - 1]["tied_with"] for other in each["tied_with"])
-        assert each["rank"] <= number
-    by = data["ranked_by"]
-    keys = [-low_of(each) if by == "rate" else each[by] for each in found]  # type: ignore[operator]
+        assert number not in each.tied_with
+        assert all(number in found[other - 1].tied_with for other in each.tied_with)
+        assert each.rank is not None
+        assert each.rank <= number
+    by = data.ranked_by
+    keys = [-low_of(each) if by == "rate" else getattr(each, by) for each in found]  # type: ignore[operator]
     assert keys == sorted(keys)
     if target is not None:
         for each in found:
-            carried = target / each["instances_for_target"]
-            assert carried <= each["interval"]["low"] * utilisation * (1 + 1e-6)
-    json.dumps(data, allow_nan=False)
+            assert each.instances_for_target is not None
+            assert each.interval is not None
+            carried = target / each.instances_for_target
+            assert carried <= each.interval.low * utilisation * (1 + 1e-6)
+    json.dumps(encoded(data), allow_nan=False)
 
 
 @given(rows, st.floats(0.1, 1e6), st.randoms())
@@ -165,7 +175,7 @@ def test_the_order_does_not_depend_on_that_of_the_searches(
     aim = Aim(target)
     listed = [row(name, low, low * wide, price=cost, aim=aim) for name, low, wide, cost in made]
     shuffled = random.sample(listed, len(listed))
-    assert ranking(listed, aim)["headline"] == ranking(shuffled, aim)["headline"]
+    assert ranking(listed, aim).headline == ranking(shuffled, aim).headline
 
 
 @given(st.floats(0.1, 1e5), st.integers(1, 1000), st.floats(0.1, 1))
@@ -180,32 +190,32 @@ def test_a_variant_that_failed_keeps_the_others() -> None:
     failed = failed_row({"instance_type": G5}, "f.py, line 3: endpoint_factory() raised ResourceLimitExceeded.", code=1)
     data = ranking([failed, row(C5, 250, price=0.2, aim=aim)], aim)
 
-    assert (data["rows"][0]["rank"], data["rows"][1]["rank"], data["exit_code"]) == (1, None, MISSED)
+    assert (data.rows[0].rank, data.rows[1].rank, data.exit_code) == (1, None, MISSED)
     assert f"✗ {G5}: f.py, line 3: endpoint_factory() raised ResourceLimitExceeded." in " ".join(to_text(data).split())
     alone = ranking([failed], aim)
-    assert alone["exit_code"] == MISSED
-    assert alone["headline"].startswith("No variant has a capacity: f.py, line 3: endpoint_factory() raised")
-    assert ranking([{**failed, "outcome": "client_limited"}], aim)["exit_code"] == INVALID
+    assert alone.exit_code == MISSED
+    assert alone.headline.startswith("No variant has a capacity: f.py, line 3: endpoint_factory() raised")
+    assert ranking([replace(failed, outcome="client_limited")], aim).exit_code == INVALID
 
 
 def test_an_interrupt_keeps_what_there_is() -> None:
     aim = Aim()
     waiting = failed_row({"instance_type": M5}, "Interrupted before it was measured.", "interrupted")
     data = ranking([row(C5, 250, aim=aim), waiting], aim, interrupted=True)
-    assert data["exit_code"] == INTERRUPTED
-    assert data["headline"] == f"Interrupted after 1 of 2 variants; so far {C5} holds most: 258/s."
+    assert data.exit_code == INTERRUPTED
+    assert data.headline == f"Interrupted after 1 of 2 variants; so far {C5} holds most: 258/s."
 
 
 def test_an_interrupt_of_the_first_says_so() -> None:
     cut = row(C5, 250, outcome="interrupted")
     waiting = failed_row({"instance_type": M5}, "It was not measured before the end.", "interrupted")
     data = ranking([cut, waiting], Aim(), interrupted=True)
-    assert data["headline"].startswith(f"Interrupted during the first of 2 variants; so far {C5} holds most")
+    assert data.headline.startswith(f"Interrupted during the first of 2 variants; so far {C5} holds most")
 
 
 def test_a_long_reason_ends_with_a_whole_word() -> None:
     reason = f"{'d' * 110}.py, line 49: endpoint_factory() raised RuntimeErrors: no."
-    headline = ranking([failed_row({"a": "1"}, reason)], Aim())["headline"]
+    headline = ranking([failed_row({"a": "1"}, reason)], Aim()).headline
     assert headline.endswith("endpoint_factory() raised …"), headline
 
 
@@ -213,7 +223,7 @@ def test_without_a_limit_it_says_what_holds_means() -> None:
     bare, limited = row(C5, 250, limit="keeps up"), row(M5, 30)
     assert "no --slo gave out" in to_text(ranking([bare], Aim()))
     assert "no --slo gave out" not in to_text(ranking([bare, limited], Aim()))
-    assert " for 60/s" in ranking([row(C5, 250, price=1, aim=Aim(60.0))], Aim(60.0))["headline"]
+    assert " for 60/s" in ranking([row(C5, 250, price=1, aim=Aim(60.0))], Aim(60.0)).headline
 
 
 @pytest.mark.parametrize(
@@ -231,16 +241,18 @@ def test_without_a_limit_it_says_what_holds_means() -> None:
 )
 def test_traffics_are_equivalent_where_intervals_are_near(others: Any, equivalent: bool | None, said: str) -> None:
     data = ranking([traffic("even", 100, 102), *(traffic(*each) for each in others)], Aim())
-    assert data["payload_variants"]["equivalent"] is equivalent
-    assert said in data["headline"]
+    assert data.payload_variants is not None
+    assert data.payload_variants.equivalent is equivalent
+    assert said in data.headline
 
 
 def test_a_traffic_without_an_interval_is_not_told() -> None:
     none = failed_row({"payload.pattern": "hot"}, "No rate keeps p99<1s.", "not_kept")
-    found = ranking([traffic("even", 100, 102), none], Aim())["payload_variants"]
-    assert found["equivalent"] is None
-    assert "no interval of pattern=hot" in found["text"]
-    assert ranked(None, (C5, 1, None), (M5, 2, None))["payload_variants"] is None
+    found = ranking([traffic("even", 100, 102), none], Aim()).payload_variants
+    assert found is not None
+    assert found.equivalent is None
+    assert "no interval of pattern=hot" in found.text
+    assert ranked(None, (C5, 1, None), (M5, 2, None)).payload_variants is None
 
 
 def test_the_text_fits_and_says_the_answer_first_and_last() -> None:
@@ -250,19 +262,19 @@ def test_the_text_fits_and_says_the_answer_first_and_last() -> None:
     job = told("job-1", {"Status": "COMPLETED", "InferenceRecommendations": [
         {"EndpointConfiguration": {"InstanceType": C5, "InitialInstanceCount": 1}, "Metrics": {"MaxInvocations": 6000,
             "ModelLatency": 20, "CostPerHour": 0.204, "CostPerInference": 5.6e-7}}]})  # fmt: skip
-    data = ranking(
+    made = ranking(
         [
             row(C5, 250, price=0.204, aim=aim, tokens=tokens),
-            {**row(M5, 12345.6, price=0.32, aim=aim, tokens=tokens), "variant": long},
+            replace(row(M5, 12345.6, price=0.32, aim=aim, tokens=tokens), variant=long),
             row(G5, 12400, price=0.33, aim=aim, tokens=None),
             failed_row({"instance_type": "ml.p5.48xlarge"}, "x" * 300),
         ],
         aim,
-        recommender=job,
     )
+    data = replace(made, recommender=job)
     lines = to_text(data, "folder").splitlines()
-    assert lines[0] == lines[-2] == data["headline"]
-    ours = to_text({**data, "recommender": None}).splitlines()
+    assert lines[0] == lines[-2] == data.headline
+    ours = to_text(made).splitlines()
     assert max(len(line) for line in ours[1:-1] if "xxx" not in line) <= WIDTH + 8, "rates of five digits"
     few = to_text(ranked(1000, (C5, 250, 0.204), (M5, 300, 0.32)))
     assert max(map(len, few.splitlines()[1:-1])) <= WIDTH

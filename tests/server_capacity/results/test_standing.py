@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from server_capacity.planning.measured import Measured, measured
 from server_capacity.results.ranking_order import ranking, require_order
-from server_capacity.results.ranking_row import Aim, Row, failed_row
+from server_capacity.results.ranking_row import Aim, failed_row
 from server_capacity.results.text.ranking import to_text
 from server_capacity.results.types.standing import standing, warnings_of
-from tests.capacities import found
+from tests.capacities import searched
 from tests.rankings import row
 
 KILLED = "The search ended early: the primary was killed (SIGKILL)."
@@ -67,24 +68,24 @@ def waves(verdict: str) -> list[dict[str, Any]]:
 def test_a_search_carries_how_it_ended_what_confirmed_it_and_its_exit_code(
     more: dict[str, Any], ended: str, confirmed: str | None, code: int, said: list[str]
 ) -> None:
-    data = found(**more)
-    assert standing(data) == {"ended": ended, "confirmed": confirmed, "exit_code": code}
+    data = searched(**more)
+    assert standing(data) == (ended, confirmed, code)
     assert list(warnings_of(data)) == said
 
 
 def test_a_value_that_violates_its_limit_is_a_warning() -> None:
     limit = {"expression": "p99<100ms", "allowed": 0.01, "bound": 0.1, "unit": "s", "at_low": 0.106}
-    assert list(warnings_of(found(limits=[limit]))) == ["106 ms at the lower end violates p99<100ms"]
+    assert list(warnings_of(searched(limits=[limit]))) == ["106 ms at the lower end violates p99<100ms"]
 
 
 def test_a_broken_search_neither_ties_nor_wins() -> None:
-    best: Row = row("a", 300, 500, failures=[KILLED], exit_code=3)
+    best = row("a", 300, 500, failures=[KILLED], exit_code=3)
     data = ranking([best, row("b", 250, 400)], Aim())
 
-    first, last = data["rows"]
-    assert (first["label"], first["rank"], first["tied_with"], last["rank"]) == ("b", 1, [], None)
-    assert data["exit_code"] == 3
-    assert data["headline"].endswith("a has no rank: its search ended early: the primary was killed (SIGKILL).")
+    first, last = data.rows
+    assert (first.label, first.rank, first.tied_with, last.rank) == ("b", 1, [], None)
+    assert data.exit_code == 3
+    assert data.headline.endswith("a has no rank: its search ended early: the primary was killed (SIGKILL).")
     assert "✗ a: its search ended early: the primary was killed" in " ".join(to_text(data).split())
 
 
@@ -94,11 +95,11 @@ def test_a_row_that_no_wave_confirmed_is_marked_and_its_exit_code_inherited() ->
     text = " ".join(to_text(data).split())
     assert "a 1? " in text
     assert "? a: no wave confirmed it." in text
-    assert data["exit_code"] == 1
+    assert data.exit_code == 1
 
 
 def test_a_plan_inherits_from_its_search() -> None:
-    search = measured(found(failures=[KILLED], exit_code=3), "a_capacity")
+    search = measured(searched(failures=[KILLED], exit_code=3), "a_capacity")
     assert isinstance(search, Measured)
     assert search.exit_code == 3
     assert search.warnings == ["its search ended early: the primary was killed (SIGKILL)"]
@@ -106,17 +107,17 @@ def test_a_plan_inherits_from_its_search() -> None:
 
 def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code() -> None:
     left = row("c5", 250, outcome="not_kept", exit_code=1, clean_up="failed")
-    left |= {"rate": None, "interval": None}
-    assert left["exit_code"] == 3
+    left = replace(left, rate=None, interval=None)
+    assert left.exit_code == 3
     for data in (ranking([row("m5", 300), left], Aim()), ranking([left], Aim())):
-        assert data["exit_code"] == 3
-        assert "c5 has no rank: its search: not everything that was made for it was removed." in data["headline"]
+        assert data.exit_code == 3
+        assert "c5 has no rank: its search: not everything that was made for it was removed." in data.headline
 
 
 def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
     data = ranking([row("m5", 300, clean_up="failed"), row("c5", 250)], Aim())
-    assert (data["rows"][0]["rank"], data["exit_code"]) == (1, 3)
-    assert data["headline"].endswith("m5: its search: not everything that was made for it was removed.")
+    assert (data.rows[0].rank, data.exit_code) == (1, 3)
+    assert data.headline.endswith("m5: its search: not everything that was made for it was removed.")
 
 
 @pytest.mark.parametrize(
@@ -129,12 +130,12 @@ def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
 def test_a_ranking_takes_the_exit_code_of_a_variant_that_was_not_searched(code: int, why: str) -> None:
     failed = failed_row({"instance_type": "p5"}, why, code=code)
     data = ranking([row("m5", 300), failed], Aim())
-    assert (data["exit_code"], data["rows"][1]["exit_code"]) == (code, code)
-    assert data["headline"].endswith(f"p5 has no rank: {why}")
+    assert (data.exit_code, data.rows[1].exit_code) == (code, code)
+    assert data.headline.endswith(f"p5 has no rank: {why}")
     alone = ranking([failed], Aim())
-    assert (alone["exit_code"], alone["headline"]) == (code, f"No variant has a capacity: {why}")
+    assert (alone.exit_code, alone.headline) == (code, f"No variant has a capacity: {why}")
 
 
 def test_a_ranking_of_an_earlier_version_keeps_its_exit_code() -> None:
-    failed = failed_row({"instance_type": "p5"}, "f.py: no.") | {"exit_code": None}
-    require_order(ranking([row("m5", 300), failed], Aim()) | {"exit_code": 0})
+    failed = failed_row({"instance_type": "p5"}, "f.py: no.")
+    require_order(replace(ranking([row("m5", 300), failed], Aim()), exit_code=0))

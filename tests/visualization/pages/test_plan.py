@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.cli.capacity.plan import run
+from inference_benchmarker.data.decoded import encoded
 from server_capacity.planning.totals import content
 from tests.capacities import found
 from tests.mentions import mentions
@@ -111,7 +112,7 @@ def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_
 
 def test_where_nothing_could_be_planned_every_refusal_is_said(tmp_path: Path) -> None:
     data = content([], ["chat: no answer.", "search: serverless."], created="", utilisation=0.7, spare=1)
-    (tmp_path / "fleet_plan.json").write_text(json.dumps(data))
+    (tmp_path / "fleet_plan.json").write_text(json.dumps(encoded(data)))
     figures = plan_figures(tmp_path)
 
     (table,) = figures.answer

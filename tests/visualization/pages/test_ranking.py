@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from inference_benchmarker.data.decoded import encoded
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, failed_row
 from tests.capacities import found
@@ -16,18 +18,18 @@ from visualization.pages.ranking import ranking_figures
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from server_capacity.results.types.ranking import RankingResult
     from visualization.figures.figures import Bar, Bars, Figures
 
 POINTS = [{"rate": rate, "p99": 0.02 + rate / 5000, "share_over": [rate / 1e5]} for rate in (50.0, 100.0, 200.0)]
 
 
-def drawn(folder: Path, data: dict[str, Any]) -> Figures:
+def drawn(folder: Path, data: RankingResult) -> Figures:
     """The figures of a ranking, each of whose searches has a folder."""
-    for each in data["rows"]:
-        if each["capacity"]:
-            (folder / each["capacity"]).mkdir()
-            (folder / each["capacity"] / "capacity.json").write_text(json.dumps(found(schema_version=1, curve=POINTS)))
-    (folder / "ranking.json").write_text(json.dumps(data))
+    for name in (each.capacity for each in data.rows if each.capacity):
+        (folder / name).mkdir()
+        (folder / name / "capacity.json").write_text(json.dumps(found(schema_version=1, curve=POINTS)))
+    (folder / "ranking.json").write_text(json.dumps(encoded(data)))
     return ranking_figures(folder)
 
 
@@ -86,10 +88,10 @@ def test_a_variant_without_an_answer_stands_in_the_table_with_its_reason(tmp_pat
 
 
 def test_what_held_at_least_a_rate_ties_and_its_cost_is_a_bound(tmp_path: Path) -> None:
-    open_ended = {**row("m5", 100, price=0.3), "interval": None, "rate": 300.0}
+    open_ended = replace(row("m5", 100, price=0.3), interval=None, rate=300.0)
     data = ranking([open_ended, row("c5", 500, price=0.3)], Aim())
 
-    assert [each["tied_with"] for each in data["rows"]] == [[2], [1]]
+    assert [each.tied_with for each in data.rows] == [[2], [1]]
     figures = drawn(tmp_path, data)
     (first, second) = bars(figures, "Cost per million requests")
     assert (first.sign, first.low is not None, second.sign, second.low) == ("", True, "≤", None)

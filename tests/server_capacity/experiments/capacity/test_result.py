@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.problems import problems_of_values
@@ -24,6 +25,7 @@ from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.in_users import answer_of
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.text.capacity import to_text
+from server_capacity.results.types.capacity import Failed
 from server_capacity.search.answer import Answer
 from tests.explorations import FOUND, LIMITS, explored, question
 from tests.waves import MS, observe, on_time, open_plan, staged
@@ -55,31 +57,31 @@ def test_the_outcome_and_its_exit_code(
 
     data = content(question(max_rps=20.0), seen, answer, [])
 
-    assert (data["outcome"], data["exit_code"]) == (outcome, code)
-    assert to_text(data).startswith(data["headline"])
-    json.dumps(data, allow_nan=False)
+    assert (data.outcome, data.exit_code) == (outcome, code)
+    assert to_text(data).startswith(data.headline)
+    json.dumps(encoded(data), allow_nan=False)
 
 
 def test_at_least_without_a_bound_of_the_users_is_no_success() -> None:
-    assert content(question(), explored(), Answer("at_least", at_least=20.0), [])["exit_code"] == 1
+    assert content(question(), explored(), Answer("at_least", at_least=20.0), []).exit_code == 1
 
 
 def test_it_says_when_it_began() -> None:
     data = content(question(), explored(), FOUND, [])
-    assert data["created"] == "2023-11-14T22:13:20.000Z"
+    assert data.created == "2023-11-14T22:13:20.000Z"
 
 
 def test_stretches_and_curve_tell_what_was_measured() -> None:
     data = content(question(), explored(), FOUND, [])
 
-    assert [(row["rate"], row["sent"], row["answered"]) for row in data["stretches"]] == [
+    assert [(row.rate, row.sent, row.answered) for row in data.stretches or []] == [
         (10, 20, 20),
         (0, 0, 0),
         (20, 40, 40),
     ]
-    assert [(point["rate"], point["sent"], point["success"]) for point in data["curve"]] == [(10, 20, 1), (20, 40, 1)]
-    assert data["curve"][0]["p99"] == pytest.approx(0.02)
-    assert data["load_s"] == 4
+    assert [(point.rate, point.sent, point.success) for point in data.curve or []] == [(10, 20, 1), (20, 40, 1)]
+    assert (data.curve or [])[0].p99 == pytest.approx(0.02)
+    assert data.load_s == 4
 
 
 def test_no_more_is_completed_than_was_answered_in_the_time() -> None:
@@ -91,18 +93,18 @@ def test_no_more_is_completed_than_was_answered_in_the_time() -> None:
     seen = SearchEvidence(1)
     seen.add(wave, count_stages(wave, LIMITS))
 
-    (point,) = content(question(), seen, FOUND, [])["curve"]
+    (point,) = content(question(), seen, FOUND, []).curve or []
 
-    assert (point["sent"], point["success"], point["completed_rate"]) == (40, 1, 20)
+    assert (point.sent, point.success, point.completed_rate) == (40, 1, 20)
 
 
 def test_what_counts_for_nothing_is_no_point_of_the_curve() -> None:
     data = content(question(), explored(void="the client was the limit"), FOUND, [])
 
-    assert data["curve"] == []
-    assert {row["void"] for row in data["stretches"]} == {"the client was the limit"}
-    assert data["void_s"] == data["load_s"] > 0
-    assert content(question(), explored(), FOUND, [])["void_s"] == 0
+    assert data.curve == []
+    assert {row.void for row in data.stretches or []} == {"the client was the limit"}
+    assert data.void_s == data.load_s != 0
+    assert content(question(), explored(), FOUND, []).void_s == 0
 
 
 def test_errors_of_all_waves_are_counted_once() -> None:
@@ -115,7 +117,7 @@ def test_errors_of_all_waves_are_counted_once() -> None:
 
     data = content(question(), seen, Answer("not_kept", limit="success>=0.95", reason="so"), [])
 
-    assert data["errors"] == [{"key": "ConnectionRefusedError", "count": 60}]
+    assert data.errors == [Failed("ConnectionRefusedError", 60)]
 
 
 def test_another_wave_goes_on_with_clock_and_numbers() -> None:
@@ -210,11 +212,11 @@ def test_what_breaks_the_search_off_is_named_and_no_limit_of_the_endpoint(
     seen = explore(question(), broken(**facts))
     data = content(question(), seen, Answer("cannot_tell", reason="36 requests"), [])
 
-    assert (data["outcome"], data["exit_code"]) == ("client_limited", 3)
-    assert said in data["reason"]
-    assert said in data["failures"][0]
+    assert (data.outcome, data.exit_code) == ("client_limited", 3)
+    assert said in (data.reason or "")
+    assert said in (data.failures or [])[0]
     assert f"✗ The search ended early: {said}" in " ".join(to_text(data).split())
-    assert {row["void"] for row in data["stretches"]} - {""} == void
+    assert {row.void for row in data.stretches or []} - {""} == void
 
 
 LOST = "the process that keeps the endpoint for this search ended, and the endpoint was removed"
@@ -225,11 +227,11 @@ def test_an_endpoint_that_was_lost_with_its_keeper_is_not_told_to_keep_no_rate()
     seen = explore(asked, broken())
     data = content(asked, seen, answer_of(asked, seen.stretches), [])
 
-    assert (data["outcome"], data["exit_code"], data["at_least"]) == ("client_limited", 3, None)
+    assert (data.outcome, data.exit_code, data.at_least) == ("client_limited", 3, None)
     assert f"✗ The search ended early: {LOST}." in " ".join(to_text(data).split())
-    assert data["headline"] == f"The search ended early: {LOST}"
+    assert data.headline == f"The search ended early: {LOST}"
     assert "client was the limit" not in to_text(data)
-    assert {row["void"] for row in data["stretches"]} == {LOST}
+    assert {row.void for row in data.stretches or []} == {LOST}
 
     confirmed = confirm(asked, broken(), FOUND, explored())
     assert confirmed is not None
@@ -250,7 +252,7 @@ def test_a_confirmation_that_cannot_begin_leaves_the_answer() -> None:
 def test_an_answer_that_cannot_be_stored_says_so(tmp_path: Path) -> None:
     data = content(question(), explored(), FOUND, [])
     for _ in range(2):
-        save(tmp_path / "absent", data)
+        data = save(tmp_path / "absent", data)
 
-    (told,) = data["failures"]
+    (told,) = data.failures or []
     assert told.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory). What is printed")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from server_capacity.experiments.capacity.result import content
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.text.capacity import to_text
@@ -50,15 +51,15 @@ def test_both_rates_are_told_and_the_first_is_no_answer(answer: Answer, told: st
     seen = slowed()
     seen.early = replace(FOUND, rate=179.0, interval=Interval(170.0, 185.0))
     data = content(question(), seen, answer, [])
-    check_capacity(data)
+    check_capacity(encoded(data))
 
     lines = [line.strip() for line in to_text(data).splitlines()]
     assert told in lines
     assert "After 10 s at 120/s, 0% over; after 1 min 30 s at 120/s, 90% over." in lines
     assert f"✗ 0 counts for nothing: {SLOWER}." in lines
-    assert [row["void"] for row in data["stretches"]] == [SLOWER, "", ""]
-    assert [(point["rate"], point["seconds"]) for point in data["curve"]] == [(60, 8), (120, 8)]
-    assert (data["rate"], data["exit_code"]) == (answer.rate, 1)
+    assert [row.void for row in data.stretches or []] == [SLOWER, "", ""]
+    assert [(point.rate, point.seconds) for point in data.curve or []] == [(60, 8), (120, 8)]
+    assert (data.rate, data.exit_code) == (answer.rate, 1)
 
 
 def test_what_was_known_before_is_kept_when_it_gets_slower_again() -> None:

@@ -26,7 +26,7 @@ from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings
 from server_capacity.search.users import UserSearch
-from tests.capacities import found
+from tests.capacities import searched
 from tests.mentions import mentions
 from tests.waves import MS, closed_plan, observe
 
@@ -75,8 +75,8 @@ def test_a_search_in_users_has_its_own_controller_and_answer() -> None:
 
 def test_no_twin_is_made_of_a_closed_loop_and_all_its_keys_say_so() -> None:
     told = twin_of(question(), [], [])
-    assert told["reason"] == "it is for arrivals at a rate"
-    assert told.keys() == twin_of(question(in_users=False), [], []).keys(), "those of one that is fitted"
+    assert told.reason == "it is for arrivals at a rate"
+    assert not told.fits
 
 
 def test_requests_count_in_the_population_in_which_they_were_due() -> None:
@@ -105,9 +105,9 @@ def test_requests_count_in_the_population_in_which_they_were_due() -> None:
 
 def test_the_response_time_law_is_told_beside_the_answer() -> None:
     held = law(180, 164.6, 0.044, 1.0)
-    assert held["n"] == pytest.approx(171.84, abs=0.01)
+    assert held.n == pytest.approx(171.84, abs=0.01)
     users = {"think": "exponential:1s", "law": held}
-    text = to_text(found(**{"in": "users", "rate": 199, "interval": {"low": 180, "high": 210}, "users": users}))
+    text = to_text(searched(**{"in": "users", "rate": 199, "interval": {"low": 180, "high": 210}, "users": users}))
     assert mentions(text, "164.6/s", "44 ms", "1 s", "171.8 users")
     assert mentions(text, "4.532%", "180")
     assert mentions(text, "199 users", "p99<100ms", "95%", "180", "210", "exponential:1s")

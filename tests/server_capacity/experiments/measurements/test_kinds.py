@@ -40,16 +40,16 @@ def wave(*, kinds: bool = True) -> Wave:
 def test_kinds_are_told_with_their_rates_and_what_they_keep() -> None:
     found = tokens_at_answer([wave(), wave()], LIMITS)
     assert found is not None
-    assert found["tokens_per_s"] == pytest.approx(100 * (10 * 0.75 + 50 * 0.25), rel=0.02)
-    assert found["requests_per_s"] == pytest.approx(100, rel=0.01)
-    short, long = found["by_label"]
-    assert (short["name"], short["requests"], short["rate"]) == ("short", 3000, 75)
-    assert short["share_over"] == [0, 0]
-    assert (long["name"], long["requests"], long["rate"]) == ("long", 1000, 25)
-    assert long["share_over"] == [1, 0]
-    assert long["p99"] == pytest.approx(0.15)
-    assert [row["name"] for row in found["by_input_length"]] == ["64 to 127", "256 to 511"]
-    assert [row["requests"] for row in found["by_input_length"]] == [3000, 1000]
+    assert found.tokens_per_s == pytest.approx(100 * (10 * 0.75 + 50 * 0.25), rel=0.02)
+    assert found.requests_per_s == pytest.approx(100, rel=0.01)
+    short, long = found.by_label
+    assert (short.name, short.requests, short.rate) == ("short", 3000, 75)
+    assert short.share_over == [0, 0]
+    assert (long.name, long.requests, long.rate) == ("long", 1000, 25)
+    assert long.share_over == [1, 0]
+    assert long.p99 == pytest.approx(0.15)
+    assert [row.name for row in found.by_input_length] == ["64 to 127", "256 to 511"]
+    assert [row.requests for row in found.by_input_length] == [3000, 1000]
 
 
 def test_without_tokens_and_labels_there_is_nothing_to_tell() -> None:

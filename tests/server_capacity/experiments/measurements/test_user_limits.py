@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ from server_capacity.experiments.measurements.question import Question
 from server_capacity.experiments.measurements.user_limits import users_estimates
 from server_capacity.experiments.server_side.server_attachment import with_limits_of_server
 from server_capacity.results.text.capacity import to_text
+from server_capacity.results.types.bounds import Interval
 from server_capacity.search.answer import Answer, Estimate
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
@@ -108,8 +108,8 @@ def test_a_confirmation_is_held_against_them(every: int, judgement: str) -> None
     asked = question(*SLOS[:2])
     wave = confirmed(asked, every)
     assert wave.judgement == judgement
-    row: dict[str, Any] = wave.to_json(asked)["limits"][-1]
-    assert (row["expression"], row["value"], row["verdict"]) == ("metric.hit.mean>0.8", 1 - 1 / every, judgement)
+    row = wave.told(asked).limits[-1]
+    assert (row.expression, row.value, row.verdict) == ("metric.hit.mean>0.8", 1 - 1 / every, judgement)
 
 
 def test_the_report_has_a_row_for_each() -> None:
@@ -117,10 +117,9 @@ def test_the_report_has_a_row_for_each() -> None:
     seen = explored(asked)
     answer = with_limits_of_server(AT_LEAST, users_estimates(asked, seen))
     data = content(asked, seen, answer, [confirmed(asked, 10)])
-    row = next(each for each in data["limits"] if each["metric"] == "metric.hit")
-    assert json.loads(json.dumps(row)) == row
-    assert (row["at_low"], row["at_low_text"], row["bound"], row["unit"]) == (0.9, "0.9", 0.8, "")
-    assert (row["interval"], row["kept_everywhere"]) == ({"low": 20.0, "high": 100.0}, False)
+    row = next(each for each in data.limits if each.metric == "metric.hit")
+    assert (row.at_low, row.at_low_text, row.bound, row.unit) == (0.9, "0.9", 0.8, "")
+    assert (row.interval, row.kept_everywhere) == (Interval(20.0, 100.0), False)
     text = to_text(data)
     assert mentions(text.splitlines()[0], "metric.hit.mean>0.8", "95%", "20", "100")
     assert "   over: the share of requests that miss p99<100ms" in text
@@ -158,7 +157,7 @@ def test_waves_between_its_ends_make_the_interval_narrower() -> None:
     assert all(20 < rate < 100 for rate in rates)
     assert 20 < found.interval.low < 45 <= found.interval.high < 100
     assert found.interval.high / found.interval.low < 2
-    assert content(asked, seen, found, [])["waves"]["narrowing"] == []  # none of them is stored here
+    assert (content(asked, seen, found, []).waves or {})["narrowing"] == []  # none of them is stored here
 
 
 def test_nothing_is_narrowed_where_another_limit_holds_or_somebody_interrupts() -> None:

@@ -46,7 +46,7 @@ def test_windows_of_a_wave_that_was_spoilt_do_not_count() -> None:
 
     told = windows_of(cast("Any", [confirmed(0), confirmed(50, "schedule lag")]), [P99])
     assert told is not None
-    assert (told["windows"], told["kept"]) == (1, 1)
+    assert (told.windows, told.kept) == (1, 1)
     assert windows_of(cast("Any", [confirmed(0, "schedule lag")]), [P99]) is None
 
 
@@ -71,17 +71,18 @@ def test_a_drift_is_told_from_chance() -> None:
     assert drift([0.02, 0.021]) is None
     steady = drift((0.02 + noise).tolist())
     assert steady is not None
-    assert not steady["clear"]
+    assert not steady.clear
     rising = drift((0.02 + noise + np.linspace(0, 0.02, 30)).tolist())
     assert rising is not None
-    assert rising["clear"]
-    assert (rising["first"], rising["last"]) == (pytest.approx(0.02, abs=0.002), pytest.approx(0.04, abs=0.002))
+    assert rising.clear
+    assert [rising.first, rising.last] == pytest.approx([0.02, 0.04], abs=0.002)
 
 
 def test_where_no_window_was_measured_the_bursts_foretell_their_share() -> None:
     estimate = Estimate(P99.expression, 174.0, Interval(165.0, 180.0), 26.0, 250.0)
     found = windows_foretold(Answer("found", 174.0, estimate.interval, P99.expression, estimates=(estimate,)), [P99])
     assert found is not None
-    assert (found["windows"], found["interval"]) == (0, None)
-    assert 0.5 < found["share"] < 1.0
+    assert (found.windows, found.interval) == (0, None)
+    assert found.share is not None
+    assert 0.5 < found.share < 1.0
     assert windows_foretold(Answer("not_kept"), [P99]) is None

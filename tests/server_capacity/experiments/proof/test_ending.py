@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.pilot import End
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.records.feed import Feed
@@ -19,6 +20,7 @@ from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import bursts_of, length_of
 from server_capacity.experiments.proof.result import concluded, content
 from server_capacity.results.codec import check_proof
+from server_capacity.results.types.bounds import Suspended
 from tests.mentions import mentions
 from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, proof, ran
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from server_capacity.experiments.proof.planned import Planned
+    from server_capacity.results.types.proof import ProofResult
 
 LENGTH = length_of(PLANNED, LIMITS, 60.0)
 
@@ -95,21 +98,21 @@ WHY = "600 requests over p99<100ms in 5.0 s are more than a plan that holds has 
 
 
 def test_what_ended_early_is_told_and_never_holds(tmp_path: Path) -> None:
-    def early(share: float) -> dict[str, Any]:
+    def early(share: float) -> ProofResult:
         length = length_of(PLANNED, LIMITS, None)
         return content(QUESTION, PLANNED, length, judged(QUESTION, PLANNED, ran(share)), ended_early=WHY)
 
     failed = early(0.1)
-    assert (failed["outcome"], failed["exit_code"], failed["ended_early"]) == ("fails", MISSED, WHY)
-    assert mentions(failed["headline"], "10%", "p99<100ms", "1%", "1 min", "0 s")
+    assert (failed.outcome, failed.exit_code, failed.ended_early) == ("fails", MISSED, WHY)
+    assert mentions(failed.headline, "10%", "p99<100ms", "1%", "1 min", "0 s")
     save(tmp_path, failed)
-    assert f"It ended early: {WHY}." in " ".join(load(tmp_path)[1].split())
-    assert "rejects a plan" not in load(tmp_path)[1]
+    assert f"It ended early: {WHY}." in " ".join(load(tmp_path).text.split())
+    assert "rejects a plan" not in load(tmp_path).text
     kept = early(0.0)
-    assert (kept["outcome"], kept["exit_code"]) == ("cannot_tell", MISSED)
-    assert WHY in kept["headline"]
+    assert (kept.outcome, kept.exit_code) == ("cannot_tell", MISSED)
+    assert WHY in kept.headline
     with pytest.raises(ValueError, match="it holds, and ended early"):
-        check_proof({**kept, "outcome": "holds", "exit_code": 0})
+        check_proof({**encoded(kept), "outcome": "holds", "exit_code": 0})
 
 
 @pytest.mark.parametrize(
@@ -124,33 +127,33 @@ def test_what_ended_early_is_told_and_never_holds(tmp_path: Path) -> None:
 )
 def test_a_proof_inherits_the_exit_code_of_its_plan(share: float, plan: int, code: int) -> None:
     data = proof(ran(share), replace(PLANNED, exit_code=plan))
-    assert (data["exit_code"], data["plan_exit_code"]) == (code, plan)
-    assert data["headline"].endswith(f" Its plan: it has exit code {plan}.") == (plan != OK)
-    check_proof(data)
+    assert (data.exit_code, data.plan_exit_code) == (code, plan)
+    assert data.headline.endswith(f" Its plan: it has exit code {plan}.") == (plan != OK)
+    check_proof(encoded(data))
     if code != OK:
         with pytest.raises(ValueError, match="exit code"):
-            check_proof({**data, "exit_code": OK, "outcome": "holds"})
+            check_proof({**encoded(data), "exit_code": OK, "outcome": "holds"})
 
 
 def test_a_proof_tells_what_its_plan_leaves_open() -> None:
     data = proof(
         ran(0.002), replace(PLANNED, exit_code=INVALID, warnings=("its search ended early: x", "no wave confirmed it"))
     )
-    assert data["headline"].endswith("within every limit. Its plan: its search ended early: x; no wave confirmed it.")
-    assert proof(replace(ran(0.0), interrupted=True), replace(PLANNED, exit_code=INVALID))["exit_code"] == INTERRUPTED
+    assert data.headline.endswith("within every limit. Its plan: its search ended early: x; no wave confirmed it.")
+    assert proof(replace(ran(0.0), interrupted=True), replace(PLANNED, exit_code=INVALID)).exit_code == INTERRUPTED
 
 
 @pytest.mark.parametrize(
     ("left", "said"),
     [
         ({"clean_up": "failed"}, "Not everything that was made for it was removed."),
-        ({"suspended": {"put_back": False}}, "Scaling that was suspended for it is not put back."),
+        ({"suspended": Suspended(put_back=False)}, "Scaling that was suspended for it is not put back."),
     ],
 )
 def test_what_a_proof_leaves_behind_is_its_exit_code(left: dict[str, Any], said: str) -> None:
-    data = concluded({**proof(ran(0.002)), **left})
-    assert (data["exit_code"], data["outcome"]) == (INVALID, "holds")
-    assert data["headline"].endswith(f" {said}")
-    check_proof(data)
-    whole = concluded({**proof(ran(0.002)), "clean_up": "done", "suspended": {"put_back": True}})
-    assert (whole["exit_code"], whole["headline"]) == (OK, proof(ran(0.002))["headline"])
+    data = concluded(replace(proof(ran(0.002)), **left))
+    assert (data.exit_code, data.outcome) == (INVALID, "holds")
+    assert data.headline.endswith(f" {said}")
+    check_proof(encoded(data))
+    whole = concluded(replace(proof(ran(0.002)), clean_up="done", suspended=Suspended(put_back=True)))
+    assert (whole.exit_code, whole.headline) == (OK, proof(ran(0.002)).headline)

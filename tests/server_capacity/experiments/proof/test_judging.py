@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
@@ -20,7 +21,9 @@ from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of, main_of
 from server_capacity.experiments.proof.result import content
 from server_capacity.experiments.proof.run import prove
+from server_capacity.experiments.ranking.before import Before
 from server_capacity.experiments.server_side.server_side import ServerSide
+from server_capacity.results.types.bounds import Endpoint, Spread
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
 from tests.mentions import mentions
@@ -55,31 +58,33 @@ if TYPE_CHECKING:
 def test_the_share_over_a_limit_decides(tmp_path: Path, share: float, outcome: str, code: int, first: str) -> None:
     data = proof(ran(share))
 
-    assert (data["outcome"], data["exit_code"], data["headline"]) == (outcome, code, first)
-    row, success = data["limits"]
-    assert row["share_over"] == pytest.approx(share, rel=0.01)
-    assert row["interval"]["low"] < share < row["interval"]["high"]
-    assert (success["verdict"], success["share_over"]) == ("holds", 0.0)
+    assert (data.outcome, data.exit_code, data.headline) == (outcome, code, first)
+    row, success = data.limits
+    assert row.share_over == pytest.approx(share, rel=0.01)
+    assert row.interval is not None
+    assert row.interval.low < share < row.interval.high
+    assert (success.verdict, success.share_over) == ("holds", 0.0)
     assert not is_proof(tmp_path)
-    save(tmp_path, data)
+    data = save(tmp_path, data)
     assert is_proof(tmp_path)
-    found, text = load(tmp_path)
+    found, text, stored = load(tmp_path)
     assert found == data
+    assert stored == encoded(data)
     assert text.splitlines()[0] == text.splitlines()[-2] == first
 
 
 def test_without_the_searchs_bursts_it_takes_them_to_be_dense() -> None:
     unknown = replace(PLANNED, correlation=None)
-    outcomes = [proof(ran(share), unknown)["outcome"] for share in (0.0, 0.013, 0.05, 0.09)]
+    outcomes = [proof(ran(share), unknown).outcome for share in (0.0, 0.013, 0.05, 0.09)]
     assert outcomes == ["holds", "cannot_tell", "cannot_tell", "fails"]
     assert "by bursts as dense as any" in length_of(unknown, LIMITS, None).sentence()
 
 
-@pytest.mark.parametrize("told", [None, {"dispersion": 20.0, "slope": 15.0}, {"dispersion": 30.0, "slope": 4.0}])
+@pytest.mark.parametrize("told", [None, Spread(20.0, 15.0), Spread(30.0, 4.0)])
 @pytest.mark.parametrize("instances", [1, 4])
 @pytest.mark.parametrize("seconds", [1, 2, 6, 30])
 def test_a_time_that_is_too_short_to_tell_never_ends_as_holds(
-    told: dict[str, float] | None, instances: int, seconds: int
+    told: Spread | None, instances: int, seconds: int
 ) -> None:
     planned = replace(PLANNED, correlation=told, aim=Aim(25, instances, 0.7, 25 / instances / 0.7))
     length = length_of(planned, LIMITS, float(seconds))
@@ -87,9 +92,9 @@ def test_a_time_that_is_too_short_to_tell_never_ends_as_holds(
     data = content(QUESTION, planned, length, judged(QUESTION, planned, whole))
     too_short = "too short to tell" in length.sentence()
     assert too_short == (length.holds == 0)
-    assert (data["outcome"] == "holds") != too_short
-    assert (data["exit_code"] == 0) != too_short
-    assert length.too_short in data["headline"]
+    assert (data.outcome == "holds") != too_short
+    assert (data.exit_code == 0) != too_short
+    assert length.too_short in data.headline
 
 
 def test_a_limit_that_another_one_gives_out_before_is_only_kept() -> None:
@@ -106,8 +111,8 @@ def test_a_limit_that_another_one_gives_out_before_is_only_kept() -> None:
 def test_a_client_that_was_the_limit_proves_nothing() -> None:
     due = np.arange(SECONDS * RATE) * NS // RATE
     data = proof(wave(np.full((SECONDS, RATE), 0.4), slos=SLOS, sent=due + 380_000_000))
-    assert (data["outcome"], data["exit_code"]) == ("cannot_tell", 3)
-    assert mentions(data["headline"], "200/s", "3 instances", "ml.m5.large")
+    assert (data.outcome, data.exit_code) == ("cannot_tell", 3)
+    assert mentions(data.headline, "200/s", "3 instances", "ml.m5.large")
 
 
 def test_a_client_that_was_late_does_not_speak_for_a_plan_but_may_leave_it_to_hold() -> None:
@@ -122,7 +127,7 @@ def test_a_client_that_was_late_does_not_speak_for_a_plan_but_may_leave_it_to_ho
         )
         late = wave(np.full((SECONDS, RATE), 0.06), slos=(slo,), sent=due + 30_000_000)
         data = content(question, planned, length_of(planned, limits, None), judged(question, planned, late))
-        found.append((data["outcome"], data["exit_code"]))
+        found.append((data.outcome, data.exit_code))
     assert found == [("holds", 0), ("cannot_tell", 3)]
 
 
@@ -137,24 +142,24 @@ def test_a_backlog_that_grows_fails_whatever_the_limits() -> None:
 
     data = content(question, planned, length, judged(question, planned, wave(0.02 + waited, slos=slos)))
 
-    assert (data["outcome"], data["exit_code"]) == ("fails", 1)
-    assert data["backlog"] > 1000
-    assert "requests came faster than answers" in data["headline"]
+    assert (data.outcome, data.exit_code) == ("fails", 1)
+    assert data.backlog > 1000
+    assert "requests came faster than answers" in data.headline
 
 
 def test_an_interrupt_proves_nothing() -> None:
     data = proof(replace(ran(0.0), interrupted=True))
-    assert (data["outcome"], data["exit_code"]) == ("interrupted", 130)
-    assert data["headline"].startswith("Interrupted after")
+    assert (data.outcome, data.exit_code) == ("interrupted", 130)
+    assert data.headline.startswith("Interrupted after")
 
 
 def test_a_lost_process_proves_nothing() -> None:
     lost = replace(ran(0.0), primary_lost=True)
-    assert (proof(lost)["outcome"], proof(lost)["exit_code"]) == ("cannot_tell", 3)
+    assert (proof(lost).outcome, proof(lost).exit_code) == ("cannot_tell", 3)
 
 
 def test_a_time_that_is_too_short_is_said() -> None:
-    flat = replace(PLANNED, correlation={"dispersion": 30.0, "slope": 4.0})
+    flat = replace(PLANNED, correlation=Spread(30.0, 4.0))
     short = length_of(flat, LIMITS, 2.0)
     assert short.holds == 0
     assert short.warmup_s <= 2.0
@@ -173,23 +178,21 @@ def test_a_time_that_is_too_short_is_said() -> None:
 
 
 def test_a_plan_near_its_limit_is_said_to_be_near_it() -> None:
-    near = replace(PLANNED, correlation={"dispersion": 20.0, "slope": 15.0}, aim=Aim(RATE, 2, 1.0, 100.0))
+    near = replace(PLANNED, correlation=Spread(20.0, 15.0), aim=Aim(RATE, 2, 1.0, 100.0))
     length = length_of(near, LIMITS, None)
     assert length.rejects >= REJECTED
     assert length.holds < HELD
     assert length.sentence().endswith("A right plan may not be told from its limit: it is near it.")
 
 
-@pytest.mark.parametrize(
-    ("endpoint", "called"), [({"name": "http://a.b", "instances": None}, "http://a.b"), (None, "the endpoint")]
-)
+@pytest.mark.parametrize(("endpoint", "called"), [(Endpoint("http://a.b"), "http://a.b"), (None, "the endpoint")])
 def test_instances_that_nobody_counted_are_not_said_to_have_served(
-    tmp_path: Path, endpoint: dict[str, Any] | None, called: str
+    tmp_path: Path, endpoint: Endpoint | None, called: str
 ) -> None:
     question, length = replace(QUESTION, endpoint=endpoint), length_of(PLANNED, LIMITS, None)
 
     def told(of: Wave) -> str:
-        return str(content(question, PLANNED, length, judged(question, PLANNED, of))["headline"])
+        return content(question, PLANNED, length, judged(question, PLANNED, of)).headline
 
     planned = "planned: 3 instances of ml.m5.large, how many served is not known."
     assert told(ran(0.002)) == f"Holds: {called} served 200/s for 30 s within every limit; {planned}"
@@ -198,7 +201,7 @@ def test_instances_that_nobody_counted_are_not_said_to_have_served(
     assert told(ran(0.013)).startswith(f"Cannot tell about 200/s on {called}: ")
     said: list[str] = []
     with pytest.raises(RuntimeError):
-        prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print))
+        prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print), Before([], None))
     assert said[0].startswith(f"The plan: 200/s on 3 instances; how many {called} has is not known. Sends for")
 
 
@@ -207,7 +210,7 @@ def _no_wave(*_: Any) -> Any:
 
 
 def test_an_endpoint_of_another_number_of_instances_is_refused(tmp_path: Path) -> None:
-    question = replace(QUESTION, endpoint={"name": "mine", "instances": 2})
+    question = replace(QUESTION, endpoint=Endpoint("mine", instances=2))
     waves = Waves(tmp_path, print, lambda *_: pytest.fail("nothing is sent"), ServerSide([], {}), print)
     with pytest.raises(BenchmarkError, match=r"mine: runs on 2 instances; p/fleet_plan\.json plans 3"):
-        prove(question, PLANNED, waves)
+        prove(question, PLANNED, waves, Before([], None))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from server_capacity.experiments.server_side.measured_endpoint import endpoint_facts, measured_endpoint
 from tests.fake_cloudwatch import alone
 
@@ -42,7 +43,7 @@ def test_a_configuration_tells_of_what_kind_it_is(
 def test_arguments_go_before_what_nobody_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     alone(monkeypatch, tmp_path)
     found = measured_endpoint("http://127.0.0.1:80/x", {"instance_type": "ml.t2.medium", "instances": 3}, {"n": 1}, 2.5)
-    assert found == {
+    assert encoded(found) == {
         "name": "http://127.0.0.1:80/x",
         "arguments": {"instance_type": "ml.t2.medium", "instances": 3},
         "payload_arguments": {"n": 1},
@@ -54,7 +55,7 @@ def test_arguments_go_before_what_nobody_tells(monkeypatch: pytest.MonkeyPatch, 
         "routing": None,
         "seconds_to_create": 2.5,
     }
-    assert measured_endpoint("my-endpoint", None, None, None)["kind"] is None
+    assert measured_endpoint("my-endpoint", None, None, None).kind is None
 
 
 @pytest.mark.process
@@ -64,5 +65,6 @@ def test_the_embedded_endpoint_is_described(bench: Bench, monkeypatch: pytest.Mo
         for name, value in endpoint.aws_environment.items():
             monkeypatch.setenv(name, value)
         found = measured_endpoint(None, None, None, None, [block])
-    assert (found["name"], found["kind"], found["instances"], found["region"]) == ("demo", "variant", 2, "us-east-1")
-    assert found["instance_type"].startswith("ml.")
+    assert (found.name, found.kind, found.instances, found.region) == ("demo", "variant", 2, "us-east-1")
+    assert found.instance_type is not None
+    assert found.instance_type.startswith("ml.")

@@ -173,11 +173,12 @@ def test_resources_are_told_in_shares_and_the_next_one_is_named() -> None:
     )
     found = resources(told, [ServerLimit.parse("server.CPUUtilization<70%")], 100)
     assert found is not None
-    assert found["next"]["metric"] == "CPUUtilization"
-    assert found["next"]["rate"] == pytest.approx(140, rel=0.01)
-    cpu, memory = found["all"]
-    assert [cpu["at_low"], cpu["limit"]] == pytest.approx([0.5, 0.7], rel=0.01)
-    assert [memory["idle"], memory["at_low"], memory["limit"]] == pytest.approx([0.2, 0.3, 1.0], rel=0.01)
+    assert found.next is not None
+    assert found.next.metric == "CPUUtilization"
+    assert found.next.rate == pytest.approx(140, rel=0.01)
+    cpu, memory = found.all
+    assert [cpu.at_low, cpu.limit] == pytest.approx([0.5, 0.7], rel=0.01)
+    assert [memory.idle, memory.at_low, memory.limit] == pytest.approx([0.2, 0.3, 1.0], rel=0.01)
     assert resources(measured(facts), [], 100) is None
 
 

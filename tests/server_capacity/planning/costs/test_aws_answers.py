@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from server_capacity.planning.costs import quota as quotas
 from server_capacity.planning.costs.prices import Prices
 from server_capacity.planning.costs.quota import quota
@@ -100,7 +101,7 @@ def test_a_quota_that_is_too_small_comes_with_the_increase_to_ask_for(monkeypatc
         assert quota("ml.g5.xlarge", US, 1) is None
         assert len(server.asked) == 3
 
-    assert found == {
+    assert encoded(found) == {
         "name": f"{M5} for endpoint usage",
         "instance_type": M5,
         "region": US,
@@ -112,7 +113,7 @@ def test_a_quota_that_is_too_small_comes_with_the_increase_to_ask_for(monkeypatc
         "--desired-value 3 --region us-east-1",
     }
     assert default is not None
-    assert (default["limit"], default["enough"]) == (4, True)
+    assert (default.limit, default.enough) == (4, True)
     assert unknown is None
     assert quota("local", US, 1) is None
 
@@ -128,4 +129,4 @@ def test_the_embedded_endpoint_tells_prices_and_quotas(bench: Bench, monkeypatch
     assert (price.per_hour, price.region, price.source) == (0.25, US, "AWS price list")
     assert none is None
     assert found is not None
-    assert (found["limit"], found["enough"]) == (3, False)
+    assert (found.limit, found.enough) == (3, False)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.wording import money_text
 from server_capacity.planning.costs.price_file import read_prices
@@ -56,19 +57,20 @@ def test_cost_is_an_hour_a_month_and_a_million_requests() -> None:
 
     told = cost(price, 6, 100)
 
-    assert told["hour"] == pytest.approx(1.38)
-    assert told["month"] == pytest.approx(1.38 * 730)
-    assert told["per_million"] == pytest.approx(1.38 / 360_000 * 1e6)
-    assert (told["currency"], told["region"], told["date"], told["source"]) == (
+    assert told.hour == pytest.approx(1.38)
+    assert told.month == pytest.approx(1.38 * 730)
+    assert told.per_million == pytest.approx(1.38 / 360_000 * 1e6)
+    assert (told.currency, told.region, told.date, told.source) == (
         "USD", "us-east-1", "2026-11-20", "given",
     )  # fmt: skip
-    assert cost(price, 1, 0)["per_million"] is None
+    assert cost(price, 1, 0).per_million is None
 
 
 @given(st.floats(0, 100), st.integers(1, 100), st.floats(0.01, 1e5))
 def test_a_million_costs_what_the_hour_does_by_the_requests_in_it(per_hour: float, instances: int, rate: float) -> None:
     told = cost(Price(M5, per_hour), instances, rate)
-    assert told["per_million"] * rate * 3600 / 1e6 == pytest.approx(told["hour"])
+    assert told.per_million is not None
+    assert told.per_million * rate * 3600 / 1e6 == pytest.approx(told.hour)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +181,8 @@ def test_spend_is_what_endpoints_cost_while_they_are_there() -> None:
 
     told = spend([Made(M5, 2, 900, price), Made(M5, 1, 900, price)])
 
-    assert told["instance_hours"] == pytest.approx(1.5)
-    assert told["cost"] == pytest.approx(0.345)
+    assert told.instance_hours == pytest.approx(1.5)
+    assert told.cost == pytest.approx(0.345)
     assert mentions(spend_text(told), "2 endpoints", "30 min", "1.5 instance", "$0.35")
 
 
@@ -192,8 +194,8 @@ def test_an_endpoint_of_no_type_of_awss_is_there_at_once() -> None:
 
 def test_spend_says_whose_price_is_missing() -> None:
     told = spend([Made(M5, 1, 900, Price(M5, 0.23)), Made("ml.g5.xlarge", 1, 900, None)])
-    assert (told["cost"], told["unpriced"]) == (None, ["ml.g5.xlarge"])
-    assert told["known"] == pytest.approx(0.115)
+    assert (told.cost, told.unpriced) == (None, ["ml.g5.xlarge"])
+    assert told.known == pytest.approx(0.115)
     assert mentions(spend_text(told, 2), "2", "1 instance", "ml.g5.xlarge")
 
 
@@ -211,7 +213,7 @@ def test_a_recommender_job_is_read_at_saturation() -> None:
 
     found = told("job", {"Status": "COMPLETED", "InferenceRecommendations": [row]})
 
-    assert "saturation" in found["note"]
-    (mine,) = found["rows"]
-    assert (mine["rate"], mine["env"], mine["ModelLatency"], mine["CpuUtilization"]) == (10.8, {"OMP": "4"}, 263, None)
-    json.dumps(found, allow_nan=False)
+    assert "saturation" in found.note
+    (mine,) = found.rows
+    assert (mine.rate, mine.env, mine.ModelLatency, mine.CpuUtilization) == (10.8, {"OMP": "4"}, 263, None)
+    json.dumps(encoded(found), allow_nan=False)
