@@ -1,0 +1,67 @@
+"""The schemas in docs/reference/schemas are those of the types, and what is stored is as they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from inference_benchmarker.data.decoded import encoded
+from server_capacity.planning.totals import content
+from tests import schemas
+from tests.capacities import searched
+from tests.plans import planned
+from tests.proofs import proof, ran
+from tests.rankings import ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECORDED = Path(__file__).parent / "server_capacity" / "results" / "recorded_answers"
+MADE: dict[str, Callable[[], object]] = {
+    "capacity": searched,
+    "ranking": lambda: ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)),
+    "fleet_plan": lambda: content([planned(target_rps=1000)], ["x: why."], created="", utilisation=0.7, spare=1),
+    "proof": lambda: proof(ran(0.002)),
+}
+
+
+def schema(name: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((schemas.REFERENCE / "schemas" / f"{name}.schema.json").read_text())
+    return told
+
+
+def test_the_schemas_are_those_of_the_types() -> None:
+    made = {path.name: path.read_text() for path in (schemas.REFERENCE / "schemas").iterdir()}
+    assert made == schemas.schemas(), "python -m tests.schemas writes them"
+    assert (schemas.REFERENCE / "schemas.md").read_text() == schemas.page()
+
+
+@pytest.mark.parametrize("path", sorted(RECORDED.rglob("*.json")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_commands_stored_is_as_they_say(path: Path) -> None:
+    data = json.loads(path.read_text())
+    jsonschema.Draft202012Validator(schema(path.stem)).validate(data)
+    assert set(data) <= set(schema(path.stem)["properties"])
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_is_as_they_say(name: str) -> None:
+    jsonschema.Draft202012Validator(schema(name)).validate(json.loads(json.dumps(encoded(MADE[name]()))))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "where"),
+    [
+        ("capacity", {"rate": "fast"}, ["rate"]),
+        ("capacity", {"interval": {"low": -1.0, "high": 2.0}}, ["interval", "low"]),
+        ("ranking", {"rows": [{"rank": 0}]}, ["rows", 0, "rank"]),
+        ("proof", {"outcome": "splendid"}, ["outcome"]),
+    ],
+)
+def test_a_wrong_value_is_found_where_it_is(name: str, wrong: dict[str, Any], where: list[str | int]) -> None:
+    told = {**json.loads(json.dumps(encoded(MADE[name]()))), **wrong}
+    (error,) = jsonschema.Draft202012Validator(schema(name)).iter_errors(told)
+    assert list(max([error, *(error.context or [])], key=lambda each: len(each.absolute_path)).absolute_path) == where
