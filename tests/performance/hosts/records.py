@@ -24,7 +24,7 @@ from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys, make_keys
 from inference_benchmarker.engine.watchers.wave_processes import PrimaryProcess
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.records.record import BASE, BatchWriter, Ledger, _joined, split_batch
+from inference_benchmarker.records.record import BASE, BatchWriter, Ledger, joined_batch, split_batch
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.units import NS
@@ -99,7 +99,7 @@ class Stub:
         ledger = Ledger(scheduled=sent, sent=sent, ok=sent).to_json()
         told = {"worker": self.number, "sequence": self.sequence, "at": at, "final": self.sequence + 1 == last}
         self.made_at[self.sequence] = time.monotonic()
-        self.say("wave_batch", _joined({**self._meta, **told, "ledger": ledger}, *self._sections))
+        self.say("wave_batch", joined_batch({**self._meta, **told, "ledger": ledger}, *self._sections))
         self.sequence += 1
 
 

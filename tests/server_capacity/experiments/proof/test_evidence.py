@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from server_capacity.experiments.proof.evidence import LEAST_S, LONGEST_S, Aim, Bursts
 from server_capacity.experiments.proof.length import bursts_of
+from server_capacity.results.types.bounds import Spread
 from tests.performance.capacity.endpoints import ENDPOINTS
 from tests.performance.capacity.proofs import counted
 from tests.proofs import PLANNED
@@ -89,7 +90,7 @@ def test_simulated_fleets_are_judged_as_often_as_is_said(known: bool) -> None:
         endpoint = ENDPOINTS[name]
         assert endpoint.truth is not None
         limit = endpoint.limits[0]
-        told = {"dispersion": dispersion, "slope": slope} if known else None
+        told = Spread(dispersion, slope) if known else None
         bursts = bursts_of(limit, replace(PLANNED, limit=limit.expression, correlation=told))
         for instances, seconds, again in product((1, 3, 8), (6.0, 30.0), range(3)):
             for kind, load in (("right", USUAL_LOAD), ("just", 1.0), ("short", (instances + 1) / instances)):
