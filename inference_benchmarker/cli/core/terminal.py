@@ -10,7 +10,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.cli.live.colours import coloured, wanted
-from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.system.progress import listening
 from inference_benchmarker.words.text import cut, folded, plain_lines
 
@@ -83,6 +82,8 @@ def print_wave(wave: Wave, *, as_json: bool | None) -> None:
 
 def print_json(found: object) -> None:
     """A result as its file has it."""
+    from inference_benchmarker.data.decoded import encoded
+
     print(json.dumps(encoded(found), indent=2), flush=True)
 
 

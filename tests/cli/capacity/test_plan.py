@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file
 from server_capacity.experiments.proof.planned import read_planned
@@ -19,6 +19,7 @@ from server_capacity.results.capacity_folder import save
 from server_capacity.results.ranking_folder import save as save_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim
+from server_capacity.results.types.bounds import Endpoint
 from tests.capacities import found, searched
 from tests.mentions import mentions
 from tests.rankings import CURVE, row
@@ -128,9 +129,10 @@ def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pyte
 
 def rank(folder: Path, *rows: RankedRow) -> None:
     """A ranking of these rows, beside the folder of the first one's search."""
-    first, interval = rows[0], encoded(rows[0].interval)
-    capacity(folder / str(first.capacity), curve=CURVE, rate=first.rate, interval=interval)
-    save_ranking(folder, ranking(list(rows), Aim()))
+    endpoint = decoded(Endpoint, ENDPOINT)
+    first = replace(rows[0], endpoint=endpoint, seconds_to_create=endpoint.seconds_to_create)
+    capacity(folder / str(first.capacity), curve=CURVE, rate=first.rate, interval=encoded(first.interval))
+    save_ranking(folder, ranking([first, *rows[1:]], Aim()))
 
 
 def test_a_ranking_is_planned_by_its_first_row(tmp_path: Path) -> None:
