@@ -129,7 +129,7 @@ def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pyte
 
 def rank(folder: Path, *rows: RankedRow) -> None:
     """A ranking of these rows, beside the folder of the first one's search."""
-    endpoint = decoded(Endpoint, ENDPOINT)
+    endpoint = decoded(ENDPOINT, Endpoint)
     first = replace(rows[0], endpoint=endpoint, seconds_to_create=endpoint.seconds_to_create)
     capacity(folder / str(first.capacity), curve=CURVE, rate=first.rate, interval=encoded(first.interval))
     save_ranking(folder, ranking([first, *rows[1:]], Aim()))
