@@ -23,6 +23,7 @@ from inference_benchmarker.engine.watchers.watchers import (
     WorkerWatcher,
 )
 from inference_benchmarker.errors import BenchmarkError, LostProcessError, NotStartedError
+from inference_benchmarker.system.files import is_folder
 from inference_benchmarker.wave.finalise import finalise
 from inference_benchmarker.wave.wave import Wave
 
@@ -181,6 +182,10 @@ class Conductor:
         if self._wave.t0 is None:
             if self._wave.is_interrupted:
                 raise KeyboardInterrupt(BEFORE_IT_BEGAN)
+            if not is_folder(self._wave.run_dir.path):
+                raise BenchmarkError(
+                    f"{self._wave.run_dir.path}: was deleted before the wave began.", "Leave it there."
+                )
             tail = "\n".join(self._primary.last_words())
             raise LostProcessError("the primary process ended before the wave began", tail)
         self._primary_lost = True

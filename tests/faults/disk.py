@@ -38,6 +38,15 @@ def remove(name: str) -> Callable[[Running], None]:
     return act
 
 
+def removed_at_once(stage: Stage) -> Ending:
+    """The run directory is deleted when its plan is there, while the processes start."""
+    running = stage.start(*SHORT)
+    while not any((running.folder / "runs").glob("*/plan.json")):
+        time.sleep(0.005)
+    remove("*")(running)
+    return Ending(running.finish(), None, stored=False)
+
+
 def remove_parent(running: Running) -> None:
     """The folder of run directories."""
     shutil.rmtree(running.folder / "runs")
@@ -162,6 +171,16 @@ DISKS = (
         3,
         wave(*LONG, act=remove("*"), arrivals=60),
         says="The run directory cannot be written",
+    ),
+    Fault(
+        "run-directory-deleted-at-once",
+        "the run directory is deleted while the processes start",
+        "nothing had begun",
+        NOTHING,
+        2,
+        removed_at_once,
+        slow=True,
+        says="was deleted before the wave began. Leave it there.",
     ),
     Fault(
         "parent-deleted",

@@ -55,7 +55,7 @@ def explore(question: Question, waves: Waves) -> SearchEvidence:
         found.interrupted = wave.interrupted
         if broken := lost or broken_off(wave):
             found.failures.append(f"{EARLY}{broken}.")
-            found.client_limit = lost or f"{CLIENT}: {broken}"
+            found.client_limit = broken
             return found
         if wave.interrupted or pilot.client_limit is None:
             return found
