@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,23 @@ def test_a_configuration_file_gives_paths_too(how: list[str], tmp_path: Path, mo
     assert was_given("traffic/day.jsonl", how)
     assert was_given("out", how)
     assert not was_given("out/2026/summary.json", how)
+
+
+@pytest.mark.parametrize("of", ["plans/b", ""])
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_result_that_is_read_gives_the_paths_in_it(
+    of: str, absolute: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They count from its own folder, or from the current one."""
+    monkeypatch.chdir(tmp_path)
+    search = tmp_path / of / "searches" / "a"
+    Path("plans/b").mkdir(parents=True)
+    named = str(search) if absolute else "searches/a"
+    Path("plans/b/fleet_plan.json").write_text(json.dumps({"rows": [{"search": named}], "of": "/"}))
+    assert was_given(str(search / "capacity.json"), ["report", "plans/b"])
+    assert was_given(str(search / "capacity.json"), ["--verify=plans/b/fleet_plan.json"])
+    assert not was_given(str(search / "capacity.json"), ["--output-dir", "plans/b"])
+    assert not was_given("/proc/1/environ", ["report", "plans/b"])
 
 
 @pytest.mark.parametrize(("path", "code"), [("runs/a/plan.json", BAD_INPUT), ("/proc/1/environ", INVALID)])
