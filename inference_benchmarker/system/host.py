@@ -47,11 +47,13 @@ def raise_descriptor_limit() -> int:
 
 def loopback_problems() -> list[str]:
     """A problem where this host cannot reach itself on 127.0.0.1, by a connection to a listener of its own."""
+    no_port = errno.EADDRINUSE
     try:
         with socket.create_server((LOOPBACK, 0)) as listener:
+            no_port = errno.EADDRNOTAVAIL
             socket.create_connection(listener.getsockname(), _LOOPBACK_S).close()
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # that is told where descriptors are counted
+        if error.errno in (errno.EMFILE, errno.ENFILE, no_port):  # descriptors and ports are counted elsewhere
             return []
         reason = error.strerror or f"no connection within {_LOOPBACK_S:g} s"
         return [

@@ -27,6 +27,7 @@ ABORT_S = 3.0  # what a second Ctrl-C leaves to the primary
 AT_ONCE_S = 1.5  # and a third, which may come in the same moment as the first two
 DISK_S = 5.0
 LOOPBACK_S = 1.0
+LOOPBACK_LATER_S = 5.0  # each look takes a port for a minute
 STOP_S = 0.1  # until a stop is in force, of which every worker heard
 MEMORY_S = 0.2  # in which a worker can take a hundred megabytes
 PAUSE_S = 1.0  # a pass that took longer stood still itself: that is no silence of the primary's
@@ -146,16 +147,22 @@ class LoadingWatcher:
 
 
 class LoopbackWatcher:
-    """Gives up where the processes cannot meet. Once they have, their silence ends the wave."""
+    """Gives up where the processes cannot meet. Once they have, their silence ends the wave, and its cause is said."""
 
     def __init__(self, wave: RunningWave) -> None:
         self._wave = wave
-        self._time = Every(LOOPBACK_S)
+        self._beginning, self._time = Every(LOOPBACK_S), Every(LOOPBACK_LATER_S)
+        self._told = False
 
     def look(self, now_s: float) -> None:
-        """Raise BenchmarkError where loopback is down before the wave has begun."""
-        if self._wave.t0 is None and self._time.due(now_s):
-            refuse(loopback_problems())
+        """Raise BenchmarkError where loopback is down before the wave has begun; later, say it once."""
+        if self._wave.t0 is None:
+            if self._beginning.due(now_s):
+                refuse(loopback_problems())
+        elif not self._told and self._time.due(now_s):
+            for problem in loopback_problems():
+                self._told = True
+                self._wave.live.say(f"In mid-wave: {problem}")
 
 
 class DiskWatcher:

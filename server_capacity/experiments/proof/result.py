@@ -77,7 +77,7 @@ def _outcome(proven: Proven, length: Length, ended_early: str | None) -> Outcome
 def _sent_s(wave: Wave, length: Length) -> float:
     window = wave.window
     ended_ns = window.planned_ns if window.stopped_at_ns is None else window.stopped_at_ns
-    return length.seconds if ended_ns is None else ended_ns / NS
+    return length.seconds if ended_ns is None else max(ended_ns / NS, 0.0)  # one that ended in its warm-up sent none
 
 
 def _exit_code(outcome: str, *, by_client: bool) -> int:

@@ -151,6 +151,9 @@ def test_an_interrupt_proves_nothing() -> None:
     data = proof(replace(ran(0.0), interrupted=True))
     assert (data.outcome, data.exit_code) == ("interrupted", 130)
     assert data.headline.startswith("Interrupted after")
+    warming = ran(0.0)
+    warming = replace(warming, interrupted=True, window=replace(warming.window, stopped_at_ns=-17_300_000_000))
+    assert proof(warming).headline.startswith("Interrupted after 0.0 s of ")
 
 
 def test_a_lost_process_proves_nothing() -> None:
