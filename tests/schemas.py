@@ -13,6 +13,7 @@ from server_capacity.results.types.capacity import CapacityResult
 from server_capacity.results.types.plan import PlanResult
 from server_capacity.results.types.proof import ProofResult
 from server_capacity.results.types.ranking import RankingResult
+from visualization.comparison.result import AbResult
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -21,6 +22,7 @@ KINDS: dict[str, tuple[type, str]] = {
     "ranking": (RankingResult, "`benchmark capacity --vary`"),
     "fleet_plan": (PlanResult, "`benchmark plan`"),
     "proof": (ProofResult, "`benchmark capacity --verify`"),
+    "ab": (AbResult, "`benchmark ab`"),
 }
 _HEAD = """\
 # Schemas of stored results
@@ -68,7 +70,8 @@ def _as_written(schema: dict[str, Any], kind: type) -> dict[str, Any]:
     """A type's schema with its keys as they stand in a file, in their order."""
     keys = {each.name: each.metadata.get("key", each.name) for each in fields(kind)}
     properties = {key: _brief(schema["properties"][name]) for name, key in keys.items()}
-    return {**schema, "description": schema["description"].replace("``", "`"), "properties": properties}
+    description = " ".join(schema["description"].replace("``", "`").split())
+    return {**schema, "description": description, "properties": properties}
 
 
 def _brief(schema: Any) -> Any:

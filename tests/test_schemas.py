@@ -9,19 +9,46 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.data.decoded import decoded, encoded
 from server_capacity.planning.totals import content
 from tests import schemas
 from tests.capacities import searched
 from tests.plans import planned
 from tests.proofs import proof, ran
 from tests.rankings import ranked
+from tests.waves import drawn, wave
+from visualization.comparison.comparison import compare
+from visualization.comparison.result import AbResult, Sent, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 RECORDED = Path(__file__).parent / "server_capacity" / "results" / "recorded_answers"
-MADE: dict[str, Callable[[], object]] = {
+
+
+def compared() -> AbResult:
+    """Four rounds of A and B."""
+    base, new = ([wave(drawn(10 * side + n, seconds=2)) for n in range(4)] for side in (0, 1))
+    told = result_of(compare(base, new))
+    sent = [Sent(side, n, f"{side}/{n}", "VALID", counts=True) for n in range(4) for side in "AB"]
+    return AbResult(
+        schema_version=1,
+        what={"A": "old.py", "B": "new.py"},
+        repeats=4,
+        seed=1,
+        limits=["p50=10%"],
+        strict=False,
+        interrupted=False,
+        given_up="",
+        aborted="",
+        waves=sent,
+        exit_code=0,
+        comparison=told,
+    )
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    "ab": compared,
     "capacity": searched,
     "ranking": lambda: ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)),
     "fleet_plan": lambda: content([planned(target_rps=1000)], ["x: why."], created="", utilisation=0.7, spare=1),
@@ -48,8 +75,12 @@ def test_what_commands_stored_is_as_they_say(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_what_is_made_is_as_they_say(name: str) -> None:
-    jsonschema.Draft202012Validator(schema(name)).validate(json.loads(json.dumps(encoded(MADE[name]()))))
+def test_what_is_made_is_as_they_say_and_the_same_when_it_is_read(name: str) -> None:
+    made = MADE[name]()
+    stored = json.loads(json.dumps(encoded(made), allow_nan=False))
+    jsonschema.Draft202012Validator(schema(name)).validate(stored)
+    assert decoded(stored, type(made)) == made
+    assert list(encoded(decoded(stored, type(made)))) == list(stored)
 
 
 @pytest.mark.parametrize(

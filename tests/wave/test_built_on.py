@@ -24,6 +24,7 @@ from tests.capacities import found, searched
 from tests.rankings import CURVE, ranked, row
 from tests.waves import drawn, stored, wave
 from visualization.comparison import ab
+from visualization.comparison.result import Sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +171,7 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
         run = stored(wave(drawn(seed, seconds=2)), tmp_path / side)
         experiment.sent = (
             *experiment.sent,
-            ab.Sent(side, 0, str(run.path.relative_to(tmp_path)), "VALID", counts=True),
+            Sent(side, 0, str(run.path.relative_to(tmp_path)), "VALID", counts=True),
         )
         runs.append(run.path)
     experiment.save(None, 0)
@@ -181,11 +182,11 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="is told twice"):
         ab.load(tmp_path)
     shutil.copytree(runs[0], tmp_path / "A" / "again")
-    experiment.sent = (*once, ab.Sent("A", 1, "A/again", "VALID", counts=True))
+    experiment.sent = (*once, Sent("A", 1, "A/again", "VALID", counts=True))
     experiment.save(None, 0)
     with pytest.raises(BenchmarkError, match="A/again is the same wave as A/"):
         ab.load(tmp_path)
-    experiment.sent = (*once, ab.Sent("A", 1, f"A/.{once[0].run[1:]}", "VALID", counts=True))
+    experiment.sent = (*once, Sent("A", 1, f"A/.{once[0].run[1:]}", "VALID", counts=True))
     experiment.save(None, 0)
     with pytest.raises(BenchmarkError, match="is not below its folder"):
         ab.load(tmp_path)

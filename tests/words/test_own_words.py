@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import Wave
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.words.redact import HEADERS, secret_values
 from tests.capacities import found
 from tests.hostile import honest_runs
 from tests.waves import drawn, make_run, wave
 from visualization.comparison.comparison import compare
-from visualization.comparison.json_form import to_json
+from visualization.comparison.result import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def hidden(value: str) -> list[str]:
 def test_no_key_and_no_column_is_hidden(tmp_path: Path) -> None:
     runs = [run for run in honest_runs(tmp_path) if (run / "plan.json").exists()]
     documents = [json.loads(file.read_text(encoding="utf-8")) for run in runs for file in run.glob("*.json")]
-    documents += [found(), json.loads(json.dumps(to_json(compare(wave(drawn(1)), wave(drawn(2))))))]
+    documents += [found(), json.loads(json.dumps(encoded(result_of(compare(wave(drawn(1)), wave(drawn(2)))))))]
     words = {key for document in documents for key in keys_of(document)} | {
         key for run in runs for key in heads_of(run)
     }

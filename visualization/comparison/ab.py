@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path  # noqa: TC003 - what is read is held against the types
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.data.digest import KEY as DIGEST
 from inference_benchmarker.data.digest import WITHOUT, require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
-from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.system.files import is_file, is_there
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import reader
-from inference_benchmarker.wave.built_on import KEY as BUILT_ON
 from inference_benchmarker.wave.built_on import built_on, require_built_on
 from inference_benchmarker.wave.built_on import not_checked as built_on_not_checked
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from inference_benchmarker.wave.wave import Wave
 from visualization.comparison.comparison import EXIT_CODES, Side, compare
-from visualization.comparison.json_form import to_json
+from visualization.comparison.result import AbResult, Sent, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from inference_benchmarker.plan.plan import WavePlan
     from visualization.comparison.comparison import Comparison
@@ -47,17 +46,6 @@ def order(repeats: int, seed: int) -> Iterator[tuple[int, str]]:
     for number in range(repeats):
         for side in draw.sample(SIDES, 2):
             yield number, side
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A wave of one side: in which round, in which run directory below the folder, and whether it counts."""
-
-    side: str
-    round: int
-    run: str
-    verdict: str
-    counts: bool
 
 
 @dataclass(slots=True)
@@ -122,17 +110,23 @@ class Experiment:
 
     def save(self, found: Comparison | None, exit_code: int | None) -> None:
         """Write ``ab.json``; without an exit code it is still going on."""
-        rest = {name: value for name, value in asdict(self).items() if name not in ("folder", "sent")}
-        told = {
-            "schema_version": SCHEMA_VERSION,
-            **rest,
-            "waves": [asdict(each) for each in self.sent],
-            "exit_code": exit_code,
-            "comparison": None if found is None else to_json(found),
-            BUILT_ON: built_on(self.folder, (self.folder / each.run for each in self.sent)),
-        }
+        told = AbResult(
+            schema_version=SCHEMA_VERSION,
+            what=self.what,
+            repeats=self.repeats,
+            seed=self.seed,
+            limits=list(self.limits),
+            strict=self.strict,
+            interrupted=self.interrupted,
+            given_up=self.given_up,
+            aborted=self.aborted,
+            waves=list(self.sent),
+            exit_code=exit_code,
+            comparison=None if found is None else result_of(found),
+            built_on=built_on(self.folder, (self.folder / each.run for each in self.sent)),
+        )
         try:
-            write_with_digest(self.folder / FILE, told)
+            write_with_digest(self.folder / FILE, encoded(told))
         except OSError as error:
             raise cannot_write(self.folder, error) from None
 
@@ -178,14 +172,13 @@ def _is_to(plan: WavePlan, what: str) -> bool:
     return all(str(plan.factory_settings.get(name, value)) == value for name, value in given)
 
 
-def _require_code(experiment: Experiment, data: Mapping[str, Any]) -> None:
+def _require_code(experiment: Experiment, told: AbResult) -> None:
     """Hold the exit code against the comparison that it is of; ValueError where it is another one."""
-    if data["exit_code"] is None:  # it is still going on, or was killed
+    if told.exit_code is None:  # it is still going on, or was killed
         return
-    found = data["comparison"]
-    code = worst_exit_code(experiment.cut_code, OK if found is None else EXIT_CODES[found["outcome"]])
-    if data["exit_code"] != code:
-        raise ValueError(f"its exit code is {data['exit_code']}, and that of what it compares {code}")
+    code = worst_exit_code(experiment.cut_code, OK if told.comparison is None else EXIT_CODES[told.comparison.outcome])
+    if told.exit_code != code:
+        raise ValueError(f"its exit code is {told.exit_code}, and that of what it compares {code}")
 
 
 def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
@@ -199,20 +192,32 @@ def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
             raise ValueError(f"{each.run} is the same wave as {names[digest]}")
 
 
+def _of(folder: Path, told: AbResult) -> Experiment:
+    return Experiment(
+        folder,
+        {side: told.what[side] for side in SIDES},
+        told.repeats,
+        told.seed,
+        tuple(told.limits),
+        told.strict,
+        told.interrupted,
+        told.given_up,
+        told.aborted,
+        tuple(told.waves),
+    )
+
+
 def load(folder: Path) -> Experiment:
     """Read a folder; BenchmarkError for what is none."""
-    data: dict[str, Any] = read_json(folder / FILE)
+    data = read_json(folder / FILE)
     try:
         require_digest(data)
-        sent = tuple(Sent(**each) for each in data["waves"])
-        names = ("repeats", "seed", "strict", "interrupted", "given_up", "aborted")
-        what = {side: str(data["what"][side]) for side in SIDES}
-        known = {name: data[name] for name in names}
-        experiment = Experiment(folder, what, **known, limits=tuple(data["limits"]), sent=sent)
-        require(experiment, Experiment, FILE)
+        told = decoded(data, AbResult)
+        experiment = _of(folder, told)
+        sent = experiment.sent
         outside = [each.run for each in sent if {"", ".", ".."} & {*each.run.split("/")}]
         refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
-        _require_once(sent, data.get(BUILT_ON) or {})
+        _require_once(sent, told.built_on or {})
         require_built_on(folder, data)
         for each in sent:
             _require_as_stored(experiment, each)
@@ -221,7 +226,7 @@ def load(folder: Path) -> Experiment:
     if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
         raise BenchmarkError(f"{folder}: of {' and '.join(missing)} no wave counts.", "Nothing can be compared.")
     try:
-        _require_code(experiment, data)
+        _require_code(experiment, told)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     return experiment

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
-from inference_benchmarker.cli.core.terminal import how_far, print_report, report_width, say, say_without_digest
+from inference_benchmarker.cli.core.terminal import (
+    how_far,
+    print_json,
+    print_report,
+    report_width,
+    say,
+    say_without_digest,
+)
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.system.memory import give_back_large_blocks
 
@@ -61,10 +67,11 @@ def run(arguments: list[str]) -> int:
 
 def print_comparison(found: Comparison, *, as_json: bool) -> None:
     """Print it as text, or as JSON."""
-    from visualization.comparison import json_form, report
+    from visualization.comparison import report
+    from visualization.comparison.result import result_of
 
     if as_json:
-        print(json.dumps(json_form.to_json(found), indent=2, allow_nan=False), flush=True)
+        print_json(result_of(found))
     else:
         print_report(report.to_text(found, report_width()))
 

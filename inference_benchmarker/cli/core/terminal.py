@@ -84,7 +84,7 @@ def print_json(found: object) -> None:
     """A result as its file has it."""
     from inference_benchmarker.data.decoded import encoded
 
-    print(json.dumps(encoded(found), indent=2), flush=True)
+    print(json.dumps(encoded(found), indent=2, allow_nan=False), flush=True)
 
 
 def print_report(text: str) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker import Wave, cli
 from inference_benchmarker.cli.live.colours import coloured
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.slo import MaxRegression
@@ -31,8 +32,8 @@ from tests.waves import drawn, spooled, stored, wave
 from visualization.comparison.changes import Row, with_interval, with_intervals
 from visualization.comparison.comparison import Check, Comparison, Side, compare
 from visualization.comparison.estimates import Ratio
-from visualization.comparison.json_form import to_json
 from visualization.comparison.report import to_junit, to_markdown, to_text
+from visualization.comparison.result import result_of
 from visualization.comparison.server_rows import server_rows
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class TestSimulated:
         assert (row.high, row.outcome, told.checks[0].broken) == (math.inf, "worse", True)
         assert " or more " in to_text(told)
         assert "≥60 s" in to_text(told)
-        json.dumps(to_json(told), allow_nan=False)
+        json.dumps(encoded(result_of(told)), allow_nan=False)
 
 
 def row(change: float, low: float, high: float, metric: str = "latency", **more: Any) -> Row:
@@ -310,7 +311,7 @@ def test_server_metrics_are_written_as_in_the_report() -> None:
     assert "ModelLatency Average (microseconds) 11,962 0.5 -100%" in lines
     assert "CPUUtilization Average 50 50 +0.0%" in lines
     assert "| `ModelLatency Average` (microseconds) | 11,962 | 0.5 |" in to_markdown(told)
-    assert [row["unit"] for row in to_json(told)["server_metrics"]] == ["Microseconds", "Percent"]
+    assert [row["unit"] for row in encoded(result_of(told))["server_metrics"]] == ["Microseconds", "Percent"]
 
 
 def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
@@ -323,7 +324,7 @@ def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
     assert found == [("CPU Average", 50, 60, pytest.approx(0.2)), ("CPU Average (2)", 10, 0, -1)]
     assert "Server metrics (no interval)" in to_text(told)
     assert "| `CPU Average` | 50 | 60 | +20.0% | no interval |  |" in to_markdown(told)
-    assert to_json(told)["server_metrics"][0] == {
+    assert encoded(result_of(told))["server_metrics"][0] == {
         "metric": "CPU Average",
         "unit": None,
         "base": 50,
@@ -337,7 +338,7 @@ def test_between_bounds_there_is_no_change() -> None:
     before = metric("Queue", 0.3, bounds={"Average": "at_most"})
     told = compare(with_metrics(wave(drawn(1)), before), with_metrics(wave(drawn(2)), metric("Queue", 0.4)))
     assert "Queue Average ≤0.3 0.4 -" in [" ".join(line.split()) for line in to_text(told).splitlines()]
-    assert to_json(told)["server_metrics"][0]["signs"] == ["≤", ""]
+    assert encoded(result_of(told))["server_metrics"][0]["signs"] == ["≤", ""]
 
 
 def test_unlike_plans_are_said() -> None:
@@ -347,7 +348,7 @@ def test_unlike_plans_are_said() -> None:
     told = compare(base, new)
     said = "100/s constant and 50/s constant; 2 workers and 4 workers; the content of the factories (or Locust) file"
     assert f"! Unlike things are compared: {said}." in to_text(told)
-    assert to_json(told)["unlike"] == said.split("; ")
+    assert encoded(result_of(told))["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
 
 
@@ -456,7 +457,7 @@ class TestInWords:
         assert read_xml(to_junit(compare(called, called))).get("errors") == "2"
 
     def test_json_has_every_number(self) -> None:
-        found = to_json(self.told)
+        found = encoded(result_of(self.told))
         row = next(row for row in found["metrics"] if row["metric"] == "latency.p50")
         assert row["base"]["low"] < row["base"]["value"] < row["base"]["high"]
         assert row["low"] < row["change"] < row["high"]
@@ -603,7 +604,7 @@ def test_a_run_of_counted_requests_says_how_near_its_percentiles_are() -> None:
     lines = to_text(told).splitlines()
     assert [line for line in lines if line.endswith(" requests")] == [lines[4]]
     assert lines[5].endswith(" requests, percentiles ±1%")
-    (latency,) = (row for row in to_json(told)["metrics"] if row["metric"] == "latency.p50")
+    (latency,) = (row for row in encoded(result_of(told))["metrics"] if row["metric"] == "latency.p50")
     assert "precision" not in latency["base"]
     assert latency["new"]["precision"] == PRECISION
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.slo import MaxRegression
 from tests.waves import drawn, wave
 from visualization.comparison.comparison import compare
 from visualization.comparison.headline import headline
-from visualization.comparison.json_form import to_json
 from visualization.comparison.report import to_junit, to_text
+from visualization.comparison.result import result_of
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
@@ -54,7 +55,7 @@ def test_no_comparison_contradicts_itself(runs: int) -> None:
 
 def require_a_comparison(found: Comparison) -> None:
     """Hold its sentences against its numbers, and those against each other."""
-    first, told = headline(found), to_json(found)
+    first, told = headline(found), encoded(result_of(found))
     assert to_text(found).splitlines()[0] == told["headline"] == first
     changed = [row for row in found.rows if row.outcome in ("worse", "improved")]
     for row in found.rows:

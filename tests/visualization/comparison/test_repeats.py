@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker import cli
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.slo import MaxRegression, Slo
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.statistics.student_t import student_t
@@ -24,9 +25,9 @@ from visualization.comparison.changes import Row, with_intervals
 from visualization.comparison.comparison import compare
 from visualization.comparison.estimates import Ratio
 from visualization.comparison.headline import headline
-from visualization.comparison.json_form import to_json
 from visualization.comparison.repeats import Repeated, over_runs
 from visualization.comparison.report import to_text
+from visualization.comparison.result import result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,9 +147,9 @@ class TestSides:
     def test_equal_sides_are_as_fast_as_each_other(self) -> None:
         found = compare(several(1, 6), several(2, 6), names=("A", "B"))
         assert headline(found).startswith("B is as fast as A at p50 within ")
-        assert to_json(found)["headline"] == headline(found)
-        assert to_json(found)["base"]["called"] == "A"
-        assert [len(to_json(found)[side]["runs"]) for side in ("base", "new")] == [6, 6]
+        assert encoded(result_of(found))["headline"] == headline(found)
+        assert encoded(result_of(found))["base"]["called"] == "A"
+        assert [len(encoded(result_of(found))[side]["runs"]) for side in ("base", "new")] == [6, 6]
 
     def test_a_single_run_a_side_says_what_it_does_not_know(self) -> None:
         one, other = wave(drawn(1)), wave(drawn(2))
@@ -188,7 +189,7 @@ class TestSides:
         assert {row.outcome for row in found.rows if row.metric == "latency"} == {"cannot tell"}
         assert "p99=10%: response_time.p99 " in to_text(found)
         assert max(map(len, to_text(found).splitlines())) <= 80
-        json.dumps(to_json(found), allow_nan=False)
+        json.dumps(encoded(result_of(found)), allow_nan=False)
         if factor > 2:
             assert "at p99 by an unknown factor" in headline(found)
 

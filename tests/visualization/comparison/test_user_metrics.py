@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker import Wave
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.plan_file import save_plan
@@ -18,8 +19,8 @@ from tests.waves import make_run, observe, on_time, open_plan
 from visualization.comparison.comparison import compare
 from visualization.comparison.estimates import Ratio
 from visualization.comparison.intervals import Estimates, ratio_error
-from visualization.comparison.json_form import to_json
 from visualization.comparison.report import to_markdown, to_text
+from visualization.comparison.result import result_of
 from visualization.figures.figures import Bars
 from visualization.figures.runs import read_runs
 from visualization.pages.series import make_figures
@@ -140,7 +141,7 @@ def test_a_comparison_has_their_changes_without_an_outcome(tmp_path: Path) -> No
     (line,) = [line for line in text.splitlines() if "metric.hit.mean" in line]
     assert line.split()[:4] == ["metric.hit.mean", "0.5", "0.8", "+60.0%"]
     assert "| metric.rows.mean | 12,345 | - | - | - |  |" in to_markdown(found)
-    told = to_json(found)["user_metrics"][0]
+    told = encoded(result_of(found))["user_metrics"][0]
     assert (told["metric"], told["base"]["value"], told["new"]["value"]) == ("metric.hit.mean", 0.5, 0.8)
     assert "outcome" not in told
 
