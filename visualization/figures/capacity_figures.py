@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from visualization.figures.figures import Axis, Bar, Bars, Curves, Line, Points, Scale, Section
-from visualization.figures.runs import below, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from server_capacity.results.types.capacity import Point
     from visualization.figures.capacity import Capacity
 
-_STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
+_STATISTICS: dict[str, Callable[[Point], float | None]] = {
+    "mean": lambda point: point.mean,
+    "median": lambda point: point.p50,
+    "p90": lambda point: point.p90,
+    "p95": lambda point: point.p95,
+    "p99": lambda point: point.p99,
+}
 LIMITS = ("limit", "allowed")
 """The names of lines that are one."""
 
@@ -64,16 +70,16 @@ def _bar(capacity: Capacity) -> Bar:
     rate, low, high = capacity.ends
     if rate is not None:
         return Bar(rate, low, high)
-    least = capacity.number("at_least", "rate")
-    reason = str(capacity.facts.get("reason") or below(capacity.facts, "at_least", "reason") or "")
-    return Bar(least, sign="≥" if least is not None else "", note=reason)
+    least = capacity.found.at_least
+    reason = capacity.found.reason or (least.reason if least else "")
+    return Bar(note=reason) if least is None else Bar(least.rate, sign="≥", note=reason)
 
 
 def _bar_of_model(capacity: Capacity) -> Bar:
-    rate = capacity.number("twin", "rate")
-    if rate is None:
-        return Bar(note=str(below(capacity.facts, "twin", "reason") or "no model"))
-    return Bar(rate, capacity.number("twin", "interval", "low"), capacity.number("twin", "interval", "high"))
+    twin = capacity.found.twin
+    if twin is None or twin.rate is None:
+        return Bar(note=(twin and twin.reason) or "no model")
+    return Bar(twin.rate) if twin.interval is None else Bar(twin.rate, twin.interval.low, twin.interval.high)
 
 
 def _against_rate(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
@@ -82,8 +88,8 @@ def _against_rate(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
     times = [
         Line(run, "", points, statistic=choice, marked=True)
         for run, capacity in numbered
-        for choice, key in _STATISTICS.items()
-        if (points := _points(capacity, key))
+        for choice, of in _STATISTICS.items()
+        if (points := _points(capacity, of))
     ]
     if times:
         yield _drawn(rate, Axis(_time_title(numbered), "ms"), (*times, *_bounds(numbered)), bands)
@@ -118,24 +124,18 @@ def _time_title(numbered: Sequence[tuple[int, Capacity]]) -> str:
     return "Latency" if any(capacity.unit == "users" for _, capacity in numbered) else "Response time"
 
 
-def _points(capacity: Capacity, key: str) -> Points:
-    rows = ((number(row, "rate"), number(row, key)) for row in capacity.rows("curve"))
+def _points(capacity: Capacity, of: Callable[[Point], float | None]) -> Points:
+    rows = ((point.rate, of(point)) for point in capacity.found.curve or [])
     return tuple(sorted((at, value * 1e3) for at, value in rows if at and value is not None))
 
 
 def _over(capacity: Capacity) -> Points:
     """The share over the limit that holds, in percent."""
-    expressions = [row.get("expression") for row in capacity.rows("limits")]
-    if capacity.facts.get("limit") not in expressions:
+    place = next((n for n, row in enumerate(capacity.found.limits) if row.expression == capacity.found.limit), None)
+    if place is None:
         return ()
-    place = expressions.index(capacity.facts["limit"])
-    found = ((number(row, "rate"), _share(row, place)) for row in capacity.rows("curve"))
-    return tuple(sorted((at, share * 100) for at, share in found if at and share is not None))
-
-
-def _share(row: dict[str, Any], place: int) -> float | None:
-    shares = row.get("share_over")
-    return number({"": shares[place]}, "") if isinstance(shares, list) and place < len(shares) else None
+    found = ((point.rate, point.share_over[place : place + 1]) for point in capacity.found.curve or [])
+    return tuple(sorted((at, share * 100) for at, shares in found for share in shares if at and share is not None))
 
 
 def _bounds(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
@@ -147,25 +147,24 @@ def _bounds(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
 
 def _percentile_limits(capacity: Capacity) -> Iterator[tuple[str, float]]:
     """The statistic and the bound in seconds of each limit on a time that can be chosen."""
-    for row in capacity.rows("limits"):
-        bound, allowed = number(row, "bound"), number(row, "allowed")
-        if row.get("metric") in ("response_time", "latency") and bound is not None and allowed is not None:
-            percent = round(100 - 100 * allowed, 6)
+    for row in capacity.found.limits:
+        if row.metric in ("response_time", "latency") and row.bound is not None and row.allowed is not None:
+            percent = round(100 - 100 * row.allowed, 6)
             choice = "median" if percent == 50 else f"p{percent:g}"
             if choice in _STATISTICS:
-                yield choice, bound
+                yield choice, row.bound
 
 
 def _allowed(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
     """The share that may be over, as a level line."""
-    shares = [number(capacity.holding, "allowed") for _, capacity in numbered]
+    shares = [capacity.holding.allowed for _, capacity in numbered if capacity.holding]
     for share in dict.fromkeys(each for each in shares if each is not None):
         yield Line(None, "allowed", tuple((at, share * 100) for at in _span(numbered)))
 
 
 def _span(numbered: Sequence[tuple[int, Capacity]]) -> tuple[float, float]:
     """The lowest and the highest rate of all curves."""
-    rates = [at for _, capacity in numbered for row in capacity.rows("curve") if (at := number(row, "rate"))]
+    rates = [point.rate for _, capacity in numbered for point in capacity.found.curve or [] if point.rate]
     return min(rates, default=0.0), max(rates, default=1.0)
 
 
@@ -179,11 +178,9 @@ def _course(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
 
 def _offered(capacity: Capacity) -> Iterator[tuple[float, float | None]]:
     end, last = 0.0, None
-    for row in capacity.rows("stretches"):
-        start, stop, rate = (number(row, key) for key in ("start_s", "end_s", "rate"))
-        if start is not None and stop is not None:
-            last = None if row.get("void") or not rate else rate
-            yield start, last
-            end = stop
+    for row in capacity.found.stretches or []:
+        last = None if row.void or not row.rate else row.rate
+        yield row.start_s, last
+        end = row.end_s
     if end:
         yield end, last

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.words.wording import (
     duration_text,
     length_text,
@@ -27,16 +26,14 @@ from visualization.figures.figures import (
     Table,
     Tile,
 )
-from visualization.figures.runs import below, number
 from visualization.pages.series import made_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Sequence
 
-    Plan = Mapping[str, Any]
+    from server_capacity.results.types.bounds import Cost
+    from server_capacity.results.types.plan import EndpointPlan, Minute, PlanResult, Run, Simulation
 
-PLAN_FILE = "fleet_plan.json"
 _FOOTER = "Everything follows from the lower end of the capacity's interval."
 _SIMULATED = (
     " What is drawn over time is simulated: what the policy's rules do with this load, not what AWS has to give."
@@ -57,221 +54,215 @@ _COMMANDS = (
 _LOAD = "The load"
 
 
-def plan_figures(folder: Path) -> Figures:
-    """Everything that the page of a plan's folder shows. Raises BenchmarkError for a damaged file."""
-    data = read_json(folder / PLAN_FILE)
-    plans = [plan for plan in data.get("endpoints") or [] if isinstance(plan, dict)]
+def plan_figures(data: PlanResult) -> Figures:
+    """Everything that the page of a plan's folder shows."""
+    plans = data.endpoints
     several = len(plans) > 1
     cards: list[Card] = []
     sections: list[Section] = []
     for place, plan in enumerate(plans, 1):
-        suffix, of = (f"_{place}", f" of {plan.get('name')}") if several else ("", "")
+        suffix, of = (f"_{place}", f" of {plan.name}") if several else ("", "")
         if several:
-            sections.append(Section(f"options{suffix}", str(plan.get("name")), "", (), tables=(_options(plan),)))
+            sections.append(Section(f"options{suffix}", plan.name, "", (), tables=(_options(plan),)))
         sections += _simulated(plan, len(cards), suffix, of)
-        cards += _cards(plan, f"{plan.get('name')}: " if several else "")
+        cards += _cards(plan, f"{plan.name}: " if several else "")
     figures = Figures(
         runs=tuple(cards),
         sections=(*sections, *_files(data)),
         title="Fleet plan",
-        lead=str(data.get("headline") or ""),
-        tiles=tuple(_tiles(data, plans)),
-        answer=(_with_rest(data, _options(plans[0])) if len(plans) == 1 else _mix(data, plans),),
+        lead=data.headline,
+        tiles=tuple(_tiles(data)),
+        answer=(_with_rest(data, _options(plans[0])) if len(plans) == 1 else _mix(data),),
         footer=_FOOTER + (_SIMULATED if cards else ""),
     )
     plain: Figures = made_plain(figures)
     return plain
 
 
-def _tiles(data: Plan, plans: Sequence[Plan]) -> Iterator[Tile]:
+def _tiles(data: PlanResult) -> Iterator[Tile]:
     """The number, the cost, and what is left with one lost."""
-    total = sum(number(plan, "chosen", "instances") or 0 for plan in plans)
+    plans = data.endpoints
+    total = sum(plan.chosen.instances for plan in plans)
     if not plans:
         return
-    chosen, kind = plans[0]["chosen"], below(plans[0], "endpoint", "instance_type")
+    chosen, kind = plans[0].chosen, _type_of(plans[0])
     if len(plans) > 1:
-        yield Tile("Instances", f"{total:,.0f}", f"of {len(plans)} endpoints")
+        yield Tile("Instances", f"{total:,}", f"of {len(plans)} endpoints")
     else:
-        use = f"each at {chosen['share']:.1%} of its limit at most".replace(".0%", "%")
-        yield Tile("Instances", f"{total:,.0f}", f"of {kind}, {use}" if kind else use)
-        yield Tile("With scaling", f"{chosen['minimum']:,} to {chosen['maximum']:,}", _aim(chosen))
-    yield _cost_tile(data)
-    lost = [plan["chosen"]["with_one_lost"] for plan in plans]
-    if all(each["holds"] for each in lost):
-        share = max(each["share_of_low"] for each in lost)
+        use = f"each at {chosen.share:.1%} of its limit at most".replace(".0%", "%")
+        yield Tile("Instances", f"{total:,}", f"of {kind}, {use}" if kind else use)
+        aim = f"aiming at {chosen.invocations_per_instance:,.0f} requests a minute of each"
+        yield Tile("With scaling", f"{chosen.minimum:,} to {chosen.maximum:,}", aim)
+    yield _cost_tile(data.cost)
+    lost = [plan.chosen.with_one_lost for plan in plans]
+    if all(each.holds for each in lost):
+        share = max(each.share_of_low or 0.0 for each in lost)
         yield Tile("With one lost", "holds", f"the rest run at {share:.0%} of what they are sure to hold", "good")
     else:
-        spare = sum(plan["chosen"]["with_spare"] for plan in plans)
+        spare = sum(plan.chosen.with_spare for plan in plans)
         yield Tile("With one lost", "does not hold", f"{pluralize(spare, 'instance', 'instances')} would", "bad")
 
 
-def _aim(chosen: Plan) -> str:
-    aim = number(chosen, "invocations_per_instance")
-    return "" if aim is None else f"aiming at {aim:,.0f} requests a minute of each"
+def _type_of(plan: EndpointPlan) -> str | None:
+    return None if plan.endpoint is None else plan.endpoint.instance_type
 
 
-def _cost_tile(data: Plan) -> Tile:
-    cost = data.get("cost")
-    if not isinstance(cost, dict):
+def _cost_tile(cost: Cost | None) -> Tile:
+    if cost is None:
         return Tile("Cost", "no price", "--price TYPE=USD gives one")
-    currency = str(cost.get("currency") or "USD")
-    month, million = money_text(cost["month"], currency), cost.get("per_million")
-    beside = f", {money_text(million, currency)} a million requests" if million is not None else ""
-    return Tile("Cost of an hour", money_text(cost["hour"], currency), f"{month} a month{beside}")
+    million = cost.per_million
+    beside = f", {money_text(million, cost.currency)} a million requests" if million is not None else ""
+    hour, month = (money_text(amount, cost.currency) for amount in (cost.hour, cost.month))
+    return Tile("Cost of an hour", hour, f"{month} a month{beside}")
 
 
-def _options(plan: Plan) -> Table:
+def _options(plan: EndpointPlan) -> Table:
     """The uses at which instances may run, side by side."""
-    options = [option for option in plan.get("options") or [] if isinstance(option, dict)]
-    priced = any(option.get("cost") for option in options)
+    priced = any(option.cost for option in plan.options)
     head = ("Run at", "share", "instances", "with spare", "each a minute")
     rows = [
         Row(
             (
-                str(option["name"]),
-                f"{option['share']:.1%}".replace(".0%", "%"),
-                *(_count(option.get(key)) for key in ("instances", "with_spare", "invocations_per_instance")),
-                *(_amounts(option.get("cost")) if priced else ()),
+                option.name,
+                f"{option.share:.1%}".replace(".0%", "%"),
+                *map(_count, (option.instances, option.with_spare, option.invocations_per_instance)),
+                *(_amounts(option.cost) if priced else ()),
             ),
-            strong=option["name"] == plan["chosen"]["name"],
+            strong=option.name == plan.chosen.name,
         )
-        for option in options
+        for option in plan.options
     ]
-    notes = (_measured(plan), *map(str, plan.get("remarks") or []), *_priced(plan.get("cost")))
+    notes = (_measured(plan), *plan.remarks, *_priced(plan.cost))
     return Table("", (*head, *(("an hour", "a month", "a million") if priced else ())), tuple(rows), notes)
 
 
-def _count(value: Any) -> str:
+def _count(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _amounts(cost: Any) -> Iterator[str]:
-    for key in ("hour", "month", "per_million"):
-        value = number(cost, key)
-        yield "-" if value is None else money_text(value, str(cost.get("currency") or "USD"))
+def _amounts(cost: Cost | None) -> Iterator[str]:
+    for value in (None, None, None) if cost is None else (cost.hour, cost.month, cost.per_million):
+        yield "-" if cost is None or value is None else money_text(value, cost.currency)
 
 
-def _measured(plan: Plan) -> str:
-    one = plan["per_instance"]
-    count, low = pluralize(one["measured_at"], "instance", "instances"), one["low"]
-    count = ("Measured on " if one.get("counted", True) else "Taken as ") + count
-    if one.get("at_least") or one["high"] is None:
-        limits = " and ".join(["", *map(str, plan.get("limits") or [])]).replace(" and ", " of ", 1)
+def _measured(plan: EndpointPlan) -> str:
+    one = plan.per_instance
+    count, low = pluralize(one.measured_at, "instance", "instances"), one.low
+    count = ("Measured on " if one.counted else "Taken as ") + count
+    if one.at_least or one.high is None:
+        limits = " and ".join(["", *plan.limits]).replace(" and ", " of ", 1)
         return f"{count}: each held {metric_text(low)}/s and no limit gave out{limits}."
-    rate, lower, higher = (supported(one[key], one["high"] - low) for key in ("rate", "low", "high"))
-    limit = f" of {plan.get('limit') or ''}".removesuffix(" of ").replace(" of keeps up", ", which it keeps up with")
+    rate, lower, higher = (supported(value, one.high - low) for value in (one.rate, low, one.high))
+    limit = f" of {plan.limit or ''}".removesuffix(" of ").replace(" of keeps up", ", which it keeps up with")
     ends = f"(95%: {lower} to {higher}){limit}"
     return f"{count}: {rate}/s each {ends}. The plan rests on the lower end, {lower}/s."
 
 
-def _priced(cost: Any) -> Iterator[str]:
-    if isinstance(cost, dict) and cost.get("instance_type"):
-        beside = ", ".join(str(cost[key]) for key in ("region", "source", "date") if cost.get(key))
-        price = f"{cost['price_per_hour']:g} {cost.get('currency') or 'USD'}"
-        yield f"{price} an hour of {cost['instance_type']} ({beside}); a month has 730 hours."
+def _priced(cost: Cost | None) -> Iterator[str]:
+    if cost is not None and cost.instance_type:
+        beside = ", ".join(filter(None, (cost.region, cost.source, cost.date)))
+        price = f"{cost.price_per_hour:g} {cost.currency}"
+        yield f"{price} an hour of {cost.instance_type} ({beside}); a month has 730 hours."
 
 
-def _with_rest(data: Plan, table: Table) -> Table:
+def _with_rest(data: PlanResult, table: Table) -> Table:
     """The table with what is to be known of the quota and of refusals."""
     return Table(table.title, table.head, table.rows, (*table.notes, *_rest(data)))
 
 
-def _rest(data: Plan) -> Iterator[str]:
-    for row in data.get("quota") or []:
-        enough = "it is enough." if row["enough"] else f"it is not enough. Ask for more: {row['increase']}"
-        yield f"Quota of {row['name']}: {row['limit']:,}, of {row['needed']:,} needed: {enough}"
-    yield from (f"✗ {sentence}" for sentence in data.get("refused") or [])
+def _rest(data: PlanResult) -> Iterator[str]:
+    for row in data.quota or []:
+        enough = "it is enough." if row.enough else f"it is not enough. Ask for more: {row.increase}"
+        yield f"Quota of {row.name}: {row.limit:,}, of {row.needed:,} needed: {enough}"
+    yield from (f"✗ {sentence}" for sentence in data.refused)
 
 
-def _mix(data: Plan, plans: Sequence[Plan]) -> Table:
+def _mix(data: PlanResult) -> Table:
     """A row for each endpoint that has a plan."""
     rows = []
-    for plan in plans:
-        chosen, kind = plan["chosen"], below(plan, "endpoint", "instance_type")
-        hour = next(_amounts(plan.get("cost")))
-        cells = str(plan["name"]), str(kind or "-"), f"{metric_text(plan['target_rps'])}/s", _count(chosen["instances"])
-        rows.append(Row((*cells, f"{chosen['minimum']:,} to {chosen['maximum']:,}", hour)))
+    for plan in data.endpoints:
+        chosen, hour = plan.chosen, next(_amounts(plan.cost))
+        cells = plan.name, _type_of(plan) or "-", f"{metric_text(plan.target_rps)}/s", _count(chosen.instances)
+        rows.append(Row((*cells, f"{chosen.minimum:,} to {chosen.maximum:,}", hour)))
     head = ("Endpoint", "type", "target", "instances", "with scaling", "an hour") if rows else ()
     return Table("", head, tuple(rows), tuple(_rest(data)))
 
 
-def _runs(plan: Plan) -> list[Plan]:
-    found = below(plan, "simulation", "runs")
-    return [run for run in found if isinstance(run, dict)] if isinstance(found, list) else []
-
-
-def _cards(plan: Plan, before: str) -> list[Card]:
+def _cards(plan: EndpointPlan, before: str) -> list[Card]:
     """The load and each policy, which lines and bars are of."""
-    names = [_LOAD, *(str(run["policy"]) for run in _runs(plan))] if _runs(plan) else []
+    runs = plan.simulation.runs if plan.simulation else []
+    names = [_LOAD, *(run.policy for run in runs)] if runs else []
     return [Card(before + name, "VALID", False, False, (), (), (), (), ()) for name in names]
 
 
-def _simulated(plan: Plan, first: int, suffix: str, of: str) -> Iterator[Section]:
+def _simulated(plan: EndpointPlan, first: int, suffix: str, of: str) -> Iterator[Section]:
     """The load over time, and what each policy makes of it; ``first``: the number of the load among the runs."""
-    runs, simulation = _runs(plan), plan.get("simulation")
-    if not runs:
-        if isinstance(simulation, dict):
-            yield Section(f"load{suffix}", f"The load{of}", f"Not simulated: {simulation.get('reason')}.", ())
+    simulation = plan.simulation
+    if simulation is None:
         return
-    assert isinstance(simulation, dict)
-    limit, routing = simulation["limit"], str(simulation["routing"]).replace("_", " ")
+    runs = simulation.runs
+    if not runs:
+        yield Section(f"load{suffix}", f"The load{of}", f"Not simulated: {simulation.reason}.", ())
+        return
+    limit, routing = simulation.limit, simulation.routing.replace("_", " ")
     text = (
-        f"Simulated for {length_text(60 * runs[0]['minutes'])} with {routing} routing; a new instance serves "
-        f"{length_text(simulation['instance_start_s'])} after it was asked for. Limit: {limit}."
+        f"Simulated for {length_text(60 * runs[0].minutes)} with {routing} routing; a new instance serves "
+        f"{length_text(simulation.instance_start_s)} after it was asked for. Limit: {limit}."
     )
-    yield Section(f"load{suffix}", f"The load over time{of}", text, tuple(_over_time(plan, runs, simulation, first)))
+    yield Section(f"load{suffix}", f"The load over time{of}", text, tuple(_over_time(plan, simulation, first)))
     yield Section(
         f"policies{suffix}",
         f"Policies{of}",
         f"Over: requests that miss {limit}; minutes over: in which more of them do than may.",
         tuple(chart for chart in _compared(runs, first + 1) if chart.measured),
-        tables=(_policies(runs, first + 1),),
+        tables=(_policies(runs, first + 1, plan.cost.currency if plan.cost else "USD"),),
     )
 
 
-def _over_time(plan: Plan, runs: Sequence[Plan], simulation: Plan, first: int) -> Iterator[Curves]:
-    low = plan["per_instance"]["low"]
+def _over_time(plan: EndpointPlan, simulation: Simulation, first: int) -> Iterator[Curves]:
+    low, runs = plan.per_instance.low, simulation.runs
     numbered = list(enumerate(runs, first + 1))[::-1]  # the planned one is drawn over the others
-    held = tuple(Line(at, "", _course(run, "instances", low), stepped=True) for at, run in numbered)
-    load = Line(first, "", _course(runs[0], "rate"))
+    held = tuple(Line(at, "", _course(run, lambda row: low * row.instances), stepped=True) for at, run in numbered)
+    load = Line(first, "", _course(runs[0], lambda row: row.rate))
     yield Curves("Load, and what the instances are sure to hold", _MINUTES, Axis("Rate", "/s"), (*held, load))
-    counts = tuple(Line(at, "", _course(run, "instances"), stepped=True) for at, run in numbered)
+    counts = tuple(Line(at, "", _course(run, lambda row: row.instances), stepped=True) for at, run in numbered)
     yield Curves("Instances", _MINUTES, Axis("Instances", ""), counts)
-    over = tuple(Line(at, "", _course(run, "share_over", 100)) for at, run in numbered)
-    allowed = _level("allowed", 100 * simulation["allowed"], runs[0])
+    over = tuple(Line(at, "", _course(run, lambda row: 100 * row.share_over)) for at, run in numbered)
+    allowed = _level("allowed", 100 * simulation.allowed, runs[0])
     yield Curves("Requests over the limit", _MINUTES, Axis("Requests over the limit", "%"), (*over, allowed))
-    times = tuple(Line(at, "", _course(run, "p99", 1e3)) for at, run in numbered)
-    yield Curves("p99", _MINUTES, Axis("p99", "ms"), (*times, _level("limit", 1e3 * simulation["bound"], runs[0])))
+    times = tuple(
+        Line(at, "", _course(run, lambda row: None if row.p99 is None else 1e3 * row.p99)) for at, run in numbered
+    )
+    yield Curves("p99", _MINUTES, Axis("p99", "ms"), (*times, _level("limit", 1e3 * simulation.bound, runs[0])))
 
 
 _MINUTES = Axis("Since its start", "min")
 
 
-def _course(run: Plan, key: str, factor: float = 1.0) -> Points:
-    rows = ((number(row, "minute"), number(row, key)) for row in run["timeline"])
-    return tuple((at, None if value is None else factor * value) for at, value in rows if at is not None)
+def _course(run: Run, of: Callable[[Minute], float | None]) -> Points:
+    return tuple((float(row.minute), of(row)) for row in run.timeline)
 
 
-def _level(name: str, value: float, run: Plan) -> Line:
-    rows = run["timeline"]
-    return Line(None, name, tuple((row["minute"], value) for row in (rows[0], rows[-1])))
+def _level(name: str, value: float, run: Run) -> Line:
+    rows = run.timeline
+    return Line(None, name, tuple((row.minute, value) for row in (rows[0], rows[-1])))
 
 
-def _policies(runs: Sequence[Plan], first: int) -> Table:
-    priced = any(run.get("cost") for run in runs)
+def _policies(runs: Sequence[Run], first: int, currency: str) -> Table:
+    priced = any(run.cost for run in runs)
     head = ("Policy", "over", "minutes over", "refused", "instances", "at most", "p99", "instance hours")
     rows = [
         Row(
             (
-                str(run["policy"]),
-                f"{100 * run['share_over']:.3g}%",
-                f"{run['minutes_over']:.3g}",
-                _count(run["refused"]),
-                f"{run['mean_instances']:.3g}",
-                f"{run['most_instances']:.3g}",
-                "-" if run["p99"] is None else duration_text(run["p99"]),
-                f"{run['instance_hours']:,.1f}",
-                *((_total(run),) if priced else ()),
+                run.policy,
+                f"{100 * run.share_over:.3g}%",
+                f"{run.minutes_over:.3g}",
+                _count(run.refused),
+                f"{run.mean_instances:.3g}",
+                f"{run.most_instances:.3g}",
+                "-" if run.p99 is None else duration_text(run.p99),
+                f"{run.instance_hours:,.1f}",
+                *((money_text(run.cost.total, currency) if run.cost else "-",) if priced else ()),
             ),
             run=at,
             strong=at == first,
@@ -281,30 +272,25 @@ def _policies(runs: Sequence[Plan], first: int) -> Table:
     return Table("", (*head, *(("cost",) if priced else ())), tuple(rows))
 
 
-def _total(run: Plan) -> str:
-    cost = run.get("cost")
-    return money_text(cost["total"], str(cost.get("currency") or "USD")) if isinstance(cost, dict) else "-"
-
-
-def _compared(runs: Sequence[Plan], first: int) -> Iterator[Bars]:
-    found: tuple[tuple[str, str, Callable[[Plan], float | None]], ...] = (
-        ("Requests over the limit", "%", lambda run: 100 * run["share_over"]),
-        ("Minutes over the limit", "min", lambda run: number(run, "minutes_over")),
-        ("Instance hours", "h", lambda run: number(run, "instance_hours")),
+def _compared(runs: Sequence[Run], first: int) -> Iterator[Bars]:
+    found: tuple[tuple[str, str, Callable[[Run], float]], ...] = (
+        ("Requests over the limit", "%", lambda run: 100 * run.share_over),
+        ("Minutes over the limit", "min", lambda run: run.minutes_over),
+        ("Instance hours", "h", lambda run: run.instance_hours),
     )
     for title, unit, value in found:
         yield Bars(title, title, unit, "plan", {"": tuple(Bar(value(run)) for run in runs)}, first)
 
 
-def _files(data: Plan) -> Iterator[Section]:
+def _files(data: PlanResult) -> Iterator[Section]:
     """The files to apply, with the command line of each."""
-    files = [str(name) for name in data.get("files") or []]
+    files = data.files
     told = [
         line for folder in dict.fromkeys(name.rpartition("/")[0] for name in files) for line in _apply(folder, files)
     ]
     if told:
         text = "Run in the folder of this page. Of the scaling policies choose one: several on one variant compete."
-        missing = tuple(map(str, data.get("missing") or []))
+        missing = tuple(data.missing)
         tables = (Table("", (), (), missing),) if missing else ()
         yield Section("files", "Files to apply", text, (), tables=tables, commands=tuple(told))
 

@@ -88,7 +88,7 @@ def run(arguments: list[str]) -> int:
         before(question.longest_s, jobs, asked, tell)
         folder, found = _searched(question, jobs[0], options, tell, export)
         _print(found, str(folder), as_json=options["json"])
-        draw_capacity(folder, tell)  # nobody waits for pictures to read the answer
+        draw_capacity(found, folder, tell)  # nobody waits for pictures to read the answer
     return found.exit_code
 
 

@@ -46,7 +46,7 @@ def run(arguments: list[str]) -> int:
         print_json(found)
     else:
         print_report(to_text(found, str(folder), report_width() or WIDTH))
-    draw_plan(folder, say)
+    draw_plan(found, folder, say)
     return found.exit_code
 
 

@@ -87,7 +87,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     _print(found, str(folder), as_json=options["json"])
     if unsaved:
         raise unsaved
-    draw_ranking(folder, tell)
+    draw_ranking(found, folder, tell)
     return found.exit_code
 
 

@@ -108,7 +108,7 @@ def _searched(question: Question, options: dict[str, Any], folder: Path, tell: T
             found = search(question, options, folder, tell)
     except BenchmarkError as error:
         return {"failed": str(error)}
-    draw_capacity(folder, tell)
+    draw_capacity(found, folder, tell)
     return {"folder": folder.name, "interrupted": found.exit_code == INTERRUPTED}
 
 

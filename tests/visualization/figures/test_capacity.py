@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
-from tests.capacities import found, stretch
+from server_capacity.results.capacity_folder import read
+from tests.capacities import as_read, found, stretch
 from visualization.figures.capacity import is_capacity, read_capacities
 from visualization.figures.figures import Bars, Curves, Figures
 from visualization.figures.runs import Run
@@ -17,6 +18,8 @@ from visualization.pages.series import make_figures, write_report
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from server_capacity.results.types.capacity import CapacityResult
 
 LIMIT = {
     "expression": "p99<100ms",
@@ -41,8 +44,13 @@ def folder(path: Path, **more: Any) -> Path:
     return path
 
 
+def taken(path: Path) -> CapacityResult:
+    """What stands in a folder, though its parts are made up and may not agree."""
+    return as_read(json.loads((path / "capacity.json").read_text()))
+
+
 def figures(*paths: Path) -> Figures:
-    return make_figures((), None, read_capacities(paths, {}))
+    return make_figures((), None, read_capacities(paths, {}, taken))
 
 
 def charts(drawn: Figures, section: str) -> dict[str, Bars | Curves]:
@@ -111,7 +119,9 @@ class TestSeveral:
 
     def test_beside_runs_they_come_last(self, tmp_path: Path) -> None:
         paths = [folder(tmp_path / "a_capacity"), folder(tmp_path / "b_capacity")]
-        drawn = make_figures([Run(tmp_path, "a wave"), Run(tmp_path, "another")], None, read_capacities(paths, {}))
+        drawn = make_figures(
+            [Run(tmp_path, "a wave"), Run(tmp_path, "another")], None, read_capacities(paths, {}, taken)
+        )
 
         assert len(drawn.runs) == 4
         bars = charts(drawn, "found")["Capacity"]
@@ -142,10 +152,11 @@ def test_every_outcome_has_a_page_and_pictures(outcome: str, tmp_path: Path) -> 
         {"curve": [row(10, share_over="all"), row(20, share_over=[None])]},
     ],
 )
-def test_what_a_damaged_file_lacks_is_left_out(more: dict[str, Any], tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused_with_the_place_of_the_damage(more: dict[str, Any], tmp_path: Path) -> None:
     path = folder(tmp_path / "a_capacity", **more)
 
-    assert list(write_report(figures(path), ("html", "svg"), path, lambda _: None, "capacity"))
+    with pytest.raises(BenchmarkError, match=r"capacity\.json: cannot be read as a file of this tool \(.* at `\$\."):
+        read_capacities([path], {}, read)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +167,4 @@ def test_a_file_that_is_no_answer_is_refused(content: bytes, tmp_path: Path) -> 
 
     assert is_capacity(tmp_path)
     with pytest.raises(BenchmarkError):
-        read_capacities([tmp_path], {})
+        read_capacities([tmp_path], {}, read)

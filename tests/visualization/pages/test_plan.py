@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.cli.capacity.plan import run
-from inference_benchmarker.data.decoded import encoded
+from server_capacity.planning.folder import read
 from server_capacity.planning.totals import content
 from tests.capacities import found
 from tests.mentions import mentions
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def figures(folder: Path) -> Figures:
-    return plan_figures(folder)
+    return plan_figures(read(folder))
 
 
 def test_the_command_leaves_a_page_and_pictures(folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_each_file_has_its_command(folder: Path, figures: Figures) -> None:
 
 
 def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_path: Path) -> None:
-    figures = plan_figures(planned(tmp_path, "--target-rps", "600", "--utilisation", "100%"))
+    figures = plan_figures(read(planned(tmp_path, "--target-rps", "600", "--utilisation", "100%")))
     tiles = {tile.name: tile for tile in figures.tiles}
 
     assert (tiles["With one lost"].value, tiles["With one lost"].tone) == ("does not hold", "bad")
@@ -112,8 +112,7 @@ def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_
 
 def test_where_nothing_could_be_planned_every_refusal_is_said(tmp_path: Path) -> None:
     data = content([], ["chat: no answer.", "search: serverless."], created="", utilisation=0.7, spare=1)
-    (tmp_path / "fleet_plan.json").write_text(json.dumps(encoded(data)))
-    figures = plan_figures(tmp_path)
+    figures = plan_figures(data)
 
     (table,) = figures.answer
     assert (table.rows, table.notes) == ((), ("✗ chat: no answer.", "✗ search: serverless."))

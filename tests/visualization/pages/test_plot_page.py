@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
+from server_capacity.results.capacity_folder import read
 from tests.browser import CHROMIUM, Tab, tab
 from tests.rankings import ranked
 from tests.waves import START, facts_of, make_run
@@ -319,8 +319,8 @@ def test_labels_and_numbers_do_not_lie_on_one_another(opened: Tab, page: Path) -
 
 def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(browser: Tab, tmp_path: Path) -> None:
     browser.complaints.clear()
-    (tmp_path / "ranking.json").write_text(json.dumps(encoded(ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)))))
-    (tmp_path / "ranking.html").write_text(page_of(ranking_figures(tmp_path)), encoding="utf-8")
+    figures = ranking_figures(ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)), tmp_path, read)
+    (tmp_path / "ranking.html").write_text(page_of(figures), encoding="utf-8")
 
     for width in (1280, 390):
         browser.size(width)

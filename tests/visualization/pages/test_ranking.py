@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.data.decoded import encoded
+from server_capacity.results.capacity_folder import read
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, failed_row
 from tests.capacities import found
@@ -29,8 +29,7 @@ def drawn(folder: Path, data: RankingResult) -> Figures:
     for name in (each.capacity for each in data.rows if each.capacity):
         (folder / name).mkdir()
         (folder / name / "capacity.json").write_text(json.dumps(found(schema_version=1, curve=POINTS)))
-    (folder / "ranking.json").write_text(json.dumps(encoded(data)))
-    return ranking_figures(folder)
+    return ranking_figures(data, folder, read)
 
 
 def bars(figures: Figures, title: str) -> tuple[Bar, ...]:
