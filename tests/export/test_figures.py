@@ -24,7 +24,7 @@ from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import Verdict
 from inference_benchmarker.words.units import NS
 from tests.exported import Samples, count_of, figures, sample, samples
-from tests.waves import open_plan
+from tests.waves import open_plan, wave
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -178,3 +178,12 @@ def test_runs_stand_beside_each_other_and_each_gauge_is_of_its_own() -> None:
 
 def metric(exporter: Exporter, name: str) -> Metric:
     return next(each for each in exporter.metrics if each.name == name)
+
+
+def test_the_waves_of_a_run_are_added_up() -> None:
+    exporter, sent = Exporter(), wave([[0.02] * 10] * 3)
+    for _ in range(2):
+        exporter.follow(sent.plan, "search").finish(sent)
+    found = samples(exposition(exporter.metrics).decode())
+    assert sample(found, "requests_sent_total") == 2 * sent.ledger.sent == 60
+    assert sample(found, "waves_total", verdict="VALID") == 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
-from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, read_flags, table_for
+from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
@@ -69,12 +69,6 @@ def _workers(flag: str, text: str) -> int | str:
     return int(text)
 
 
-def _precision(flag: str, text: str) -> float:
-    percent = text.strip().endswith("%")
-    value = parse_number(flag, text.strip().removesuffix("%"))
-    return value / 100 if percent else value
-
-
 def _choice(*allowed: str) -> Any:
     def parse(flag: str, text: str) -> str:
         if text not in allowed:
@@ -126,7 +120,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "P%",
                 "search until the interval is this narrow, end to end, instead of --time; with both, whichever "
                 "comes first",
-                _precision,
+                parse_share,
             ),
             Flag("--max-rps", "R", "the highest rate to try", parse_number),
             Flag("--start-rps", "R", "the first rate to try (default: a low one)", parse_number),

@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity.vary_flags import PRICE_FLAGS
-from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
+from inference_benchmarker.cli.core.flags import (
+    Flag,
+    Table,
+    parse_int,
+    parse_number,
+    parse_path,
+    parse_share,
+    read_flags,
+    table_for,
+)
 from inference_benchmarker.cli.wave.wave_flags import REPLAY_FLAGS, WAVE_FLAGS
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
@@ -20,12 +29,6 @@ if TYPE_CHECKING:
 
 _OF_A_WAVE = {flag.name: flag for flags in WAVE_FLAGS.values() for flag in flags}
 _OF_A_REPLAY = ("window", "replay_column")
-
-
-def _share(flag: str, text: str) -> float:
-    percent = text.strip().endswith("%")
-    value = parse_number(flag, text.strip().removesuffix("%"))
-    return value / 100 if percent else value
 
 
 def _routing(flag: str, text: str) -> str:
@@ -67,7 +70,7 @@ PLAN_FLAGS: Table = table_for(
             Flag("--mix", "FILE", "several endpoints with a target each, as JSON or TOML", parse_path),
         ],
         "room": [
-            Flag("--utilisation", "P%", "share of the capacity at which instances run (default 70%)", _share),
+            Flag("--utilisation", "P%", "share of the capacity at which instances run (default 70%)", parse_share),
             Flag("--spare", "N", "number of instances that may be lost while the limit is still met", parse_int),
             Flag(
                 "--minimum", "N", "minimum number of instances (default: from the lowest load, in two zones)", parse_int

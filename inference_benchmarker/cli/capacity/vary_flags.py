@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, read_flags
+from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, parse_share, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import MAX_RATE
 from inference_benchmarker.system.host import usable_cores
@@ -21,10 +21,9 @@ _ONLY_RANKED = ("parallel", "target_rps", "utilisation", "recommender")
 _OF_A_SEARCH = ("vary", "in", "arrivals", "precision", "max_rps", "start_rps", "soak", "cache")
 
 
-def parse_share(flag: str, text: str) -> float:
-    """A share as 0.7 or 70%, above 0 and at most 1."""
-    percent = text.strip().endswith("%")
-    value = parse_number(flag, text.strip().removesuffix("%")) / (100 if percent else 1)
+def _utilisation(flag: str, text: str) -> float:
+    """A share above 0 and at most 1."""
+    value = parse_share(flag, text)
     if not 0 < value <= 1:
         raise BenchmarkError(f"{flag} must be above 0% and at most 100%, not {text[:100]}.")
     return value
@@ -60,7 +59,7 @@ VARY_FLAGS = [
         "--utilisation",
         "P%",
         "share of the interval's lower end at which an instance runs (default 70%)",
-        parse_share,
+        _utilisation,
     ),
     Flag(
         "--verify",

@@ -178,6 +178,13 @@ def parse_number(flag: str, text: str) -> float:
     return float(parse_decimal(flag, text))
 
 
+def parse_share(flag: str, text: str) -> float:
+    """A share, as 0.7 or 70%."""
+    percent = text.strip().endswith("%")
+    value = parse_number(flag, text.strip().removesuffix("%"))
+    return value / 100 if percent else value
+
+
 def parse_int(flag: str, text: str) -> int:
     """A whole number from a flag's text; 1e3 and 1,000 are refused, 1_000 is not a surprise worth allowing."""
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", text):

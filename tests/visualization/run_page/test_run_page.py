@@ -285,6 +285,9 @@ def test_the_parts_of_the_time_are_the_whole_of_it() -> None:
         "ModelLatency": pytest.approx(0.06),
     }
     assert sum(parts.values()) == pytest.approx(0.1)
+    told = run_page(found)
+    assert [f"{parts[name] / 0.1:.0%})</b>" in told for name in parts] == [True] * 5
+    assert "60 ms (60%)" in told
 
 
 def test_a_server_that_took_longer_than_the_client_saw_is_no_part_of_it() -> None:
