@@ -27,7 +27,7 @@ ACTION = ROOT / "action.yml"
 SCRIPT = ROOT / "delivery" / "action.sh"
 DESCRIBED: dict[str, Any] = yaml.safe_load(ACTION.read_text())
 STEPS = DESCRIBED["runs"]["steps"]
-SCRIPTS = [ROOT / name for name in ("benchmark", ".ci/run", "delivery/action.sh", "delivery/image.sh")]
+SCRIPTS = [ROOT / name for name in ("benchmark", ".ci/coverage", ".ci/run", "delivery/action.sh", "delivery/image.sh")]
 SCRIPTS += sorted(ROOT.glob("tests/hosts/*.sh"))
 MEASURED = (0, 3)  # a busy machine makes waves INVALID
 # Every program of the action, but the environment that `install` makes.
