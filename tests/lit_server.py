@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _PATIENCE_S = 60.0
-_PAUSE_S = 0.002  # between two words
 
 
 class LitServer:

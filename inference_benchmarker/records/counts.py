@@ -99,11 +99,6 @@ class Series:
         stages = np.subtract(self.stage, WARMUP, dtype=np.int64)
         return np.bincount(stages, self.count, MOST_STAGE - WARMUP + 1).astype(np.int64)
 
-    def by_second(self, seconds: int) -> Int64:
-        """The counts of each second from the wave's start on."""
-        inside = self.between(0, seconds)
-        return np.bincount(inside.second, inside.count, seconds).astype(np.int64)
-
     @property
     def slots(self) -> Int64:
         """The number of the 20 ms that each count is of, from wave start on."""

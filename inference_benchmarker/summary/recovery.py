@@ -48,11 +48,6 @@ class Recovery:
     before_s: float
     after_s: float | None
 
-    @property
-    def limit_s(self) -> float:
-        """The median response time up to which it counts as recovered."""
-        return _limit(self.before_s)
-
     def to_json(self) -> dict[str, Any]:
         """Its numbers, in seconds."""
         return {name: getattr(self, name) for name in self.__slots__}

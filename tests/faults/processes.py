@@ -217,7 +217,6 @@ def payload_factory():
 """
 DYING = factories("pass", "print('what it said last', flush=True)\nos.abort()")
 LOOPING = factories("pass", "while True:\n    pass")
-QUICK_DRAIN = ("--client-rps", "40", "--obs-time", "1", "--workers", "2", "--drain-timeout", "0.1")
 
 PROCESSES = (
     Fault(

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 NOTHING = "nothing"
 FAILED = "those requests, which have failed"
-FOUR_FAIL = "if payload % 10 == 1:"
 
 
 def invoke(

@@ -67,11 +67,6 @@ class Wave:
         return (self.column("done") - self.column("sent")) / NS_PER_MS
 
     @property
-    def response_ms(self) -> NDArray[np.float64]:
-        """From the due instant to the last byte."""
-        return (self.column("done") - self.column("due")) / NS_PER_MS
-
-    @property
     def worker_cpu_s(self) -> float:
         """User and system time of all workers between the start and the end of the wave."""
         return float(sum(worker["cpu_s"] for worker in self.summary["client"]["workers"]))

@@ -22,6 +22,19 @@ def folded(
     return tuple((x, fold(values) if values else None) for x, values in known)
 
 
+def by_step(
+    values: Sequence[float | None],
+    last: float,
+    fold: Callable[[list[float]], float],
+    most: int = MOST_POINTS,
+    step: int = 1,
+) -> Points:
+    """The values of a time's steps from 0 on, ``folded``, each in the middle of its stretch and none after the last."""
+    half = neighbours(values, most) * step / 2
+    points = folded([(float(at * step), value) for at, value in enumerate(values)], fold, most)
+    return tuple((max(min(x + half, last), x), y) for x, y in points)
+
+
 def neighbours(points: Sequence[object], most: int = MOST_POINTS) -> int:
     """The number of neighbours that become one point."""
     return -(-len(points) // max(most, 1)) or 1

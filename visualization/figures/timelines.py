@@ -11,7 +11,7 @@ from inference_benchmarker.words.text import one_line
 from visualization.figures.bars import by_title, factor_of, unit_of
 from visualization.figures.curves import drawn, scaled
 from visualization.figures.figures import Axis, Curves, Line, Points
-from visualization.figures.folding import MOST_POINTS, folded, neighbours
+from visualization.figures.folding import MOST_POINTS, by_step, folded
 from visualization.figures.instances import instances_strip
 from visualization.figures.runs import Run, below, number
 
@@ -117,10 +117,8 @@ def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
     if ends and column in ("ok", "sent", "scheduled", "repeated", "in_flight"):
         values = values[: max(int(max(ends)) // step, 1)]
     fold: Callable[[list[float]], float] = max if "p99" in column else median if "p50" in column else fmean
-    found = [(float(at * step), scaled(value, factor)) for at, value in enumerate(values)]
-    half = neighbours(found, most) * step / 2  # what holds for some seconds stands in their middle
     last = max(ends, default=float(len(values) * step))
-    return tuple((max(min(x + half, last), x), y) for x, y in folded(found, fold, most))
+    return by_step([scaled(value, factor) for value in values], last, fold, most, step)
 
 
 def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:

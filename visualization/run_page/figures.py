@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from visualization.figures.figures import Axis, Points, Scale
-from visualization.figures.folding import folded, neighbours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from inference_benchmarker.summary.summary import Summary
 
@@ -98,13 +97,6 @@ def scale_of(values: Sequence[float]) -> Scale:
 def scaled(points: Points, factor: float) -> Points:
     """The same points with their values in another unit."""
     return tuple((x, None if y is None else y * factor) for x, y in points)
-
-
-def of_seconds(values: Sequence[float | None], last_s: float, fold: Callable[[list[float]], float]) -> Points:
-    """The values of a wave's seconds from 0 on, ``folded``, each in the middle of its time and none after the last."""
-    half = neighbours(values) / 2
-    points = folded([(float(at), value) for at, value in enumerate(values)], fold)
-    return tuple((min(x + half, last_s), y) for x, y in points)
 
 
 def whole_wave(summary: Summary) -> tuple[float, float]:

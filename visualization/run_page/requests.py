@@ -16,13 +16,13 @@ from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.figures import Axis
+from visualization.figures.folding import by_step
 from visualization.run_page.figures import (
     SECONDS,
     Figure,
     Flag,
     Trace,
     mean,
-    of_seconds,
     scale_of,
     scaled,
     time_unit,
@@ -262,7 +262,5 @@ def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary
 def _error_figure(errors: ErrorsBySecond, keys: Sequence[str], summary: Summary) -> Figure | None:
     rows = [(one_line(key), row) for key, row in zip((*keys, "others"), errors.counts, strict=True) if row.any()]
     title, bands, span = "Failed requests", stage_bands(summary), whole_wave(summary)
-    traces = tuple(
-        Trace(key, of_seconds(row.tolist(), span[1], mean), number) for number, (key, row) in enumerate(rows)
-    )
+    traces = tuple(Trace(key, by_step(row.tolist(), span[1], mean), number) for number, (key, row) in enumerate(rows))
     return Figure(title, SECONDS, Axis(title, "/s"), traces, bands=bands, span=span) if traces else None

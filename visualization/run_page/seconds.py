@@ -14,14 +14,13 @@ from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.figures import Axis
-from visualization.figures.folding import folded, neighbours
+from visualization.figures.folding import by_step, folded, neighbours
 from visualization.run_page.figures import (
     SECONDS,
     Figure,
     Trace,
     kind_of,
     mean,
-    of_seconds,
     scale_of,
     scaled,
     time_unit,
@@ -131,7 +130,7 @@ def _column(table: Table, column: str, last_s: float) -> Points:
     """A column at most so many points: counts as their mean, p99 as the worst, others as the median."""
     values = table.get(column, [])[: max(int(last_s), 1) if column in _WHOLE else None]
     fold = max if "p99" in column else median if "p50" in column else mean
-    return of_seconds(values, last_s, fold)
+    return by_step(values, last_s, fold)
 
 
 def _timed(picture: _Picture, table: Table, facts: WaveFacts, summary: Summary) -> Figure:
