@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What reading values of another shape than ours raises."""
+FOREIGN = "cannot be read as a file of this tool"
 
 
 def write_json(path: Path, data: dict[str, Any], inside: Path | None = None) -> None:
@@ -58,7 +59,7 @@ def foreign(path: Path, error: Exception) -> BenchmarkError:
         reason = f"a value is of another type than it writes: {one_line(str(error), 100)}"
     else:
         reason = one_line(str(error), 200) or type(error).__name__
-    return cannot_read(path, f"cannot be read as a file of this tool ({reason})")
+    return cannot_read(path, f"{FOREIGN} ({reason})")
 
 
 def cannot_read(path: Path, what: str) -> BenchmarkError:

@@ -27,6 +27,7 @@ from inference_benchmarker.cli.core.terminal import progress
 from inference_benchmarker.cli.endpoint.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.cli.wave import wave as wave_command
 from inference_benchmarker.cli.wave.wave import wave_options, wave_parser
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.engine import launch
@@ -751,8 +752,8 @@ class TestReport:
             (Path.exists, "run: does not exist. Give a run directory: a wave names its own in its last line."),
             (lambda run: run.mkdir(), "run: is not a run directory (it has no plan.json). Give"),
             (lambda run: run.write_text("x"), "run: is no directory."),
-            (lambda run: plan_json(run, "{"), "run/plan.json: cannot be read as a file of this tool ("),
-            (lambda run: plan_json(run, "[]"), "run/plan.json: cannot be read as a file of this tool ("),
+            (lambda run: plan_json(run, "{"), f"run/plan.json: {FOREIGN} ("),
+            (lambda run: plan_json(run, "[]"), f"run/plan.json: {FOREIGN} ("),
             (lambda run: plan_json(run, '{"schema_version": "x"}'), "run/plan.json: cannot be read as a file"),
             (lambda run: plan_json(run, '{"schema_version": 99}'), "run/plan.json: has schema version 99; this tool"),
             (lambda run: plan_json(run, '{"schema_version": 1}'), "run/plan.json: cannot be read as a file"),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from inference_benchmarker.data.json_file import write_with_digest
+from inference_benchmarker.data.json_file import FOREIGN, write_with_digest
 from server_capacity.results import capacity_folder as capacity
 from server_capacity.results import ranking_folder
 from server_capacity.results.ranking_order import ranking
@@ -208,13 +208,13 @@ STORED = (
     fault(
         "stored-plan-negative",
         "`fleet_plan.json` is forged to -3 instances, with a digest of that",
-        "fleet_plan.json: cannot be read as a file of this tool",
+        f"fleet_plan.json: {FOREIGN}",
         plan_told_after("chosen", "instances", value=-3),
     ),
     fault(
         "stored-plan-no-instances",
         "`fleet_plan.json` is forged to 0 instances, with a digest of that",
-        "fleet_plan.json: cannot be read as a file of this tool",
+        f"fleet_plan.json: {FOREIGN}",
         plan_told_after("chosen", "instances", value=0),
     ),
     fault(

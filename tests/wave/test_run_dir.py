@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inference_benchmarker import Bounds, Wave
-from inference_benchmarker.data.json_file import read_json, write_json
+from inference_benchmarker.data.json_file import FOREIGN, read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.records.columns import Records
@@ -87,7 +87,7 @@ class TestFiles:
     def test_what_is_not_ours_is_said(self, tmp_path: Path, text: str) -> None:
         path = tmp_path / "x.json"
         path.write_bytes(text.encode("utf-8", "surrogateescape"))
-        with pytest.raises(BenchmarkError, match=r"x\.json: cannot be read as a file of this tool \("):
+        with pytest.raises(BenchmarkError, match=rf"x\.json: {FOREIGN} \("):
             read_json(path)
 
     def test_a_newer_schema_is_said(self, tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ class TestWave:
         summary, requests = run_dir.summary.read_text(), run_dir.requests.read_bytes()
         for text in ("{", '{"schema_version": 1}', '{"schema_version": 1, "window": 3}'):
             run_dir.summary.write_text(text)
-            with pytest.raises(BenchmarkError, match=r"summary\.json: cannot be read as a file of this tool"):
+            with pytest.raises(BenchmarkError, match=rf"summary\.json: {FOREIGN}"):
                 Wave.load(run_dir.path)
         run_dir.summary.write_text(summary)
         run_dir.requests.write_bytes(requests[: len(requests) // 2])

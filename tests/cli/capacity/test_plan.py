@@ -10,6 +10,7 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.data.decoded import decoded, encoded
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file
 from server_capacity.experiments.proof.planned import read_planned
@@ -167,7 +168,7 @@ def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
     for wrong in ({"price": {**price, "per_hour": "x"}}, {"price": [1]}, {"tied_with": [9]}, {"variant": 5}):
         stored.write_text(json.dumps({**kept, "rows": [{**kept["rows"][0], **wrong}, *kept["rows"][1:]]}))
         assert plan("r", "--target-rps", "1000") == 2
-        assert "ranking.json: cannot be read as a file of this tool" in capsys.readouterr().err
+        assert f"ranking.json: {FOREIGN}" in capsys.readouterr().err
 
 
 def test_a_price_of_another_type_is_told_apart_from_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -297,7 +298,7 @@ def test_a_forged_model_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFi
     file.write_text(json.dumps({**json.loads(file.read_text()), "twin": told}))
     assert plan("c", "--stages", "5:1m", "--seconds-to-create", "60") == 2
     error = capsys.readouterr().err
-    assert "capacity.json: cannot be read as a file of this tool" in error
+    assert f"capacity.json: {FOREIGN}" in error
     assert error.count("\n") == 1
 
 
@@ -328,5 +329,5 @@ def test_a_forged_search_is_one_sentence(
     file.write_text(json.dumps({**json.loads(file.read_text()), **more}))
     assert plan("c", "--target-rps", "1000") == 2
     error = capsys.readouterr().err
-    assert "capacity.json: cannot be read as a file of this tool" in error
+    assert f"capacity.json: {FOREIGN}" in error
     assert error.count("\n") == 1

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning import restoring
 from server_capacity.provisioning.cleaning import clean
@@ -241,7 +242,7 @@ class TestFile:
     def test_what_is_not_as_ours_is_a_sentence(self, folder: Path, damage: Any) -> None:
         path = folder / NAME
         path.write_text(json.dumps(damage(json.loads(path.read_text()))))
-        with pytest.raises(BenchmarkError, match="cannot be read as a file of this tool"):
+        with pytest.raises(BenchmarkError, match=FOREIGN):
             read(folder)
 
     def test_nothing_is_changed_where_the_file_could_not_be_read_again(

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from inference_benchmarker import cli
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import demo_factories
 from server_capacity.provisioning import performing
@@ -261,7 +262,7 @@ def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest
     assert cli.main(["endpoints", "clean", str(tmp_path / "nowhere")]) == 2
     assert cli.main(["endpoints", "wipe"]) == 2
     told = capsys.readouterr()
-    assert "cannot be read as a file of this tool" in told.out
+    assert FOREIGN in told.out
     assert "is no folder" in told.err
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.digest import digest_of
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.results import capacity_folder
 from server_capacity.results.codec import check_capacity, check_ranking
@@ -61,7 +62,7 @@ def search(**more: Any) -> dict[str, Any]:
 )
 def test_a_forged_search_is_refused_in_a_sentence(tmp_path: Path, forged: dict[str, Any]) -> None:
     (tmp_path / "capacity.json").write_text(json.dumps({**search(), **forged}))
-    with pytest.raises(BenchmarkError, match=r"capacity\.json: cannot be read as a file of this tool") as error:
+    with pytest.raises(BenchmarkError, match=rf"capacity\.json: {FOREIGN}") as error:
         capacity_folder.load(tmp_path)
     assert "\n" not in str(error.value)
 

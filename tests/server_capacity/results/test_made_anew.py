@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.data.digest import KEY, digest_of
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.experiments.proof import folder as proofs
 from server_capacity.planning import folder as plans
@@ -74,7 +75,7 @@ def test_an_order_that_the_rows_do_not_give_is_refused(
 ) -> None:
     rankings.save(tmp_path, ranked(target, *ROWS))
     forge(tmp_path / rankings.FILE, change)
-    with pytest.raises(BenchmarkError, match=r"ranking\.json: cannot be read as a file of this tool"):
+    with pytest.raises(BenchmarkError, match=rf"ranking\.json: {FOREIGN}"):
         rankings.load(tmp_path)
 
 

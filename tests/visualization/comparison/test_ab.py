@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import Wave, cli
-from inference_benchmarker.data.json_file import write_with_digest
+from inference_benchmarker.data.json_file import FOREIGN, write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from tests.waves import drawn, stored, wave
 from visualization.comparison.ab import FILE, Experiment, is_ab, load, order
@@ -229,10 +229,10 @@ def test_an_earlier_versions_file_is_told_to_have_no_digest(
     [
         ({"waves": []}, "of A and B no wave counts."),
         ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
-        ({"waves": [{"side": "A"}]}, "cannot be read as a file of this tool"),
-        ({"limits": [None]}, "cannot be read as a file of this tool"),
+        ({"waves": [{"side": "A"}]}, FOREIGN),
+        ({"limits": [None]}, FOREIGN),
         ({"waves": [{"side": "A", "round": 0, "run": 1, "verdict": "VALID", "counts": True}]}, "cannot be read as"),
-        ({"what": []}, "cannot be read as a file of this tool"),
+        ({"what": []}, FOREIGN),
     ],
 )
 def test_a_file_that_is_none_is_one_sentence(

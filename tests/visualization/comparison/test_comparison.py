@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from inference_benchmarker import Wave, cli
 from inference_benchmarker.cli.live.colours import coloured
 from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.slo import MaxRegression
@@ -576,7 +577,7 @@ class TestCommand:
         run_dir.requests.write_bytes(b"PAR1")
         code, _, err = compared(capsys, runs["base"], run_dir.path)
         assert code == 2
-        assert err.startswith(f"benchmark: {run_dir.requests}: cannot be read as a file of this tool (")
+        assert err.startswith(f"benchmark: {run_dir.requests}: {FOREIGN} (")
 
     def test_one_that_was_cut_off_is_put_together(
         self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
