@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -138,7 +139,48 @@ def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[S
     place = next((place for place, limit in enumerate(limits) if limit.expression == name), None)
     if place is None:
         return None
-    allowed, at_once = limits[place].allowed, Pace()  # all counts: what a queue forgets later is told here
+    growth = _end_of_growth(stretches, place, limits[place].allowed)
+    if growth is None or not growth.kept or not growth.is_kept_later:
+        return None
+    above = next(estimate_of(each) for each in known_of(limits, settings, growth.later) if each.name == name)
+    if above.rate is None or above.interval is None or above.slope is None or above.interval.low <= growth.broken.rate:
+        return None
+    share = growth.allowed * math.exp(above.slope * (growth.broken.rate / above.rate - 1.0))
+    expected = growth.broken.of * max(growth.later_share, share)
+    if expected > UNLIKELY * growth.broken.over:  # as many or more have at most this chance, by Markov's inequality
+        return None
+    interval = Interval(growth.kept, growth.broken.rate)
+    return Memory(Estimate(name, math.sqrt(growth.kept * growth.broken.rate), interval), above)
+
+
+@dataclass(frozen=True, slots=True)
+class _EndOfGrowth:
+    """The first rate that clearly broke a limit: ``broken``, with ``kept``, the highest below it that kept it before.
+
+    ``later``: the stretches after it; ``of`` and ``over``: the requests in those at about that rate.
+    """
+
+    allowed: float
+    broken: Point
+    kept: float
+    later: Sequence[Stretch]
+    of: int
+    over: int
+
+    @property
+    def later_share(self) -> float:
+        """The share over of the requests at about that rate, later."""
+        return self.over / self.of
+
+    @property
+    def is_kept_later(self) -> bool:
+        """Tells whether the rate keeps the limit later, by enough requests to say so."""
+        return self.of * self.allowed >= LEAST_EXPECTED and self.over <= CLEARLY * self.of * self.allowed
+
+
+def _end_of_growth(stretches: Sequence[Stretch], place: int, allowed: float) -> _EndOfGrowth | None:
+    """How growth ended, by the limit at that ``place``; None where no stretch clearly breaks it."""
+    at_once = Pace()  # all counts: what a queue forgets later is told here
     points = {each.number: points_of([each], place, at_once) for each in stretches}
     first = next((at for at, each in enumerate(stretches) if _breaks(points[each.number], allowed)), None)
     if first is None:
@@ -148,17 +190,9 @@ def _overshot(limits: Sequence[Limit], settings: Settings, stretches: Sequence[S
     kept = max((point.rate for point in below if point.share <= allowed), default=0.0)
     later = stretches[first + 1 :]
     again = [point for each in later for point in points[each.number] if _alike(point.rate, broken.rate)]
-    of, over = sum(point.of for point in again), sum(point.over for point in again)
-    if not kept or of * allowed < LEAST_EXPECTED or over > CLEARLY * of * allowed:
-        return None
-    above = next(estimate_of(each) for each in known_of(limits, settings, later) if each.name == name)
-    if above.rate is None or above.interval is None or above.slope is None or above.interval.low <= broken.rate:
-        return None
-    expected = broken.of * max(over / of, allowed * math.exp(above.slope * (broken.rate / above.rate - 1.0)))
-    if expected > UNLIKELY * broken.over:  # as many or more have at most this chance, by Markov's inequality
-        return None
-    interval = Interval(kept, broken.rate)
-    return Memory(Estimate(name, math.sqrt(kept * broken.rate), interval), above)
+    return _EndOfGrowth(
+        allowed, broken, kept, later, sum(point.of for point in again), sum(point.over for point in again)
+    )
 
 
 def _breaks(points: Sequence[Point], allowed: float) -> bool:

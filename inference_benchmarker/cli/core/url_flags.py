@@ -145,14 +145,10 @@ def is_addressed(options: Mapping[str, Any], addresses: Sequence[str]) -> bool:
 def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
+    """Parse the flags of an address, resolve what it is, and apply that to the options; None where it is no good."""
     from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
 
-    others = ("factories_file", "locust_file", "demo", "endpoint_name")
-    problems += [f"Give either an address or {_flag(name)}, not both." for name in others if options.get(name)]
-    if options["header"] and (options.get("aiperf") or options.get("aiperf_only")):
-        problems.append(
-            "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
-        )
+    problems += _contradictions(options)
     asked = AddressOptions(**read_flags(_ASKED, options, problems).values)
     own = headers_of(options["header"] or (), environment, problems)
     headers = {**of_environment(environment, problems), **own}
@@ -167,9 +163,25 @@ def _of_address(
         problems.append(str(error))
     if headers:
         environment[HEADERS] = json.dumps(headers)
-    if not options["factories_file"] and not options.get(
-        "locust_file"
-    ):  # also where no more is known: one is not missing
+    _apply(described, options, problems)
+    return None if problems else described
+
+
+def _contradictions(options: Mapping[str, Any]) -> Iterator[str]:
+    """The flags that an address leaves no room for."""
+    for name in ("factories_file", "locust_file", "demo", "endpoint_name"):
+        if options.get(name):
+            yield f"Give either an address or {_flag(name)}, not both."
+    if options["header"] and _is_for_aiperf(options):
+        yield "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
+
+
+def _apply(described: Described | None, options: dict[str, Any], problems: list[str]) -> None:
+    """Put the file and the settings of an address into the options; where none is known, another stands for the file.
+
+    So that no file is missing beside what is wrong with the address.
+    """
+    if not options["factories_file"] and not options.get("locust_file"):
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
     settings = described.settings if described else {}
     told = (text.partition("=")[0].strip() for text in options["set"] or ())
@@ -177,8 +189,11 @@ def _of_address(
         f"--set {name}: the address says it; change it there." for name in told if name in ADDRESS_SETTINGS and settings
     ]
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
-    options["url"] = described.server if described and (options.get("aiperf") or options.get("aiperf_only")) else None
-    return None if problems else described
+    options["url"] = described.server if described and _is_for_aiperf(options) else None
+
+
+def _is_for_aiperf(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("aiperf") or options.get("aiperf_only"))
 
 
 def _with_its_model(described: Described, headers: Mapping[str, str], environment: Mapping[str, str]) -> Described:

@@ -15,10 +15,14 @@ from server_capacity.results.types.standing import EARLY
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.search.search import Search
+    from server_capacity.search.users import UserSearch
 
 
 _BREAKS_OFF = ("primary_lost", "worker_lost", "disk_full")
@@ -28,44 +32,65 @@ def explore(question: Question, waves: Waves) -> SearchEvidence:
     """Search for the capacity; where a client with more workers may do more, the search goes on in another wave."""
     search = search_of(question)
     found = SearchEvidence(question.plan.workers)
-    rate = question.offerable(search.first_rate)
-    while True:
+    rate: Decimal | None = question.offerable(search.first_rate)
+    while rate is not None:
         more = found.workers < question.most_workers
         pilot = CapacityPilot(search, question, rate, found.stretches, found.next_place, more_workers=more)
-        try:
-            wave = waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
-        except KeyboardInterrupt:  # before it began
-            if not found.rows:
-                raise
-            found.interrupted = True
-            return found
-        except BenchmarkError as error:
-            if not found.rows:
-                raise
-            found.failures.append(f"{EARLY}{error}")
-            return found
-        stages = [pilot.named(each) for each in count_stages(wave, question.limits, question.user_limits)]
-        lost = question.lost()
-        if lost or (wave.lost_workers and not wave.primary_lost):
-            stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]
-        found.add(wave, stages)
-        found.leave_out_warm_up()
-        found.leave_out_slow_down(question)
-        found.queueing = queueing(wave, stages) or found.queueing
-        found.interrupted = wave.interrupted
-        if broken := lost or broken_off(wave):
-            found.failures.append(f"{EARLY}{broken}.")
-            found.client_limit = broken
-            return found
-        if wave.interrupted or pilot.client_limit is None:
-            return found
-        if not more:
-            found.client_limit = pilot.client_limit
-            return found
-        found.workers = min(2 * found.workers, question.most_workers)
-        clean = [stretch.rate for stretch in found.stretches if stretch.rate > 0 and not stretch.void]
-        rate = question.offerable(clean[-1] if clean else search.first_rate)
-        waves.say(f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}. It goes on with {found.workers} workers.")
+        wave = _sent(question, waves, found, rate, pilot)
+        if wave is None or _add_wave(question, found, wave, pilot):
+            break
+        rate = _next_rate(question, found, search, pilot.client_limit)
+        if rate is not None and pilot.client_limit is not None:
+            why = f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}"
+            waves.say(f"{why}. It goes on with {found.workers} workers.")
+    return found
+
+
+def _sent(question: Question, waves: Waves, found: SearchEvidence, rate: Decimal, pilot: CapacityPilot) -> Wave | None:
+    """The next wave of the search; None where it never began, and the waves before have to do."""
+    try:
+        return waves.explore(question.exploration(float(rate), found.workers, waves.folder), pilot)
+    except KeyboardInterrupt:
+        if not found.rows:
+            raise
+        found.interrupted = True
+    except BenchmarkError as error:
+        if not found.rows:
+            raise
+        found.failures.append(f"{EARLY}{error}")
+    return None
+
+
+def _add_wave(question: Question, found: SearchEvidence, wave: Wave, pilot: CapacityPilot) -> str:
+    """Add a wave to the evidence, and return the words of what broke it off; empty where nothing did."""
+    stages = [pilot.named(each) for each in count_stages(wave, question.limits, question.user_limits)]
+    lost = question.lost()
+    if lost or (wave.lost_workers and not wave.primary_lost):
+        stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]
+    found.add(wave, stages)
+    found.leave_out_warm_up()
+    found.leave_out_slow_down(question)
+    found.queueing = queueing(wave, stages) or found.queueing
+    found.interrupted = wave.interrupted
+    broken = lost or broken_off(wave)
+    if broken:
+        found.failures.append(f"{EARLY}{broken}.")
+        found.client_limit = broken
+    return broken
+
+
+def _next_rate(
+    question: Question, found: SearchEvidence, search: Search | UserSearch, client_limit: str | None
+) -> Decimal | None:
+    """The rate at which the search goes on with twice the workers; None: it is over, or the client can do no more."""
+    if found.interrupted or client_limit is None:
+        return None
+    if found.workers >= question.most_workers:
+        found.client_limit = client_limit
+        return None
+    found.workers = min(2 * found.workers, question.most_workers)
+    clean = [stretch.rate for stretch in found.stretches if stretch.rate > 0 and not stretch.void]
+    return question.offerable(clean[-1] if clean else search.first_rate)
 
 
 def broken_off(wave: Wave) -> str:

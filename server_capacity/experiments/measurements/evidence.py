@@ -1,4 +1,4 @@
-"""Everything that a search has measured by now: its waves, and their stretches on one clock. Pure."""
+"""Everything that a search has measured by now: its waves, and their stretches on one clock. No input or output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from server_capacity.search.retried_rate import without_warm_up
 from server_capacity.search.slow_down import SLOWER, slower, without_slow_down
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.client_limit import Queueing
@@ -106,6 +106,11 @@ class SearchEvidence:
             early = [each for each in stretches if each.end_s <= seen.until_s]
             self.slower, self.early = seen, answer_of(question, early)
         self._renew(without_slow_down(question.limits, stretches))
+
+    def leave_out(self, spoilt: Mapping[int, str]) -> None:
+        """Stretches with these numbers count for nothing from now on, for a reason each, where they still did."""
+        stretches = [row.stretch for row in self.rows]
+        self._renew([each if each.void else replace(each, void=spoilt.get(each.number, "")) for each in stretches])
 
     def _renew(self, stretches: Sequence[Stretch]) -> None:
         self.rows = [

@@ -1,7 +1,7 @@
-"""A search once its waves are over: what the server told of them joins what was counted. Pure.
+"""A search once its waves are over: what the server told of them joins what was counted. No input or output.
 
-Stretches in which the server was another one count for nothing, limits on its metrics get their estimates, and the
-lowest of all limits holds.
+The evidence is changed: stretches in which the server was another one count for nothing from now on. Limits on the
+server's metrics get their estimates, and the lowest of all limits holds.
 """
 
 from __future__ import annotations
@@ -66,13 +66,7 @@ def attach_server_metrics(
     steady = [_whole(each.wave) for each in confirmed]
     spans = spans_of(explored)
     disturbed = disturbances(waves)
-    spoilt = voids(spans, disturbed)
-    explored.rows = [
-        replace(row, counted=replace(row.counted, stretch=replace(row.stretch, void=spoilt[row.stretch.number])))
-        if row.stretch.number in spoilt and not row.stretch.void
-        else row
-        for row in explored.rows
-    ]
+    explored.leave_out(voids(spans, disturbed))
     without = tuple(each.span for each in disturbed)
     measured = Measured(metrics, Completions.of(waves), (*spans.values(), *steady), tuple(steady), without)
     return ServerAssessment(

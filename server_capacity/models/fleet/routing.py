@@ -162,40 +162,24 @@ class _LeastOutstandingRouter:
         return Routed(arrivals, services, np.array(ends))
 
     def _served(self, arrivals: list[float], services: list[float], chances: list[float]) -> list[float]:
-        frees, outstanding, having, places = self._free, self._outstanding, self._with, self._place
+        """When each answer ends. The day of a fleet is ten million turns of this loop: it keeps its state in locals."""
+        frees, outstanding, having, move = self._free, self._outstanding, self._with, self._move
         pending, least, most = self._ends, self._least, self._most
         found: list[float] = []
         for arrival, service, chance in zip(arrivals, services, chances, strict=True):
             while pending and pending[0][0] <= arrival:
                 number = heappop(pending)[1]
-                count = outstanding[number]
-                if count > 0:
-                    same, place = having[count], places[number]
-                    same[place] = last = same[-1]
-                    places[last] = place
-                    same.pop()
-                    count -= 1
-                    outstanding[number] = count
-                    same = having[count]
-                    places[number] = len(same)
-                    same.append(number)
+                count = outstanding[number] - 1
+                if count >= 0:
+                    move(number, count)
                     least = least if least < count else count
             if least >= most:
                 found.append(math.nan)
                 continue
             same = having[least]
-            place = int(chance * len(same))
-            number = same[place]
-            same[place] = last = same[-1]
-            places[last] = place
-            same.pop()
-            count = outstanding[number] = least + 1
-            if count == len(having):
-                having.append([])
-            least = least if same else count
-            same = having[count]
-            places[number] = len(same)
-            same.append(number)
+            number = same[int(chance * len(same))]
+            move(number, least + 1)
+            least = least if same else least + 1
             free = frees[number]
             end = (free[0] if free[0] > arrival else arrival) + service
             heapreplace(free, end)
@@ -203,3 +187,17 @@ class _LeastOutstandingRouter:
             found.append(end)
         self._least = least
         return found
+
+    def _move(self, number: int, count: int) -> None:
+        """Put an instance among those with so many outstanding; the last of those it leaves takes its place."""
+        outstanding, having, places = self._outstanding, self._with, self._place
+        same, place = having[outstanding[number]], places[number]
+        same[place] = last = same[-1]
+        places[last] = place
+        same.pop()
+        outstanding[number] = count
+        if count == len(having):
+            having.append([])
+        same = having[count]
+        places[number] = len(same)
+        same.append(number)
