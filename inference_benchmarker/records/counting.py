@@ -15,7 +15,7 @@ from itertools import pairwise
 from operator import itemgetter, or_, sub
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.feed import MOST_ROWS, Columns, FeedWriter, OpenCell, Packed, Row
+from inference_benchmarker.records.feed_writer import MOST_ROWS, Columns, FeedWriter, OpenCell, Packed, Row
 from inference_benchmarker.records.histogram import Histogram, halves, tally
 from inference_benchmarker.records.record import (
     ABANDONED,

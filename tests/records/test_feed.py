@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from inference_benchmarker.records.feed import KEPT_S, Cell, Feed, FeedWriter, read_cells
+from inference_benchmarker.records.feed import KEPT_S, Cell, Feed, read_cells
+from inference_benchmarker.records.feed_writer import FeedWriter
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, BatchWriter, split_batch
 from inference_benchmarker.wave.spool.spool import SpoolReader, SpoolWriter

@@ -8,7 +8,8 @@ import pytest
 
 from inference_benchmarker.engine.watchers.abort_judge import AbortJudge, dead_endpoint
 from inference_benchmarker.plan.abort_on import AbortOn
-from inference_benchmarker.records.feed import KEPT_S, Feed, FeedWriter
+from inference_benchmarker.records.feed import KEPT_S, Feed
+from inference_benchmarker.records.feed_writer import FeedWriter
 from inference_benchmarker.records.record import FAILED, NONE, OK
 from inference_benchmarker.words.units import NS
 from tests.waves import closed_plan, open_plan
