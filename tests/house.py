@@ -129,7 +129,7 @@ def boxes() -> list[Box]:
 
 def _wrapped(room: Room, characters: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The lines of its purpose, and those of its modules."""
-    modules = textwrap.wrap(" · ".join(room.modules), characters, break_on_hyphens=False)
+    modules = textwrap.wrap("\N{NO-BREAK SPACE}· ".join(room.modules), characters, break_on_hyphens=False)
     return tuple(textwrap.wrap(room.purpose, characters)), tuple(modules)
 
 

@@ -15,8 +15,8 @@ from itertools import islice, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.schedule import NO_END, Schedule
-from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.stripe import OpenStripe, owners, unit_rate
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
+from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.numbers import exact, take_exactly
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
-from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.plan.scheduling import schedule_of
+from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

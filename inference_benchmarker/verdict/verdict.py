@@ -23,7 +23,7 @@ from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.hosts import host_findings
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.verdict.recovery import recovery_findings
-from inference_benchmarker.verdict.server_findings import server_limit_findings, waiting_limits
+from inference_benchmarker.verdict.server_limits import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.thresholds import threshold_findings
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import percent_text, pluralize

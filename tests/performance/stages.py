@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.plan.scheduling import schedule_of
+from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.stage import Stage
 from tests.performance import measure
 from tests.performance.figures import Figure, Program, at_least, below, exactly

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.words.units import NS
 

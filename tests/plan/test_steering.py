@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.plan.load import MAX_STAGES, Bounds, ClosedLoop, OpenLoop
+from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.schedule import NO_END
-from inference_benchmarker.plan.scheduling import schedule_of
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.steering import MS, RateChange, as_offered, can_be_offered, rate_at
