@@ -35,19 +35,26 @@ class ClockWatch:
         self._bursts.append([])
         self.left = EXCHANGES
 
-    def take(self, answer: Message, returned: int) -> None:
-        """Take the answer to a question that came back then."""
+    def take(self, answer: Message, returned: int) -> bool:
+        """Take the answer to a question that came back then; True where the next question is to follow at once.
+
+        Questions that were on the way when the first answer of a burst came do not count: behind a link that was cut
+        they come back together, and hold each other up.
+        """
         exchange = Exchange(answer["asked"], answer["heard"], answer["answered"], returned)
         self._last = (answer["answered"], answer["raw"])
         self._first = self._first or self._last
         if self.left:
             burst = self._bursts[-1]
             burst.append(exchange)
+            if len(burst) > 1 and exchange.asked < burst[0].returned:
+                return False
             self.left -= 1
             if len(burst) >= _FEW and returned - burst[0].returned > _BURST_NS:
                 self.left = 0
         elif self._bursts:
             self._during.append(exchange)
+        return self.left > 0
 
     def offset(self) -> ClockOffset | None:
         """The offset that the exchanges say so far; None before the first burst is whole."""

@@ -227,8 +227,7 @@ class RemoteHost:
         self._heard_at = time.monotonic()
         match message["say"]:
             case "clock":
-                self.clock.take(message, at)
-                if self.clock.left:
+                if self.clock.take(message, at):
                     self._ask_clock()
             case "memory":
                 self._memory_left, self._memory = message["left"], message["workers"]

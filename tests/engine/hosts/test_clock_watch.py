@@ -24,7 +24,8 @@ class Host:
         asked, heard = self.now, self.now + self._way
         theirs = round(heard * (1 + self._drift)) + OFFSET
         self.now += 2 * self._way
-        self.watch.take({"asked": asked, "heard": theirs, "answered": theirs, "raw": heard}, self.now)
+        following = self.watch.take({"asked": asked, "heard": theirs, "answered": theirs, "raw": heard}, self.now)
+        assert following == (self.watch.left > 0)
 
     def burst(self) -> int:
         self.watch.burst()
@@ -65,10 +66,10 @@ def test_a_link_that_is_cut_when_the_clock_is_asked_at_the_end_makes_it_known_no
     host.burst()
     host.watch.burst()
     asked, host.now = host.now, host.now + 8 * NS
-    for number in range(8):
-        at = host.now + OFFSET
-        host.watch.take({"asked": asked + number * NS, "heard": at, "answered": at, "raw": at}, host.now + number)
-    assert host.watch.left > 0
+    told = {"heard": host.now + OFFSET, "answered": host.now + OFFSET, "raw": host.now}
+    follow = [host.watch.take({"asked": asked + number * NS, **told}, host.now + number) for number in range(8)]
+    assert follow == [True] + 7 * [False]
+    assert host.watch.left == EXCHANGES - 1
     while host.watch.left:
         host.ask()
     offset = host.watch.offset()
