@@ -185,11 +185,8 @@ class RemoteHost:
         if now > self._kept_at + KEEP_S:
             self._kept_at = now
             self._transport.send({"do": "beat"})
-        if (
-            self.problem is None
-            and self._renewed_at < self._heard_at < now - QUIET_S
-            and now > self._knocked_at + KNOCK_S
-        ):
+        is_silent = self.problem is None and QUIET_S < now - self._heard_at < LEASE_S
+        if is_silent and self._renewed_at < self._heard_at and now > self._knocked_at + KNOCK_S:
             self._knocked_at = now
             self._transport.knock(f"{self.hello['folder']}/{LEASE}", self._renew)
 
