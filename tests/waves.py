@@ -19,8 +19,9 @@ from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.records.columns import SCHEMA, Records
-from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, WorkerColumns
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, TURN_DTYPE, WorkerColumns
 from inference_benchmarker.records.record import (
+    ENDINGS,
     FINISH_SHIFT,
     HAS_STREAM,
     NONE,
@@ -77,8 +78,10 @@ def observe(
     for number in range(plan.workers):
         mine = [r for r in window if r.worker == number]
         count = {name: sum(r.outcome == name for r in mine) for name in ("ok", "failed", "abandoned")}
-        repeated = sum(r.attempt > 0 for r in mine)
-        reported.append(Ledger(sent=len(mine), repeated=repeated, dropped=dropped[number], **count))
+        count["repeated"] = sum(r.attempt > 0 for r in mine)
+        count["later_turns"] = sum((r.turn or 0) > 1 and not r.attempt for r in mine)
+        endings = {f"sessions_{name}": sum(r.ended == name for r in mine) for name in ENDINGS}
+        reported.append(Ledger(sent=len(mine), dropped=dropped[number], **count, **endings))
     last = max((r.done for r in window if r.outcome != "abandoned"), default=0)
     planned = TokenBucket.of(plan).duration_ns(stopped_at)
     lost = more.get("lost_workers", ())
@@ -125,6 +128,9 @@ class Worker:
         if record.metrics:
             self.writer.metric_numbers.take_up(record.metrics)
             self.writer.add_metrics(record.metrics)
+        if record.turn is not None:
+            ended = 0 if record.ended is None else 1 + ENDINGS.index(record.ended)
+            self.writer.add_turn(record.turn, _packed(record.think_ns), ended)
         if record.attempt:
             self.writer.add_attempt(record.attempt, record.due if arrived is None else arrived)
 
@@ -146,7 +152,7 @@ class Worker:
         parts = [split_batch(batch) for batch in self.batches]
         attempts, rows = [np.zeros((0, 2), np.int64)], 0
         metrics = [np.zeros(0, METRIC_DTYPE)]
-        for meta, base, _, _, told in parts:
+        for meta, base, _, _, told, _ in parts:
             attempts.append(np.array(meta.get("attempts", []), np.int64).reshape(-1, 2) + np.array((rows, 0)))
             metrics.append(np.frombuffer(told, METRIC_DTYPE).copy())
             metrics[-1]["row"] += rows
@@ -162,6 +168,7 @@ class Worker:
             attempts=np.concatenate(attempts),
             metrics=np.concatenate(metrics),
             metric_names=[*self.writer.metric_numbers],
+            turns=np.frombuffer(b"".join(part[5] for part in parts), TURN_DTYPE),
         )
 
 

@@ -13,7 +13,7 @@ from inference_benchmarker.facts.counted import counted_spans, counted_stage, in
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
-from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.columns import ROW_KEY, Records
 from inference_benchmarker.records.ordered import rows_before, watermarks
 from inference_benchmarker.records.record import Ledger
 
@@ -98,14 +98,14 @@ def spans_of(facts: WaveFacts, length_ns: int) -> Iterator[tuple[int, int, WaveF
         yield from counted_spans(facts, facts.counts, length_ns)
         return
     whole = facts.window.planned_ns or 1 + max(
-        (int(part.arrived.max()) for part in facts.records.parts("index", "attempt", "due")), default=-1
+        (int(part.arrived.max()) for part in facts.records.parts(*ROW_KEY, "due")), default=-1
     )
     edges = [*range(0, whole, length_ns), whole]
     planned = (
         np.diff(TokenBucket.of(facts.plan).counts(edges)).tolist() if facts.open_loop else [None] * (len(edges) - 1)
     )
     for (start, end), records, count in zip(pairwise(edges), _spread(facts.records, edges), planned, strict=True):
-        arrivals = int(np.count_nonzero(~records.repeats)) if count is None else count
+        arrivals = int(np.count_nonzero(records.firsts)) if count is None else count
         yield start, end, _alone(facts, (start, end), records.since(start), arrivals)
 
 
@@ -142,20 +142,30 @@ def _copy(records: Records) -> Records:
 def _alone(facts: WaveFacts, times: tuple[int, int], records: InParts, planned: int) -> WaveFacts:
     start, end = times
     counts = dict.fromkeys(("ok", "failed", "abandoned"), 0)
-    repeated = last = 0
-    for part in records.parts("attempt", "done", "outcome"):
+    repeated = later = last = 0
+    for part in records.parts(*ROW_KEY, "done", "outcome"):
         for name in counts:
             counts[name] += int(np.count_nonzero(part.outcome(name)))
         repeated += int(np.count_nonzero(part.repeats))
+        later += int(np.count_nonzero(part.later_turns & ~part.repeats))
         last = max(last, int(part.int("done")[~part.outcome("abandoned")].max(initial=0)))
-    dropped = 0 if facts.lost_workers else max(planned - len(records) + repeated, 0)
+    dropped = 0 if facts.lost_workers else max(planned - len(records) + repeated + later, 0)
     return replace(
         facts,
         plan=replace(facts.plan, bounds=Bounds()),
         window=Window(facts.window.start_unix_ns + start, facts.window.t0_monotonic_ns + start, end - start, last),
         records=records,
         warmup=records.between(0, 0),
-        ledgers=(Ledger(scheduled=planned, sent=len(records), dropped=dropped, repeated=repeated, **counts),),
+        ledgers=(
+            Ledger(
+                scheduled=planned,
+                sent=len(records),
+                dropped=dropped,
+                repeated=repeated,
+                later_turns=later,
+                **counts,
+            ),
+        ),
     )
 
 

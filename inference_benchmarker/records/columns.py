@@ -49,8 +49,14 @@ SCHEMA = pa.schema(
         pa.field("bytes", pa.int64()),
         pa.field("gaps", pa.list_(pa.uint32())),
         pa.field("finish_reason", _NAMES),
+        pa.field("session", pa.int64()),
+        pa.field("turn", pa.uint16()),
+        pa.field("think_ns", pa.int64()),
+        pa.field("ended", _NAMES),
     ]
 )
+ROW_KEY = ("index", "turn", "attempt")
+"""The columns that tell which request of the wave a row is of: of which arrival, turn of it, and attempt at that."""
 
 
 def schema_of(metrics: Iterable[str]) -> pa.Schema:
@@ -64,7 +70,7 @@ def metrics_in(columns: Iterable[str]) -> tuple[str, ...]:
 
 
 class Records:
-    """The records of a wave, sorted by arrival index, then by attempt where clients tried again.
+    """The records of a wave, sorted by arrival, then by turn where that is a session, then by attempt.
 
     Iterating gives ``RequestRecord``s.
     """
@@ -88,7 +94,7 @@ class Records:
     def of(cls, records: Iterable[RequestRecord]) -> Records:
         """The table of some records."""
         rows = []
-        for record in sorted(records, key=lambda record: (record.index, record.attempt)):
+        for record in sorted(records, key=lambda record: record.place):
             told = record.metrics or {}
             rows.append({**record._asdict(), **{PREFIX + name: value for name, value in told.items()}})
         names = sorted({name for row in rows for name in row["metrics"] or ()})
@@ -139,29 +145,57 @@ class Records:
 
     @cached_property
     def repeats(self) -> Mask:
-        """The rows that are not the first of their arrival: what clients sent when they tried again."""
+        """The rows that are not the first of their turn: what clients sent when they tried again."""
         return self.int("attempt") > 0
 
     @cached_property
+    def later_turns(self) -> Mask:
+        """The rows of turns after the first of their session."""
+        return self.int("turn") > 1
+
+    @cached_property
+    def firsts(self) -> Mask:
+        """The rows that are the first of their arrival."""
+        return ~(self.repeats | self.later_turns)
+
+    @cached_property
     def lasts(self) -> Mask:
-        """The rows that are the last of their arrival, whose outcome is the user's."""
-        index = self.int("index")
-        return np.append(index[1:] != index[:-1], True)[: len(index)]
+        """The rows that are the last of their turn (of their arrival, where it is no session): whose outcome counts."""
+        return np.append(self._begins[1:], True)[: len(self)]
 
     @cached_property
     def arrived(self) -> Int64:
-        """When the arrival of each row was due, in ns: the due time of its first row."""
-        if not self.repeats.any():
-            return self.int("due")
+        """When the turn (the arrival, where it is no session) of each row was due, in ns: when its first row was."""
+        return self._due_of_first(self._begins) if self.repeats.any() else self.int("due")
+
+    @cached_property
+    def begun(self) -> Int64:
+        """When the arrival of each row was due, in ns; of a session its first turn."""
+        if not self.later_turns.any():
+            return self.arrived
         index = self.int("index")
-        begins = np.append(True, index[1:] != index[:-1])
-        dues: Int64 = self.int("due")[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+        return self._due_of_first(np.append(True, index[1:] != index[:-1]))
+
+    @cached_property
+    def _begins(self) -> Mask:
+        """The rows that are the first of their turn here."""
+        index, turn = self.int("index"), self.int("turn")
+        changes: Mask = (index[1:] != index[:-1]) | (turn[1:] != turn[:-1])
+        return np.append(True, changes)[: len(self)]
+
+    def _due_of_first(self, firsts: Mask) -> Int64:
+        """The due time of the last of some rows that stands at each row or before it."""
+        dues: Int64 = self.int("due")[np.flatnonzero(firsts)[np.cumsum(firsts) - 1]]
         return dues
 
     def outcome(self, name: str) -> Mask:
         """The rows with the outcome ``ok``, ``failed`` or ``abandoned``."""
-        codes, names = self.coded("outcome")
-        mask: Mask = codes == (names.index(name) if name in names else -1)
+        return self.named("outcome", name)
+
+    def named(self, column: str, name: str) -> Mask:
+        """The rows with this name in a column of names."""
+        codes, names = self.coded(column)
+        mask: Mask = codes == (names.index(name) if name in names else -2)  # null is -1
         return mask
 
     def coded(self, name: str) -> tuple[Int64, list[str]]:
@@ -188,7 +222,7 @@ class Records:
         return Records(self.table.slice(first, stop - first))
 
     def in_order_of_arrival(self) -> Records:
-        """The same records by when their arrivals were due; the attempts of one stay together, in their order."""
+        """The same records by when their turns were due; the attempts of one stay together, in their order."""
         order = np.argsort(self.arrived, kind="stable")
         return Records(self.table.take(arrow.column(order.astype(np.int64))).combine_chunks())
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -74,6 +76,6 @@ def in_order(
 def rows_before(records: InParts, instants: Sequence[int]) -> list[int]:
     """The number of records whose arrival was due before each of these instants; in the open loop they come first."""
     before = np.zeros(len(instants), np.int64)
-    for part in records.parts("index", "attempt", "due"):
-        before += np.searchsorted(part.arrived, instants)
+    for part in records.parts(*ROW_KEY, "due"):
+        before += np.searchsorted(part.begun, instants)
     return [int(count) for count in before]

@@ -14,7 +14,15 @@ import pyarrow as pa
 
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.metrics import PREFIX
-from inference_benchmarker.records.record import FINISH_MASK, FINISH_SHIFT, HAS_STREAM, NONE, OUTCOME, OUTCOMES
+from inference_benchmarker.records.record import (
+    ENDINGS,
+    FINISH_MASK,
+    FINISH_SHIFT,
+    HAS_STREAM,
+    NONE,
+    OUTCOME,
+    OUTCOMES,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +54,7 @@ STREAM_DTYPE = np.dtype(
     ]
 )
 METRIC_DTYPE = np.dtype([("row", "<u4"), ("name", "u1"), ("value", "<f8")])
+TURN_DTYPE = np.dtype([("think_ns", "<i8"), ("turn", "<u2"), ("ended", "u1")])
 _MOST_GAPS = (1 << 31) - 1
 _STREAM_NUMBERS = ("first_token", "last_token", "chunks", "tokens_in", "tokens_out")
 _KEY_BITS = 62
@@ -56,7 +65,8 @@ class WorkerColumns:
     """One worker's reports, joined over its batches: packed arrays and the names their numbers mean.
 
     ``attempts`` has a pair for each request that was not its arrival's first: its row, and the how many-th it was.
-    ``metrics`` are values of the user's own, each with the row of its request and the number of its name.
+    ``metrics`` are values of the user's own, each with the row of its request and the number of its name. ``turns`` has
+    one for each request of a wave of sessions, and none of another.
     """
 
     worker: int
@@ -69,6 +79,7 @@ class WorkerColumns:
     attempts: Int64 = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     metrics: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, METRIC_DTYPE))
     metric_names: list[str] = field(default_factory=list)
+    turns: npt.NDArray[Any] = field(default_factory=lambda: np.zeros(0, TURN_DTYPE))
 
     def between(self, first: int, stop: int) -> WorkerColumns:
         """The reports of the arrivals from ``first`` on, before ``stop``."""
@@ -90,17 +101,24 @@ class WorkerColumns:
             *(self.labels, self.errors, self.finish_reasons),
             np.column_stack((places[attempts[:, 0]], attempts[:, 1])),
             *(metrics, self.metric_names),
+            self.turns.take(np.flatnonzero(chosen)) if len(self.turns) else self.turns,
         )
 
 
 def unpacked(sections: Sequence[memoryview]) -> dict[str, npt.NDArray[Any]]:
     """A batch's sections as arrays, by their names in ``WorkerColumns``."""
-    kinds = {"base": BASE_DTYPE, "streams": STREAM_DTYPE, "gaps": np.dtype(np.uint32), "metrics": METRIC_DTYPE}
+    kinds = {
+        "base": BASE_DTYPE,
+        "streams": STREAM_DTYPE,
+        "gaps": np.dtype(np.uint32),
+        "metrics": METRIC_DTYPE,
+        "turns": TURN_DTYPE,
+    }
     return {name: np.frombuffer(data, kind) for (name, kind), data in zip(kinds.items(), sections, strict=True)}
 
 
 def joined(workers: Sequence[WorkerColumns]) -> dict[str, pa.Array]:
-    """Every column by its name; rows by arrival, and then by attempt. ValueError where a report contradicts itself.
+    """Every column by its name; rows by arrival, turn and attempt. ValueError where a report contradicts itself.
 
     The names of all ``workers`` are numbered, in their order, whichever of them the rows have.
     """
@@ -110,16 +128,18 @@ def joined(workers: Sequence[WorkerColumns]) -> dict[str, pa.Array]:
     columns["bytes"] = arrow.nullable(_field(workers, "bytes").take(order), NONE)
     for name in ("index", "due", "sent", "done", "build_ns"):
         columns[name] = arrow.column(_field(workers, name).take(order))
-    return columns | _stream_columns(workers, order) | _metric_columns(workers, order)
+    return columns | _stream_columns(workers, order) | _metric_columns(workers, order) | _turn_columns(workers, order)
 
 
 def check_rows(worker: WorkerColumns) -> None:
-    """Raise ValueError where streams or gaps are not as many as the requests tell, or a metric is of none of them."""
+    """Raise ValueError where streams, gaps or turns are not as many as there must be, or a metric is of no request."""
     streams, gaps = np.count_nonzero(worker.base["outcome"] & HAS_STREAM), int(worker.streams["gaps"].sum())
     if streams != len(worker.streams):
         raise ValueError(f"{len(worker.streams):,} streams, {streams:,} of them told")
     if gaps != len(worker.gaps):
         raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {gaps:,} of them told")
+    if len(worker.turns) not in (0, len(worker.base)):
+        raise ValueError(f"{len(worker.turns):,} turns of {len(worker.base):,} requests")
     if (worker.metrics["row"] >= len(worker.base)).any():
         raise ValueError("a metric of no request")
     if (worker.metrics["name"] >= len(worker.metric_names)).any():
@@ -129,21 +149,26 @@ def check_rows(worker: WorkerColumns) -> None:
 def _order(workers: Sequence[WorkerColumns]) -> Int64:
     """The places of the rows, worker after worker, in the order of the wave.
 
-    A whole number of index, attempt and place is sorted in a fraction of the time that places are sorted in by others.
+    A whole number of index, turn, attempt and place is sorted in a fraction of the time that places are sorted in by
+    others.
     """
     index = np.concatenate([np.zeros(0, np.int64), *(worker.base["index"] for worker in workers)])
     if not len(index):
         return index
-    attempts = _all_attempts(workers)
-    least, place_bits, attempt_bits = int(index.min()), len(index).bit_length(), int(attempts.max()).bit_length()
-    if not attempt_bits and int(index.max()) - least < len(index):
+    attempts, turns = _all_attempts(workers), _turn_field(workers, "turn")
+    attempt_bits = int(attempts.max()).bit_length()
+    turn_bits = 0 if turns is None else int(turns.max()).bit_length()
+    least, place_bits, minor_bits = int(index.min()), len(index).bit_length(), turn_bits + attempt_bits
+    if not minor_bits and int(index.max()) - least < len(index):
         places = np.full(len(index), -1)
         places[index - least] = np.arange(len(index))
         if places.min() >= 0:  # each arrival has one request
             return places
-    if (int(index.max()) - least).bit_length() + place_bits + attempt_bits > _KEY_BITS:
-        return np.lexsort((attempts, index))
-    keys = (index - least) << attempt_bits | attempts
+    if (int(index.max()) - least).bit_length() + place_bits + minor_bits > _KEY_BITS:
+        return np.lexsort((attempts, *(() if turns is None else (turns,)), index))
+    keys = (index - least) << minor_bits | attempts
+    if turns is not None:
+        keys |= turns.astype(np.int64) << attempt_bits
     keys = keys << place_bits | np.arange(len(keys))
     keys.sort()
     return keys & ((1 << place_bits) - 1)
@@ -156,6 +181,31 @@ def _all_attempts(workers: Sequence[WorkerColumns]) -> npt.NDArray[np.uint16]:
         numbers[begin + worker.attempts[:, 0]] = worker.attempts[:, 1]
         begin += len(worker.base)
     return numbers
+
+
+def _turn_field(workers: Sequence[WorkerColumns], name: str) -> npt.NDArray[Any] | None:
+    """A field of the turns of all requests; None where they are no sessions'."""
+    if not any(len(worker.turns) for worker in workers):
+        return None
+    if any(len(worker.turns) != len(worker.base) for worker in workers):
+        raise ValueError("some requests have turns, and others none")
+    return np.concatenate([worker.turns[name] for worker in workers])
+
+
+def _turn_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, pa.Array]:
+    """The columns of sessions: null in all rows where there are none."""
+    turns, thought = (_turn_field(workers, name) for name in ("turn", "think_ns"))
+    names = [["", *ENDINGS]] * len(workers)
+    if turns is None or thought is None:
+        no_turn, nothing = (arrow.nothing(len(order), np.dtype(kind)) for kind in (np.uint16, np.int64))
+        ended = _named([np.zeros(0, np.int64)], names[:1], order, zero_is_null=True)
+        return {"turn": no_turn, "session": nothing, "think_ns": nothing, "ended": ended}
+    return {
+        "turn": arrow.nullable(turns.take(order), 0),
+        "session": arrow.column(_field(workers, "index").take(order)),
+        "think_ns": arrow.nullable(thought.take(order), NONE),
+        "ended": _named([worker.turns["ended"] for worker in workers], names, order, zero_is_null=True),
+    }
 
 
 def _field(workers: Sequence[WorkerColumns], name: str) -> npt.NDArray[Any]:

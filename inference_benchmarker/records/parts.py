@@ -22,10 +22,10 @@ PART = 1 << 17
 
 
 class InParts(Protocol):
-    """The records of a wave, or of a stretch of it, sorted by arrival index, then by attempt.
+    """The records of a wave, or of a stretch of it, sorted by arrival index, then by turn, then by attempt.
 
-    The attempts of one arrival are in one part. ``parts`` gives ``Records`` that have the columns that were named, and
-    maybe others; without names, all. ``arrived`` and ``lasts`` need ``index``, ``attempt`` and ``due``.
+    The requests of one arrival are in one part. ``parts`` gives ``Records`` that have the columns that were named, and
+    maybe others; without names, all. ``arrived``, ``begun`` and ``lasts`` need ``ROW_KEY`` and ``due``.
     """
 
     @property

@@ -45,14 +45,24 @@ FINISH_SHIFT, FINISH_MASK = 2, 0x1F
 BASE = struct.Struct("<qqqqqqHHB")
 # first_token, last_token, chunks, tokens_in, tokens_out, number of gaps
 STREAM = struct.Struct("<qqqqqI")
+# think_ns, turn, how the session ended: of each request of a session, in the order of ``BASE``
+TURN = struct.Struct("<qHB")
+ENDINGS = ("completed", "failed", "raised")
+"""The ways in which a session ends: its generator was done, a turn of it failed, or its own code raised."""
+COMPLETED, TURN_FAILED, RAISED = 1, 2, 3  # in a packed turn; 0 where more is to come, or nobody saw the end
+MOST_TURN = (1 << 16) - 1
 _SECTIONS = struct.Struct("<IIII")
-_ROW_SIZES = (BASE.size, STREAM.size, 4, METRIC.size)
+_WITH_TURNS = struct.Struct("<4sIIIII")
+_TURNED = b"\xff" * 4  # no description is as long, so it tells a batch with turns from others
+_ROW_SIZES = (BASE.size, STREAM.size, 4, METRIC.size, TURN.size)
 
 
 class RequestRecord(NamedTuple):
     """The facts of one request: an arrival's first one, or a further ``attempt`` of a client that tries again.
 
-    Derived times (latency, lag) are computed from them, never stored.
+    Derived times (latency, lag) are computed from them, never stored. Of a ``session``, whose number is its arrival's:
+    its ``turn``, from 1 on; of the first attempt of each later one the time that its user thought before it; and, where
+    the session ended with this request, one of ``ENDINGS``.
     """
 
     index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
@@ -74,18 +84,39 @@ class RequestRecord(NamedTuple):
     finish_reason: str | None = None
     attempt: int = 0
     metrics: Mapping[str, float] | None = None
+    session: int | None = None
+    turn: int | None = None
+    think_ns: int | None = None
+    ended: str | None = None
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Its place among all requests of a wave: by arrival, then by turn, then by attempt."""
+        return self.index, self.turn or 0, self.attempt
 
 
 _ALWAYS = frozenset(("scheduled", "sent", "dropped", "lost", "ok", "failed", "abandoned"))
+_OF_SESSIONS = (
+    "later_turns",
+    "dropped_turns",
+    "not_begun",
+    "sessions_completed",
+    "sessions_failed",
+    "sessions_raised",
+)
 
 
 @dataclass(slots=True)
 class Ledger:
     """A count of every arrival, by where it went.
 
-    ``scheduled + repeated = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``: ``sent`` counts
-    requests, and ``repeated`` those of them that were not the first of their arrival. ``late_changes`` counts changes
-    of the rate that a worker heard of when they were in force already, or not at all.
+    ``scheduled + later_turns + repeated = sent + dropped + lost`` and ``sent = ok + failed + abandoned + in_flight``:
+    ``sent`` counts requests, ``repeated`` those that were not the first of their arrival's turn, ``later_turns`` the
+    turns after the first that were sent. ``late_changes`` counts changes of the rate that a worker heard of when they
+    were in force already, or not at all.
+
+    Where arrivals are sessions: ``arrivals = sessions_completed + sessions_failed + sessions_raised + sessions_open``.
+    Of turns that sessions had ready, ``dropped_turns`` found no slot, and ``not_begun`` were due after the end.
     """
 
     scheduled: int = 0
@@ -97,11 +128,27 @@ class Ledger:
     abandoned: int = 0
     late_changes: int = 0
     repeated: int = 0
+    later_turns: int = 0
+    dropped_turns: int = 0
+    not_begun: int = 0
+    sessions_completed: int = 0
+    sessions_failed: int = 0
+    sessions_raised: int = 0
 
     @property
     def arrivals(self) -> int:
         """Arrivals of which at least one request was sent."""
+        return self.turns - self.later_turns
+
+    @property
+    def turns(self) -> int:
+        """Turns of which at least one request was sent; an arrival that is no session has one."""
         return self.sent - self.repeated
+
+    @property
+    def sessions_open(self) -> int:
+        """Sessions that were begun and not seen to end."""
+        return self.arrivals - self.sessions_completed - self.sessions_failed - self.sessions_raised
 
     @property
     def in_flight(self) -> int:
@@ -116,14 +163,17 @@ class Ledger:
     @property
     def balanced(self) -> bool:
         """Tells whether every scheduled arrival is accounted for."""
-        return self.scheduled == self.arrivals + self.dropped + self.lost and self.in_flight >= 0
+        balanced = self.scheduled == self.arrivals + self.dropped + self.lost and self.in_flight >= 0
+        return balanced and self.later_turns >= 0 and self.sessions_open >= 0
 
     def __add__(self, other: Ledger) -> Ledger:
         return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def to_json(self) -> dict[str, int]:
-        """The counts, in_flight included."""
-        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "in_flight": self.in_flight}
+        """The counts, in_flight included; those of sessions where there were any."""
+        of_sessions = any(getattr(self, name) for name in _OF_SESSIONS)
+        told = [f.name for f in fields(self) if of_sessions or f.name not in _OF_SESSIONS]
+        return {**{name: getattr(self, name) for name in told}, "in_flight": self.in_flight}
 
     @classmethod
     def from_json(cls, data: dict[str, int]) -> Ledger:
@@ -149,6 +199,7 @@ class BatchWriter:
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
         self._metrics = bytearray()
+        self._turns = bytearray()
         self.metric_numbers = MetricNumbers()
         self._told_metrics = 0
         self.feed = FeedWriter() if feed is None else feed
@@ -208,6 +259,14 @@ class BatchWriter:
         self.feed.repeat(arrived)  # which takes its row away
         self._packed = len(self._rows)
 
+    def add_turn(self, number: int, think_ns: int, ended: int) -> None:
+        """Says of the request just added which turn of its session it was, from 1 on.
+
+        Its user thought so long before it (``NONE``: it is no turn's first attempt after another turn), and whether the
+        session ended with it. Each request of a wave of sessions has it.
+        """
+        self._turns += TURN.pack(think_ns, number, ended)
+
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
         number = self.errors[error_key(exception, found)]
@@ -239,34 +298,39 @@ class BatchWriter:
             meta["attempts"], self._attempts = self._attempts, []
         if names := [*self.metric_numbers][self._told_metrics :]:
             meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
-        batch = joined_batch(meta, bytes(self._base), bytes(self._streams), self._gaps.tobytes(), bytes(self._metrics))
+        packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, self._turns)
+        batch = joined_batch(meta, *map(bytes, packed))
         self._base.clear()
         self._streams.clear()
         self._gaps = array("I")
         self._metrics.clear()
+        self._turns.clear()
         return batch
 
 
-def split_batch(data: bytes) -> tuple[dict[str, Any], memoryview, memoryview, memoryview, memoryview]:
-    """A batch's meta object and its four ``packed_sections``. ValueError where it is none."""
-    meta, base, streams, gaps, metrics = _parts(data)
-    return parse_json(bytes(meta)), base, streams, gaps, metrics
+def split_batch(data: bytes) -> tuple[dict[str, Any], memoryview, memoryview, memoryview, memoryview, memoryview]:
+    """A batch's meta object and its five ``packed_sections``. ValueError where it is none."""
+    meta, base, streams, gaps, metrics, turns = _parts(data)
+    return parse_json(bytes(meta)), base, streams, gaps, metrics, turns
 
 
 def packed_sections(data: bytes) -> list[memoryview]:
-    """A batch's requests, streams, gaps and metrics, as views of it. ValueError where it is none."""
+    """A batch's requests, streams, gaps, metrics and turns, as views of it. ValueError where it is none."""
     return _parts(data)[1:]
 
 
 def _parts(data: bytes) -> list[memoryview]:
-    if len(data) < _SECTIONS.size:
+    has_turns = data[:4] == _TURNED
+    header = _WITH_TURNS if has_turns else _SECTIONS
+    if len(data) < header.size:
         raise ValueError(f"a batch of {len(data)} bytes")
-    sizes = _SECTIONS.unpack_from(data)
-    sizes = (*sizes, len(data) - _SECTIONS.size - sum(sizes))  # what is left are metrics, which older versions had not
+    head, sizes = header.size, header.unpack_from(data)[has_turns:]
+    sizes = (*sizes, len(data) - head - sum(sizes))  # what is left are turns, else metrics, which older versions lack
     if sizes[-1] < 0 or any(map(operator.mod, sizes[1:], _ROW_SIZES)):
         raise ValueError(f"a batch of {len(data)} bytes with sections of {sizes}")
-    ends, whole = list(itertools.accumulate(sizes, initial=_SECTIONS.size)), memoryview(data)
-    return [whole[begin:end] for begin, end in itertools.pairwise(ends)]
+    ends, whole = list(itertools.accumulate(sizes, initial=head)), memoryview(data)
+    parts = [whole[begin:end] for begin, end in itertools.pairwise(ends)]
+    return parts if len(parts) > len(_ROW_SIZES) else [*parts, whole[:0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,4 +388,6 @@ def _redacted(meta: dict[str, Any], sections: Iterable[memoryview]) -> bytes:
 def joined_batch(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:
     """A batch as it is stored: the lengths of its parts, and the parts."""
     parts = (dumps(meta, separators=(",", ":")).encode(), *sections)
-    return _SECTIONS.pack(*map(len, parts[:4])) + b"".join(parts)
+    if len(sections) < len(_ROW_SIZES) or not sections[-1]:
+        return _SECTIONS.pack(*map(len, parts[:4])) + b"".join(parts)
+    return _WITH_TURNS.pack(_TURNED, *map(len, parts[:5])) + b"".join(parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.gathering import Numbering, summed
 from inference_benchmarker.summary.request_times import request_times
 from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram
@@ -73,7 +74,7 @@ class LabelsGathered:
     """Gathers the requests of each label, in the open loop with their response times."""
 
     def __init__(self, *, open_loop: bool) -> None:
-        self.columns = ("outcome", "label", "sent", "done", *(("index", "attempt", "due") if open_loop else ()))
+        self.columns = ("outcome", "label", "sent", "done", *((*ROW_KEY, "due") if open_loop else ()))
         self._numbering = Numbering()
         self._counts = {name: np.zeros(0, np.int64) for name in ("sent", "ok", "failed")}
         self._times = {name: _OfLabels() for name in ("latency", *(("response_time",) if open_loop else ()))}

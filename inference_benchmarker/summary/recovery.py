@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.statistics.buckets import less, of_buckets
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
@@ -94,8 +95,8 @@ class _Users:
         """When they were due and what they waited, of those due in between."""
         begins, rows = self._parts
         first, stop = max(bisect_left(begins, start_ns) - 1, 0), bisect_left(begins, end_ns)
-        for part in self._records.between(rows[first], rows[stop]).parts("index", "attempt", "due", "done", "outcome"):
-            lasts, due = part.lasts, part.arrived
+        for part in self._records.between(rows[first], rows[stop]).parts(*ROW_KEY, "due", "done", "outcome"):
+            lasts, due = part.lasts & ~part.later_turns, part.arrived
             waited = np.where(part.outcome("ok"), (part.int("done") - due) / NS, math.inf)[lasts]
             due = due[lasts]
             here = slice(*np.searchsorted(due, (start_ns, end_ns)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.request_times import request_times
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
@@ -60,7 +61,7 @@ class Repeats:
 class RepeatsGathered:
     """Gathers the users: the arrivals, their requests, and what came of the last."""
 
-    columns = ("index", "attempt", "due", "done", "outcome")
+    columns = (*ROW_KEY, "due", "done", "outcome")
 
     def __init__(self) -> None:
         self._requests = self._ok_users = 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.words.units import NS
 
@@ -86,7 +87,7 @@ _TIMES: dict[str, Callable[[Records], Times]] = {
 
 TIME_COLUMNS = {
     "latency": ("sent", "done"),
-    "response_time": ("index", "attempt", "due", "done"),
+    "response_time": (*ROW_KEY, "due", "done"),
     "ttft": ("sent", "first_token"),
     "itl": ("first_token", "last_token", "chunks"),
     "tpot": ("first_token", "last_token", "chunks", "tokens_out"),

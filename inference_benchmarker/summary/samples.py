@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.request_times import request_times
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 _NAMES = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
 _COLUMNS = ("outcome", "due", "sent", "done", "build_ns")
-_OPEN_LOOP = ("index", "attempt")
 _OF_STREAMS = ("first_token", "last_token", "chunks", "tokens_out", "gaps")
 
 
@@ -115,7 +115,7 @@ class TimesGathered:
     """Gathers the distribution of each time, in the open loop response times too."""
 
     def __init__(self, streams: Streams, *, open_loop: bool) -> None:
-        self.columns = (*_COLUMNS, *(_OPEN_LOOP if open_loop else ()), *(_OF_STREAMS if streams.any else ()))
+        self.columns = (*_COLUMNS, *(ROW_KEY if open_loop else ()), *(_OF_STREAMS if streams.any else ()))
         self._streams, self._open_loop = streams, open_loop
         self._measured = {name: StreamingHistogram() for name in _NAMES}
         self._ages: dict[str, list[Floats]] = {name: [] for name in _NAMES}

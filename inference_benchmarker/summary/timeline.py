@@ -10,6 +10,7 @@ import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.records.ordered import watermarks
@@ -30,7 +31,7 @@ COLUMNS = (
 
 
 _AT_ONCE_S = 1_000  # of requests that were counted: so that what is made of some seconds stays small
-_READ = ("index", "attempt", "due", "sent", "done", "build_ns", "outcome", "chunks", "tokens_out")
+_READ = (*ROW_KEY, "due", "sent", "done", "build_ns", "outcome", "chunks", "tokens_out")
 _STREAM = ("first_token", "last_token")
 _OUTCOMES = ("ok", "failed", "abandoned")
 
@@ -114,7 +115,7 @@ class _Seconds:
         for name, sums in self.outcomes.items():
             sums.add(done[part.outcome(name)])
         if not facts.open_loop:
-            self.first.add(part.int("due")[~part.repeats] // NS)
+            self.first.add(part.int("due")[part.firsts] // NS)
         if facts.plan.goodput:
             self.good.add(done[meets(part, facts.plan.goodput)])
         counted = part.outcome("ok") & (part.has("tokens_out") | part.has("chunks"))

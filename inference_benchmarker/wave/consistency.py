@@ -16,7 +16,7 @@ from inference_benchmarker.facts.hosts import HostFacts
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.check import LONGEST_NS, MOST_COUNT
-from inference_benchmarker.records.record import OUTCOMES, Ledger
+from inference_benchmarker.records.record import ENDINGS, OUTCOMES, Ledger
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -83,6 +83,13 @@ def _check_counts(wave: WaveFacts, checked: RecordsCheck) -> None:
     for outcome, by_worker in checked.by_worker.items():
         for number, told in enumerate(wave.ledgers):
             _require_equal(f"{outcome} requests of worker {number}", by_worker[number], getattr(told, outcome))
+    for number, told in enumerate(wave.ledgers):
+        for ending in ENDINGS:
+            counted = getattr(told, f"sessions_{ending}")
+            _require_equal(f"sessions of worker {number} that {ending}", checked.sessions[ending][number], counted)
+        stored = checked.sessions["later_turns"][number]
+        if not stored <= told.later_turns <= stored + told.in_flight:
+            _require_equal(f"later turns of worker {number}", stored, told.later_turns)
 
 
 def _require_equal(what: str, found: int, told: int) -> None:
@@ -133,5 +140,7 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
                 raise ValueError(f"ledger.{name} is {count:,}")
         if ledger.repeated > ledger.sent:
             raise ValueError(f"{ledger.repeated:,} of {ledger.sent:,} requests were repeats")
+        if ledger.later_turns > ledger.turns:
+            raise ValueError(f"{ledger.later_turns:,} of {ledger.turns:,} turns were no first ones")
     if total.dropped and not total.scheduled:
         raise ValueError(f"{total.dropped:,} arrivals were dropped, and none was scheduled")

@@ -106,7 +106,7 @@ def test_a_batch_whose_attempts_are_of_no_request_is_refused(attempts: list[list
     worker.flush()
     state = WorkerState()
     with pytest.raises(ValueError, match="attempt"):
-        state.take_rows(worker.columns().base, attempts)
+        state.take_rows(worker.columns().base, attempts, worker.columns().turns)
 
 
 def test_the_ledger_counts_repeats_apart_and_an_older_one_has_none() -> None:

@@ -150,7 +150,7 @@ def test_a_batch_without_metrics_is_as_it_was_before_there_were_any() -> None:
     worker, writer = Worker(), BatchWriter()
     worker.write(RequestRecord(0, 0, 0, 0, 1))
     worker.flush()
-    base, streams, gaps, metrics = packed_sections(worker.batches[0])
+    base, streams, gaps, metrics, _ = packed_sections(worker.batches[0])
     assert (len(base), len(streams), len(gaps), len(metrics)) == (BASE.size, 0, 0, 0)
     assert b'"metrics"' not in writer.take({})
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.columns import Records
+from inference_benchmarker.records.columns import ROW_KEY, Records
 from inference_benchmarker.records.ordered import ReorderBuffer, in_order, rows_before, watermarks
 from inference_benchmarker.records.record import RequestRecord
 from tests.parts import in_parts
@@ -71,4 +71,4 @@ def test_the_rows_before_an_instant(arrivals: list[tuple[int, int, int]], rows: 
     assert found == [int(np.count_nonzero(records.arrived < instant)) for instant in instants]
     for (first, stop), (start, end) in zip(pairwise(sorted(found)), pairwise(sorted(instants)), strict=True):
         span = in_parts(records, rows).between(first, stop)
-        assert all(start <= due < end for part in span.parts("index", "attempt", "due") for due in part.arrived)
+        assert all(start <= due < end for part in span.parts(*ROW_KEY, "due") for due in part.arrived)

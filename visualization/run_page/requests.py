@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.words.text import one_line
@@ -140,7 +141,7 @@ class Cloud:
 class Worst:
     """Gathers the requests that took longest, whatever became of them."""
 
-    columns = ("index", "attempt", "worker", "label", "due", "sent", "done", "build_ns", "outcome", "error")
+    columns = (*ROW_KEY, "worker", "label", "due", "sent", "done", "build_ns", "outcome", "error")
 
     def __init__(self) -> None:
         self._kept: list[tuple[int, RequestRecord]] = []

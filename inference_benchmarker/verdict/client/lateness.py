@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from inference_benchmarker.facts.stages import stages_of
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.summary.statistics.distribution import PERCENTILES
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
@@ -38,7 +39,7 @@ CATCH_UP = 2  # a client that is half busy sends what waited within as long agai
 SPOILING_S = 0.001  # where the lag decides a limit: a client in good order is later than this only in a hiccup
 NOTABLE_CHANGE = 0.01
 
-_COLUMNS = ("index", "attempt", "due", "sent", "done", "build_ns", "outcome")
+_COLUMNS = (*ROW_KEY, "due", "sent", "done", "build_ns", "outcome")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ _MOST_GATHERED = 1 << 26
 _ROW_BYTES, _GAP_BYTES, _METRIC_BYTES = 128, 4, 8
 _MOST_METRICS = 1 << 12  # of a wave, whose workers have names of their own
 _FEW = 100_000
-_REPEATING = ("attempt", "worker", "label", "outcome", "error", "finish_reason")
+_REPEATING = ("attempt", "worker", "label", "outcome", "error", "finish_reason", "turn", "ended")
 _STEADY = [field.name for field in SCHEMA if field.type == pa.int64()]
 _WRITING: dict[str, Any] = {
     "compression": "snappy",  # what is left to compress after the differences is little: zstd takes twice the time

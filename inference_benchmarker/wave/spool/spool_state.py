@@ -20,9 +20,9 @@ from inference_benchmarker.records.aggregation import BatchAggregator
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.metrics import check_metric_names
-from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, TURN_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
-from inference_benchmarker.records.record import Ledger, split_batch
+from inference_benchmarker.records.record import MOST_TURN, Ledger, split_batch
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.wave.spool.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
@@ -230,7 +230,7 @@ class SpoolState:
         self.changes.append(RateChange(at, exact(rate)))
 
     def _take_batch(self, data: bytes, spool: int, place: int) -> None:
-        meta, base, _, _, values = split_batch(data)
+        meta, base, _, _, values, turns = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.ledger = Ledger.from_json(meta["ledger"])
@@ -257,8 +257,9 @@ class SpoolState:
             if text not in texts and len(texts) < 3:
                 texts.append(text)
         rows, attempts = np.frombuffer(base, BASE_DTYPE), meta.get("attempts", [])
-        worker.take_rows(rows, attempts)
-        self._batches.add(rows["index"], Batch(spool, place, meta["worker"], len(attempts), len(data)))
+        worker.take_rows(rows, attempts, np.frombuffer(turns, TURN_DTYPE))
+        most_turns = MOST_TURN if len(turns) else 1
+        self._batches.add(rows["index"], Batch(spool, place, meta["worker"], len(attempts), len(data)), most_turns)
         if "totals" in meta:
             self._take_counts(meta, worker, len(data))
         if self._live:

@@ -91,13 +91,15 @@ class BatchIndex:
         self._stretch = max(part // 8, 1)
         self._batches = array("q")  # of each ``_Batch``'s fields
         self._touched = array("q")  # a stretch, a batch, its requests of that stretch, their bytes
+        self._most_turns = 1
         self.rows = 0
         self.bytes = 0
 
-    def add(self, index: Int64, batch: Batch) -> None:
-        """Note a batch with the requests of these arrivals."""
+    def add(self, index: Int64, batch: Batch, most_turns: int = 1) -> None:
+        """Note a batch with the requests of these arrivals, of so many turns at most."""
         if not len(index):
             return
+        self._most_turns = max(self._most_turns, most_turns)
         number, size = len(self._batches) // len(batch), batch.size
         self._batches.extend(batch)
         for stretch, rows in _counted(index, self._stretch):
@@ -157,7 +159,7 @@ class BatchIndex:
         yield begin, len(rows)
 
     def _check_stretches(self, rows: Int64, sizes: Int64) -> None:
-        if (most := int(rows.max())) > self._stretch * (1 + MOST_RETRIES):
+        if (most := int(rows.max())) > self._stretch * (1 + MOST_RETRIES) * self._most_turns:
             raise ValueError(f"{most:,} requests were reported of {self._stretch:,} arrivals")
         if int(sizes.max()) * _IN_TABLE > most_in_memory():
             raise ValueError(f"a part of {int(sizes.max()):,} bytes does not fit in this machine's memory")
@@ -204,10 +206,11 @@ def _together(reporter: Reporter, batches: Iterable[WorkerColumns]) -> WorkerCol
         metrics = batch.metrics.copy() if rows else batch.metrics
         if rows:
             metrics["row"] += rows
-        sections.append([each.view(np.uint8).data for each in (batch.base, batch.streams, batch.gaps, metrics)])
+        packed = (batch.base, batch.streams, batch.gaps, metrics, batch.turns)
+        sections.append([each.view(np.uint8).data for each in packed])
         attempts.append(batch.attempts + np.array((rows, 0)))
         rows += len(batch.base)
-    joined = [memoryview(b"".join(own)) for own in zip(*sections, strict=True)] or [memoryview(b"")] * 4
+    joined = [memoryview(b"".join(own)) for own in zip(*sections, strict=True)] or [memoryview(b"")] * 5
     return reporter.columns(joined, np.concatenate(attempts))
 
 

@@ -58,8 +58,13 @@ class WorkerState:
         require(use, WorkerUse, "use")
         return use
 
-    def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]]) -> None:
-        """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is."""
+    def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]], turns: npt.NDArray[Any]) -> None:
+        """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is.
+
+        ``turns``: which turn of its session each is; none where there are no sessions.
+        """
+        if len(turns) not in (0, len(rows)):
+            raise ValueError(f"{len(turns):,} turns of {len(rows):,} requests")
         if len(attempts) > len(rows):
             raise ValueError(f"{len(attempts):,} attempts of {len(rows):,} requests")
         require(attempts, list[list[int]], "attempts")
@@ -69,6 +74,8 @@ class WorkerState:
         self.warmup += int(np.count_nonzero(rows["index"] < 0))
         first = np.ones(len(rows), bool)
         first[[row for row, _ in attempts]] = False
+        if len(turns):
+            first &= turns["turn"] <= 1
         self.last_due = max(self.last_due, int(rows["due"][first].max(initial=0)))
         answered = (rows["index"] >= 0) & (rows["outcome"] & OUTCOME != ABANDONED)
         if answered.any():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.request_times import has_usage, output_tokens
 from inference_benchmarker.words.units import NS
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Records
     from server_capacity.experiments.server_side.server_points import Span
 
-_COLUMNS = ("index", "attempt", "due", "done", "outcome", "label", "chunks", "tokens_out")
+_COLUMNS = (*ROW_KEY, "due", "done", "outcome", "label", "chunks", "tokens_out")
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from inference_benchmarker.records import arrow
+from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.goodput import limit_columns, meets
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.samples import Sample, Streams
     from server_capacity.search.limits import Limit
 
-_COLUMNS = ("index", "attempt", "due", "sent", "done", "build_ns", "outcome")
+_COLUMNS = (*ROW_KEY, "due", "sent", "done", "build_ns", "outcome")
 _OF_STREAMS = ("first_token", "last_token", "chunks", "tokens_out", "gaps")
 
 
