@@ -21,11 +21,14 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.retries import Backoff, Retries
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.plan.stage import Stage
+    from inference_benchmarker.plan.turn import Turn
+    from inference_benchmarker.records.answer import Answer
     from inference_benchmarker.records.response import Response
     from inference_benchmarker.wave.wave import Wave
 
 __all__ = [
     "AbortOn",
+    "Answer",
     "Backoff",
     "BenchmarkError",
     "Bounds",
@@ -36,6 +39,7 @@ __all__ = [
     "Retries",
     "Slo",
     "Stage",
+    "Turn",
     "Wave",
     "WavePlan",
     "__version__",
@@ -45,7 +49,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Answer": "records.answer",
     "Response": "records.response",
+    "Turn": "plan.turn",
     "BenchmarkError": "errors",
     "created": "made",
     "run_tags": "made",

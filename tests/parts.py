@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class _Slices:
     def __init__(self, records: Records, rows: int) -> None:
         self._records = records
-        firsts = np.flatnonzero(~records.repeats)  # the attempts of an arrival stay together
+        firsts = np.flatnonzero(records.firsts)  # the requests of an arrival stay together
         self._edges = sorted(
             {0, len(records), *firsts[np.searchsorted(firsts, range(0, firsts[-1] + 1, rows))].tolist()}
             if len(firsts)

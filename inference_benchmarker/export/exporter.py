@@ -129,7 +129,7 @@ class WaveExport:
         recent = spool_state.feed.over(stop - WINDOW_S, stop)
         seconds = min(WINDOW_S, stop)
         return Now(
-            target_rate=rate_at(self._plan.load, spool_state.changes, now_ns),
+            target_rate=None if spool_state.has_sessions else rate_at(self._plan.load, spool_state.changes, now_ns),
             sent_rate=recent.sent / seconds if seconds else None,
             completed_rate=recent.ok / seconds if seconds else None,
             in_flight=spool_state.ledger.in_flight,

@@ -16,7 +16,7 @@ from inference_benchmarker.records.feed import Cell
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.names import OTHER
-from inference_benchmarker.records.record import OUTCOMES, Ledger
+from inference_benchmarker.records.record import ENDINGS, OUTCOMES, Ledger
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -107,6 +107,24 @@ def _outcomes(each: Figures) -> _Rows:
     return _by("outcome", {"ok": ledger.ok, "failed": ledger.failed, "abandoned": ledger.abandoned})
 
 
+def _has_sessions(each: Figures) -> bool:
+    ledger = each.count.ledger
+    return ledger.later_turns > 0 or any(getattr(ledger, f"sessions_{ending}") for ending in ENDINGS)
+
+
+def _of_sessions(each: Figures) -> _Rows:
+    return [({}, each.count.ledger.arrivals)] if _has_sessions(each) else []
+
+
+def _endings(each: Figures) -> _Rows:
+    ended = {ending: getattr(each.count.ledger, f"sessions_{ending}") for ending in ENDINGS}
+    return _by("ended", ended) if _has_sessions(each) else []
+
+
+def _open_sessions(each: Figures) -> _Rows:
+    return [({}, each.count.ledger.sessions_open)] if _has_sessions(each) else []
+
+
 def _errors(each: Figures) -> _Rows:
     """Those that came first have a series each, whatever comes later."""
     failed = each.count.cell.failed
@@ -181,6 +199,9 @@ _ROWS = (
     _Row(
         "arrivals.lost", "counter", NO_UNIT, "Arrivals that nobody sent, known once a wave is over.", _of_ledger("lost")
     ),
+    _Row("sessions.started", "counter", NO_UNIT, "Sessions of which a turn was sent.", _of_sessions),
+    _Row("sessions", "counter", NO_UNIT, "Sessions that are over, by how they ended.", _endings),
+    _Row("sessions.open", "gauge", NO_UNIT, "Sessions that are begun and not over.", _open_sessions),
     _Row(
         "label.requests",
         "counter",

@@ -114,9 +114,14 @@ class WaveFacts:
         return isinstance(self.plan.load, OpenLoop)
 
     @property
+    def has_sessions(self) -> bool:
+        """Tells whether arrivals are sessions of several turns."""
+        return self.environment.get("sessions") is True
+
+    @property
     def paced(self) -> bool:
-        """Tells whether it is known before when an arrival is due: in the open loop, and where users think."""
-        return isinstance(self.plan.load, OpenLoop) or self.plan.load.has_users
+        """Tells whether it is known before when a request is due: in the open loop, and where users think."""
+        return isinstance(self.plan.load, OpenLoop) or self.plan.load.has_users or self.has_sessions
 
 
 def reconcile_ledgers(

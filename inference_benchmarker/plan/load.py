@@ -30,7 +30,8 @@ class OpenLoop:
     """Arrivals independent of completions: ``rate`` a second, an exact decimal; of ``stages`` or ``replay`` the mean.
 
     Of a ``replay`` it is 0 until its file has been read. The rate of a ``steered`` load is the first one: it may be
-    changed while the wave runs, which needs no bound. Once it is over, ``stages`` are what was offered.
+    changed while the wave runs, which needs no bound. Once it is over, ``stages`` are what was offered. ``think``: the
+    time between the turns of sessions that do not say it.
     """
 
     rate: Decimal = field(default_factory=Decimal)
@@ -38,6 +39,7 @@ class OpenLoop:
     stages: tuple[Stage, ...] = ()
     replay: Replay | None = None
     steered: bool = False
+    think: Think | None = None
 
     def __post_init__(self) -> None:
         take_exactly(self, "rate")
@@ -129,6 +131,8 @@ class OpenLoop:
             yield Problem(("rate",), text)
         elif self.rate < LEAST_RATE:
             yield Problem(("rate",), f"--client-rps must be at least {LEAST_RATE} requests/s, not {self.rate}.")
+        if self.think is not None:
+            yield from (Problem(("think",), f"--think-time: {text}") for text in self.think.problems())
         if self.steered and self.replay is not None:
             yield Problem(
                 ("steered", "replay"), "--interactive changes a rate: give --client-rps in place of --replay."

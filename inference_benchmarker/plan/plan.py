@@ -140,8 +140,7 @@ class WavePlan:
         data["load"] = {"kind": kind, **data["load"]}
         if isinstance(self.load, OpenLoop):
             data["load"]["replay"] = None if self.load.replay is None else self.load.replay.to_json()
-        else:
-            data["load"]["think"] = None if self.load.think is None else self.load.think.text
+        data["load"]["think"] = None if self.load.think is None else self.load.think.text
         data["retries"] = self.retries.to_json()
         data["hosts"] = self.hosts.to_json()
         del data["server_limits"]
@@ -158,6 +157,8 @@ class WavePlan:
         }
         load = dict(values.pop("load"))
         kind = load.pop("kind")
+        think = load.get("think")  # older plans have none, and no populations
+        thought = None if think is None else Think.parse(think)
         if kind == "open":
             replay = load.get("replay")
             values["load"] = OpenLoop(
@@ -166,12 +167,12 @@ class WavePlan:
                 _stages(load.get("stages", ())),
                 None if replay is None else Replay.from_json(replay),
                 load.get("steered", False),  # older plans have none
+                thought,
             )
         else:
-            think = load.get("think")  # older plans have none, and no populations
             values["load"] = ClosedLoop(
                 load["concurrency"],
-                None if think is None else Think.parse(think),
+                thought,
                 load.get("steered", False),
                 tuple(Population(row["users"], exact(row["duration_s"])) for row in load.get("populations", ())),
             )
@@ -199,7 +200,8 @@ class WavePlan:
 
     def with_replay(self, replay: Replay) -> WavePlan:
         """The same plan with its recording read."""
-        return replace(self, load=OpenLoop(replay=replay), bounds=replace(self.bounds, duration_s=None))
+        load = OpenLoop(replay=replay, think=self.load.think)
+        return replace(self, load=load, bounds=replace(self.bounds, duration_s=None))
 
     def on(self, hosts: Hosts, workers: int | None = None) -> WavePlan:
         """The same plan with its workers on these hosts: ``workers`` of them in all, or as many as the hosts say.

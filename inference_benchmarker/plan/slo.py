@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.record import MOST_TURN
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats, Mask
@@ -27,15 +28,37 @@ REQUEST_PATTERN = re.compile(
     r"(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>us|ms|s)\s*"
 )
 _USER_METRIC = "metric."
+_TURNS = re.compile(r"\s*turn(?P<first>\d{1,6})(?:(?P<more>\+)|-(?P<last>\d{1,6}))?\.(?P<rest>.*)", re.DOTALL)
+_SESSION = re.compile(r"\s*session\.(?P<rest>.*)", re.DOTALL)
 _ALONE = ("success", "rate", "goodput")
 _UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Some turns of each session: from the ``first`` to the ``last``, both from 1 on."""
+
+    first: int
+    last: int
+
+    @property
+    def text(self) -> str:
+        """As a limit names them: ``turn1``, or ``turn2+`` of all from there on."""
+        if self.last == MOST_TURN:
+            return f"turn{self.first}+"
+        return f"turn{self.first}" + ("" if self.first == self.last else f"-{self.last}")
+
+
+FIRST_TURN, LATER_TURNS = Turns(1, 1), Turns(2, MOST_TURN)
 
 
 @dataclass(frozen=True, slots=True)
 class Slo:
     """One limit on the wave, e.g. ``latency.p99 <= 0.5`` (seconds) or ``success >= 0.99`` (a share).
 
-    On a metric of the user's own (``metric.cache_hit.mean>0.8``) it has the unit of that one.
+    On a metric of the user's own (``metric.cache_hit.mean>0.8``) it has the unit of that one. ``turns``: of these turns
+    of each session alone. The metric ``session`` is the duration of whole sessions, ``session_success`` the share of
+    them that were completed.
     """
 
     expression: str
@@ -44,16 +67,22 @@ class Slo:
     op: str
     limit: float
     stage: str = ""
+    turns: Turns | None = None
 
     @classmethod
     def parse(cls, text: str) -> Slo:
         """Read ``p99<200ms``, ``ttft.p90<1s``, ``success>=0.99``, ``rate>=99%``, ``spike:p99<500ms`` of a stage.
 
-        A bare percentile is of response time, in the closed loop of latency.
+        Of sessions ``session.success>=0.99``, ``session.p95<60s``, ``turn1.ttft.p95<1s``, ``turn2+.ttft.p95<400ms``. A
+        bare percentile is of response time, in the closed loop of latency.
         """
         stage, colon, of_stage = text.rpartition(":")
         if colon:
             return replace(cls.parse(of_stage), stage=stage.strip(), expression=text.strip())
+        if (match := _TURNS.fullmatch(text)) is not None and text.isascii():
+            return cls._of_turns(match)
+        if (match := _SESSION.fullmatch(text)) is not None:
+            return cls._of_sessions(match)
         if text.strip().startswith(_USER_METRIC):
             return cls._of_user_metric(text)
         found = cls.read(text)
@@ -78,6 +107,32 @@ class Slo:
         return cls(text.strip(), *_named(match), match["op"], limit)
 
     @classmethod
+    def _of_sessions(cls, match: re.Match[str]) -> Slo:
+        """The limit on sessions as units."""
+        limit, text = cls.parse(match["rest"]), match.string.strip()
+        if limit.metric not in ("default", "success") or limit.is_on_sessions:
+            raise BenchmarkError(
+                f"--slo {text!r} is not a limit on sessions: they have a duration, and a share that succeeds.",
+                "Write e.g. session.p95<60s or session.success>=0.99; of turns turn1.ttft.p95<1s or turn2+.p95<2s.",
+            )
+        return replace(limit, metric="session_success" if limit.metric == "success" else "session", expression=text)
+
+    @classmethod
+    def _of_turns(cls, match: re.Match[str]) -> Slo:
+        """The limit on some turns alone; they have no rate of their own."""
+        first, found = int(match["first"]), cls.parse(match["rest"])
+        last = MOST_TURN if match["more"] else int(match["last"] or first)
+        text = match.string.strip()
+        if not 1 <= first <= last <= MOST_TURN:
+            raise BenchmarkError(f"--slo {text!r}: turns count from 1 to {MOST_TURN:,}.")
+        if found.metric == "rate" or found.is_on_sessions:
+            raise BenchmarkError(
+                f"--slo {text!r} is not a limit on turns.",
+                "Write e.g. turn1.ttft.p95<1s, turn2+.p99<2s or turn3.success>=0.99.",
+            )
+        return replace(found, turns=Turns(first, last), expression=text)
+
+    @classmethod
     def _of_user_metric(cls, text: str) -> Slo:
         match = _METRIC_PATTERN.fullmatch(text) if text.isascii() else None
         if match is None or (problem := _metric_problem(match)):
@@ -89,6 +144,11 @@ class Slo:
             )
         stat = "p50" if match["stat"] == "median" else match["stat"]
         return cls(text.strip(), match["metric"], stat, match["op"], float(match["value"]))
+
+    @property
+    def is_on_sessions(self) -> bool:
+        """Tells whether it limits whole sessions, or some of their turns."""
+        return self.turns is not None or self.metric in ("session", "session_success")
 
     @property
     def is_on_user_metric(self) -> bool:

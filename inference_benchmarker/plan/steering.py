@@ -71,7 +71,7 @@ def _over(load: OpenLoop | ClosedLoop, rates: list[Decimal], lengths: list[Decim
     if isinstance(load, ClosedLoop):
         return replace(load, populations=tuple(Population(int(users), length) for users, length in pairs))
     stages = tuple(Stage(rate, rate, length) for rate, length in pairs)
-    return OpenLoop(arrivals=load.arrivals, stages=stages, steered=True)
+    return OpenLoop(arrivals=load.arrivals, stages=stages, steered=True, think=load.think)
 
 
 def whole_ms(at_ns: int) -> int:

@@ -166,6 +166,11 @@ class Ledger:
         balanced = self.scheduled == self.arrivals + self.dropped + self.lost and self.in_flight >= 0
         return balanced and self.later_turns >= 0 and self.sessions_open >= 0
 
+    def end_session(self, ended: int) -> None:
+        """Count a session that ended, as its packed turn says."""
+        name = f"sessions_{ENDINGS[ended - 1]}"
+        setattr(self, name, getattr(self, name) + 1)
+
     def __add__(self, other: Ledger) -> Ledger:
         return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 

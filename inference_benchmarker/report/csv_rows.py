@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _TIMES = ("latency", "response_time", "ttft", "itl", "tpot", "lag")
 _STATISTICS = ("mean", *map(percentile_name, PERCENTILES), "max")
 _LEDGER = ("scheduled", "sent", "ok", "failed", "abandoned", "dropped", "lost")
+_SESSIONS = ("started", "completed", "failed", "raised", "open", "good")
 _RATES = ("target", "sent", "completed")
 COLUMNS = (
     *("run", "name", "start", "verdict", "exit_code", "limited_by", "interrupted", "findings"),
@@ -31,6 +32,10 @@ COLUMNS = (
     *(f"{time}_{statistic}_s" for time in _TIMES for statistic in _STATISTICS),
     *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
     "aborted",
+    *(f"sessions_{name}" for name in _SESSIONS),
+    *("session_success", "session_rate_target", "session_rate_completed"),
+    *(f"session_{statistic}_s" for statistic in _STATISTICS),
+    "turns_a_session",
 )
 """What a row has, in this order. Times are in seconds; a cell is empty where nothing was measured."""
 UNREADABLE = "UNREADABLE"
@@ -81,6 +86,21 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
         "errors": "; ".join(f"{row.key}: {row.count}" for row in summary.errors),
         "metrics": "; ".join(f"{name}: {metric.mean!r}" for name, metric in summary.metrics.items()),
         "aborted": next((each.measured for each in verdict.findings if each.code == "aborted"), None),
+        **_sessions(summary),
+    }
+
+
+def _sessions(summary: Summary) -> dict[str, Any]:
+    found = summary.sessions
+    if found is None:
+        return {}
+    return {
+        **{f"sessions_{name}": getattr(found, name) for name in _SESSIONS},
+        "session_success": found.success,
+        "session_rate_target": found.rates.target,
+        "session_rate_completed": found.rates.completed,
+        "turns_a_session": None if found.turns is None else found.turns.mean,
+        **_time("session", found.duration),
     }
 
 

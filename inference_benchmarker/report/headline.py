@@ -129,11 +129,15 @@ def _answers(summary: Summary) -> str:
     Of clients that try again: how many users were served, as each of them may have sent many requests.
     """
     ledger, repeats = summary.ledger, summary.repeats
-    answered = f"{ledger.completed:,} of {ledger.sent:,} answered"
-    if repeats is not None:
+    requests = "" if summary.sessions is None else "requests "
+    answered = f"{ledger.completed:,} of {ledger.sent:,} {requests}answered"
+    if summary.sessions is not None:
+        sessions = summary.sessions
+        answered = f"{sessions.completed:,} of {sessions.started:,} sessions completed, {answered}"
+    elif repeats is not None:
         answered = f"{repeats.ok_users:,} of {repeats.arrivals:,} users served with {ledger.sent:,} requests"
     if ledger.dropped or ledger.lost:
-        answered += f" ({ledger.scheduled:,} were planned)"
+        answered += f" ({ledger.scheduled:,} {'' if summary.sessions is None else 'sessions '}were planned)"
     return ", ".join([answered, *_not_ok(summary), *_times(summary)])
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.hosts import host_table
 from inference_benchmarker.report.metrics import user_metric_rows
+from inference_benchmarker.report.sessions import session_lines, turn_table
 from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server import diagnose
@@ -36,6 +38,8 @@ def to_markdown(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: P
         [_what_it_was(facts, summary, run_dir)],
         table(time_rows(summary.distribution)),
         table([[escaped(cell) for cell in row] for row in user_metric_rows(summary.metrics)]),
+        _sessions(summary),
+        table([] if summary.sessions is None else turn_table(summary.sessions.by_turn)),
         _limits(facts, summary),
         _labels(summary),
         _errors(summary),
@@ -91,6 +95,12 @@ def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> st
             None, (*(literal(one_line(name, _LONG)) for name in (called, str(endpoint))), escaped(load), escaped(told))
         )
     )
+
+
+def _sessions(summary: Summary) -> Iterator[str]:
+    """The sessions by how they ended."""
+    told = takewhile(str.strip, session_lines(summary.sessions, summary.ledger))
+    return (f"- {escaped(line.strip())}" for line in told)
 
 
 def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:

@@ -47,6 +47,7 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
         "metrics": {name: each.to_json() for name, each in summary.metrics.items()},
         "tokens": None if summary.tokens is None else summary.tokens.to_json(),
         "goodput": None if summary.goodput is None else summary.goodput.to_json(),
+        "sessions": _sessions_json(summary),
         "repeats": None if summary.repeats is None else summary.repeats.to_json(),
         "stages": [stage_json(row, facts.plan.slos) for row in summary.stages] or None,
         "labels": [_label_json(row) for row in summary.labels],
@@ -71,6 +72,14 @@ def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, A
             "processes": [process.to_json() for process in facts.processes],
         },
     }
+
+
+def _sessions_json(summary: Summary) -> dict[str, Any] | None:
+    """The sessions with their turns, and all times of the first turns, the later ones, and those that a limit names."""
+    if summary.sessions is None:
+        return None
+    parts = {turns.text: {"sent": part.ledger.sent, **_metrics_json(part)} for turns, part in summary.of_turns.items()}
+    return {**summary.sessions.to_json(), "of_turns": parts}
 
 
 def _metrics_json(summary: Summary) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.client_samples import NOT_MEASURED
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
@@ -13,6 +14,7 @@ from inference_benchmarker.report.hosts import host_lines
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.metrics import user_metric_lines
 from inference_benchmarker.report.server_metrics import metric_lines
+from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
 from inference_benchmarker.summary.counted import not_told
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80  # of prose where there is no terminal
 _TITLE = "RESULTS – InferenceBenchmarker"
+_TURNS = {FIRST_TURN: "1st turns", LATER_TURNS: "later"}
 _MAX_ROWS = 20
 _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
 
@@ -68,6 +71,7 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int
         iter([headline(summary, verdict)]),
         _block(facts, summary),
         aligned(time_rows(summary.distribution), width),
+        session_lines(summary.sessions, summary.ledger, width),
         stage_lines(summary.stages, facts.plan.slos, width),
         token_lines(summary, width),
         user_metric_lines(summary.metrics, width),
@@ -141,8 +145,7 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     yield from _recording_line(facts)
     if summary.goodput is not None:
         yield f"{_INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
-    if summary.lag is not None:
-        yield f"{_INDENT}Schedule lag:     {_in_short(summary.lag)}"
+    yield from _lag_lines(summary)
     if summary.build is not None:
         yield f"{_INDENT}Payload building: {_in_short(summary.build)}"
     for name in ("dropped", "abandoned", "lost", "in_flight"):
@@ -150,14 +153,26 @@ def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
             yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
 
 
+def _lag_lines(summary: Summary) -> Iterator[str]:
+    """The schedule lag; of sessions that of their first turns and that of the later ones, which are paced apart."""
+    if summary.sessions is None:
+        found = {"Schedule lag": summary.lag}
+    else:
+        found = {f"Lag, {_TURNS[turns]}": part.lag for turns, part in summary.of_turns.items() if turns in _TURNS}
+    for name, lag in found.items():
+        if lag is not None:
+            yield f"{_INDENT}{name + ':':<17} {_in_short(lag)}"
+
+
 def _repeats_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     """Requests and users apart, where clients try again; in the open loop a user's time is the response time above."""
     repeats, success = summary.repeats, summary.success_rate
     if repeats is None or success is None:
         return
+    unit = "arrival" if summary.sessions is None else "turn"
     yield (
-        f"{_INDENT}Arrivals:         {repeats.arrivals:,}, {repeats.requests:,} requests "
-        f"({repeats.attempts:.2f} per arrival), {repeats.repeated:,} repeats"
+        f"{_INDENT}{unit.capitalize() + 's:':<17} {repeats.arrivals:,}, {repeats.requests:,} requests "
+        f"({repeats.attempts:.2f} per {unit}), {repeats.repeated:,} repeats"
     )
     by_user = percent_text(repeats.success_by_user)
     yield f"{_INDENT}Success:          {percent_text(success)} by request, {by_user} by user"

@@ -22,6 +22,9 @@ LATE_NS = 5_000_000  # a lag that is allowed, as the schedule lag's least limit
 class Rates:
     """Requests a second over the planned duration T (over the real one where the plan has none).
 
+    Where arrivals are sessions nothing says how many requests a second were planned: ``target`` and ``scheduled`` are
+    None.
+
     ``precision``: the share by which the completed rate may be off.
     """
 
@@ -42,9 +45,10 @@ def rates_of(facts: WaveFacts, late: int, completed: float, precision: float = 0
     ledger, window = facts.ledger, facts.window
     seconds = (window.planned_ns or window.duration_ns) / NS
     duration = window.duration_ns / NS
+    planned = facts.open_loop and not facts.has_sessions
     return Rates(
-        target=_target(facts),
-        scheduled=ledger.scheduled / seconds if facts.open_loop and seconds else None,
+        target=_target(facts) if planned else None,
+        scheduled=ledger.scheduled / seconds if planned and seconds else None,
         sent=(ledger.sent - late) / seconds if seconds else 0.0,
         completed=completed,
         server_rps=ledger.completed / duration if duration else 0.0,

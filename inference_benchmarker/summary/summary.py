@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from inference_benchmarker.facts.stages import StageFacts, stages_of
+from inference_benchmarker.facts.turns import of_turns
+from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.summary.by_name import (
@@ -29,6 +31,7 @@ from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, ra
 from inference_benchmarker.summary.recovery import Recovery, recoveries
 from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
 from inference_benchmarker.summary.samples import Streams, StreamsSeen, TimesGathered
+from inference_benchmarker.summary.sessions import Sessions, sessions_of
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens, TokensGathered, TokenSums
@@ -36,8 +39,10 @@ from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import html_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.plan.slo import Slo, Turns
     from inference_benchmarker.records.columns import Mask, Records
     from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.records.parts import InParts
@@ -63,7 +68,11 @@ class StageRow:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Every number of a wave's report; times in seconds, None where there is nothing to measure."""
+    """Every number of a wave's report; times in seconds, None where there is nothing to measure.
+
+    Where arrivals are sessions: ``sessions`` are they as units, all else is of the requests of their turns;
+    ``of_turns`` has the numbers of their first turns, of the later ones, and of those that a limit names.
+    """
 
     duration_s: float
     planned_s: float | None
@@ -89,6 +98,8 @@ class Summary:
     warmup: Summary | None = None
     stages: tuple[StageRow, ...] = ()
     hosts: tuple[HostRow, ...] = ()
+    sessions: Sessions | None = None
+    of_turns: Mapping[Turns, Summary] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """In a line; the numbers are its attributes."""
@@ -106,16 +117,21 @@ class Summary:
 
     @property
     def completed_share(self) -> float | None:
-        """Completed rate over scheduled rate, which is the target rate but for the Poisson draw."""
+        """Completed rate over scheduled rate, which is the target rate but for the Poisson draw; of whole sessions."""
+        if self.sessions is not None:
+            return self.sessions.completed_share
         return self.rates.completed / self.rates.scheduled if self.rates.scheduled else None
 
     def part(self, slo: Slo) -> Summary | None:
-        """The part that a limit speaks of: the wave, or the stage that it names; None where that one never began."""
+        """The part that a limit speaks of: the wave, the stage that it names, or turns of it; None without any."""
         found = (row.summary for row in self.stages if row.name == slo.stage)
-        return next(found, None) if slo.stage else self
+        part = next(found, None) if slo.stage else self
+        return part if part is None or slo.turns is None else part.of_turns.get(slo.turns)
 
     def measured(self, metric: str, stat: str) -> float | None:
         """The value an SLO speaks of, e.g. ("ttft", "p90"), ("success", "success"); None when not measured."""
+        if metric == "session_success":
+            return None if self.sessions is None else self.sessions.success
         if metric == "success":
             return self.success_rate
         if metric == "rate":
@@ -129,6 +145,8 @@ class Summary:
         """The distribution an SLO speaks of; "default" is response time, in the closed loop latency."""
         if metric == "default":
             return self.latency if self.response_time is None else self.response_time
+        if metric == "session":
+            return None if self.sessions is None else self.sessions.duration
         if metric.startswith(PREFIX):
             return self.metrics.get(metric.removeprefix(PREFIX))
         found = getattr(self, metric, None)
@@ -141,7 +159,17 @@ def summarise(facts: WaveFacts) -> Summary:
     stages = tuple(stages_of(facts))
     recovered = recoveries(facts, stages)
     rows = tuple(map(_stage, stages, recovered))
-    return replace(numbers(facts), warmup=warmup, stages=rows, hosts=host_rows(facts))
+    return replace(_with_sessions(facts, numbers(facts)), warmup=warmup, stages=rows, hosts=host_rows(facts))
+
+
+def _with_sessions(facts: WaveFacts, summary: Summary) -> Summary:
+    """The numbers of a wave, or of a part that has whole sessions, with those of its sessions and of their turns."""
+    if not facts.has_sessions:
+        return summary
+    asked = dict.fromkeys((FIRST_TURN, LATER_TURNS, *(slo.turns for slo in facts.plan.slos if slo.turns)))
+    parts = ((turns, of_turns(facts, turns)) for turns in asked)
+    found = {turns: numbers(part) for turns, part in parts if part.ledger.sent}
+    return replace(summary, sessions=sessions_of(facts), of_turns=found)
 
 
 def numbers(facts: WaveFacts) -> Summary:
@@ -152,7 +180,7 @@ def numbers(facts: WaveFacts) -> Summary:
     streams, labelled = _seen(records)
     times, tokens, errors = TimesGathered(streams, open_loop=facts.open_loop), TokensGathered(), ErrorsGathered()
     labels = LabelsGathered(open_loop=facts.open_loop) if labelled else None
-    good = GoodGathered(plan.goodput) if plan.goodput and facts.ledger.arrivals else None
+    good = GoodGathered(plan.goodput) if plan.goodput and facts.ledger.turns else None
     repeats = RepeatsGathered() if plan.retries.retries else None
     reasons, late, cut = FinishReasonsGathered(), LateGathered(window), FirstAbandoned()
     metrics = MetricsGathered(records.metrics) if records.metrics else None
@@ -176,7 +204,7 @@ def numbers(facts: WaveFacts) -> Summary:
         rates=rates_of(facts, late.number, completed.rate),
         **times.distributions(),
         tokens=tokens.tokens(completed_tokens, completed.span),
-        goodput=None if good is None or completed_good is None else good.goodput(facts.ledger.arrivals, completed_good),
+        goodput=None if good is None or completed_good is None else good.goodput(facts.ledger.turns, completed_good),
         repeats=None if repeats is None else repeats.repeats(),
         labels=() if labels is None else labels.rows(),
         errors=errors.rows(facts.error_texts),
@@ -241,12 +269,13 @@ def _warmup(facts: WaveFacts) -> Summary:
     ledger, times, errors = _warmup_requests(facts)
     seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
     rate = ledger.sent / seconds if seconds else 0.0
+    target = None if facts.has_sessions else facts.plan.target_rate
     return Summary(
         duration_s=seconds,
         planned_s=seconds,
         ledger=ledger,
         worker_ledgers=(),
-        rates=Rates(facts.plan.target_rate, None, rate, ledger.ok / seconds if seconds else 0.0, rate),
+        rates=Rates(target, None, rate, ledger.ok / seconds if seconds else 0.0, rate),
         **times,
         tokens=None,
         goodput=None,
@@ -281,6 +310,6 @@ def _stage(found: StageFacts, recovery: Recovery | None) -> StageRow:
         from_rps=float(stage.from_rps),
         to_rps=float(stage.to_rps),
         in_flight_end=found.in_flight_end,
-        summary=numbers(found.facts),
+        summary=_with_sessions(found.facts, numbers(found.facts)),
         recovery=recovery,
     )

@@ -44,6 +44,8 @@ FindingCode = Literal[
     "success_below_threshold",
     "slo_missed",
     "unfinished_requests",
+    "sessions_open",
+    "sessions_raised",
     "too_few_samples",
 ]
 """The closed list of findings; docs/reference/findings.md has a row for each."""

@@ -41,6 +41,8 @@ def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         part = summary.part(slo)
         if part is None:
             advice = "The wave ended before the stage began."
+            if slo.turns is not None:
+                advice = "No such turn was sent: only where the file has a session_factory are requests turns."
             yield Finding("slo_missed", "missed", slo_value(slo, None, "", part), slo.expression, advice)
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
@@ -66,11 +68,14 @@ def _error_advice(summary: Summary) -> str:
 def slo_value(slo: Slo, measured: float | None, mark: str, part: Summary | None) -> str:
     """The statistic that a limit is on, with its value in the wave or stage; ``mark`` stands before the value."""
     name = slo.stat if slo.metric in ("default", slo.stat) else f"{slo.metric}.{slo.stat}"
+    name = "session.success" if slo.metric == "session_success" else name
+    name = name if slo.turns is None else f"{slo.turns.text}.{name}"
     if measured is None or part is None:
         return f"{name} not measured"
     if slo.metric == "default":
-        name = f"{'latency' if part.response_time is None else 'response time'} {slo.stat}"
-    share = slo.metric in ("success", "rate", "goodput")
+        of = "" if slo.turns is None else f"{slo.turns.text} "
+        name = f"{of}{'latency' if part.response_time is None else 'response time'} {slo.stat}"
+    share = slo.metric in ("success", "rate", "goodput") or slo.stat == "success"
     text = percent_text(measured, slo.limit) if share else duration_text(measured, slo.limit)
     text = number_text(measured, slo.limit) if slo.is_on_user_metric else text
     return f"{name} {mark}{text}"
@@ -86,7 +91,7 @@ def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
         return False
     if slo.metric in ("rate", "goodput") and measured is not None:
         return (ledger.failed + ledger.abandoned) / ledger.sent >= (1 - measured) / 2
-    return slo.metric == "success" or not ledger.ok
+    return slo.stat == "success" or not ledger.ok
 
 
 def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Summary) -> str:
@@ -96,6 +101,8 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
         return _error_advice(summary)
     if slo.is_on_user_metric:
         return _user_metric_advice(slo, measured)
+    if measured is None and slo.metric == "session":
+        return "No session was completed: only where the file has a session_factory are arrivals sessions."
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
     return f"Find the rate that meets this limit with {search_waves(facts.plan.load)}, or scale the endpoint."

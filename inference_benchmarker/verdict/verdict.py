@@ -100,6 +100,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *server_limit_findings(facts),
         *recovery_findings(summary),
         *_sample_findings(facts, summary),
+        *_session_findings(facts, summary),
         *_metric_findings(facts),
         *_usage_findings(facts),
     ]
@@ -188,6 +189,15 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "All allowed requests were in flight: answers came more slowly than arrivals. Use "
             f"{less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
+    if ledger.dropped_turns:
+        yield Finding(
+            "dropped_arrivals",
+            "invalid",
+            f"{pluralize(ledger.dropped_turns, 'later turn', 'later turns')} of sessions, which ended with them",
+            "0",
+            "All allowed requests were in flight: answers came slower than turns. "
+            f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
+        )
     if ledger.late_changes:
         late = [number for number, each in enumerate(facts.ledgers) if each.late_changes]
         yield Finding(
@@ -214,10 +224,14 @@ def _load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "rate_missed",
             "invalid",
-            f"{pluralize(ledger.arrivals, 'request was', 'requests were')} sent",
+            f"{pluralize(ledger.arrivals, f'{_unit(facts)} was', f'{_unit(facts)}s were')} sent",
             f"{number:,}",
             "Requests were not answered, so the next ones were never sent: limit them with --request-timeout.",
         )
+
+
+def _unit(facts: WaveFacts) -> str:
+    return "session" if facts.has_sessions else "request"
 
 
 def _where(facts: WaveFacts) -> str:
@@ -252,6 +266,31 @@ def _sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             f"{pluralize(sample.count, 'sample', 'samples')} for p{percent:g}",
             f"{needed:,}",
             f"With so few, the percentile is the largest value: use {longer_load(facts.plan.load)}.",
+        )
+
+
+def _session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
+    sessions = summary.sessions
+    if sessions is None:
+        return
+    if sessions.open:
+        yield Finding(
+            "sessions_open",
+            "warning",
+            f"{pluralize(sessions.open, 'session', 'sessions')} open at the end, "
+            f"{pluralize(facts.ledger.not_begun, 'turn', 'turns')} not begun",
+            "0",
+            "They are in no duration but with their age (marked ≥), and count as not completed. Raise --drain-timeout "
+            f"(now {facts.plan.drain_timeout_s} s) above the duration of a session.",
+        )
+    if sessions.raised:
+        logs = "logs/worker_0.log"
+        yield Finding(
+            "sessions_raised",
+            "warning",
+            f"{pluralize(sessions.raised, 'session', 'sessions')} ended by an error in the file's own code",
+            "0",
+            f"They count as not completed. See {logs} in the run directory, and mend session_factory.",
         )
 
 

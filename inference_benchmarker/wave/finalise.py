@@ -73,8 +73,12 @@ def finalise(
 
 
 def _environment(facts: dict[str, Any], spool_state: SpoolState) -> dict[str, Any]:
-    """The environment with what the workers told: the number of payloads that arrivals take in turn."""
-    told = {} if spool_state.payloads_in_turn is None else {"payloads": spool_state.payloads_in_turn}
+    """The environment with what the workers told: how many payloads arrivals take in turn, and if they are sessions."""
+    told: dict[str, Any] = {}
+    if spool_state.payloads_in_turn is not None:
+        told["payloads"] = spool_state.payloads_in_turn
+    if spool_state.has_sessions:
+        told["sessions"] = True
     return {**facts.get("environment", {}), **told}
 
 

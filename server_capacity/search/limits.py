@@ -37,10 +37,10 @@ class Limit:
 
         Raises BenchmarkError for what a search cannot keep.
         """
-        if slo.stat in ("success", "goodput"):
+        if slo.stat in ("success", "goodput") and not slo.is_on_sessions:
             return cls(slo.expression, slo.stat, float(1 - Decimal(str(slo.limit))))
         metric = bare if slo.metric == "default" else slo.metric
-        if slo.stage or slo.op not in ("<", "<=") or metric not in TIMES or slo.stat[0] != "p":
+        if slo.stage or slo.is_on_sessions or slo.op not in ("<", "<=") or metric not in TIMES or slo.stat[0] != "p":
             raise BenchmarkError(
                 f"--slo {slo.expression!r} is no limit that a capacity can be searched for.",
                 "Write a percentile of response_time, latency, ttft, itl or tpot (p99<200ms), or success>=0.99.",

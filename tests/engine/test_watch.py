@@ -35,7 +35,7 @@ from inference_benchmarker.engine.worker import client_watch, loop_watch
 from inference_benchmarker.engine.worker import watch as worker_watch
 from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
 from inference_benchmarker.engine.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
-from inference_benchmarker.engine.worker.sessions import SingleTurns, invoke_sessions
+from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
@@ -60,7 +60,7 @@ def start_native(target: Callable[[], None]) -> None:
     get_original("_thread", "start_new_thread")(target, ())
 
 
-def sessions_of(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> SingleTurns:
+def sessions_of(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> Sessions:
     return invoke_sessions(endpoint, 1, fire, BatchWriter())
 
 

@@ -149,7 +149,8 @@ def test_the_columns_of_the_table_are_these() -> None:
     assert COLUMNS[70:78] == (
         *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
     )
-    assert COLUMNS[78:] == ("aborted",)
+    assert COLUMNS[78:80] == ("aborted", "sessions_started")
+    assert COLUMNS[-1] == "turns_a_session"
     assert len(set(COLUMNS)) == len(COLUMNS)
 
 

@@ -63,7 +63,7 @@ def slos_of(run: Run) -> Iterator[Slo]:
             slo = Slo.parse(str(text))
         except BenchmarkError:  # a server's, or a later version's
             continue
-        if not slo.stage:
+        if not slo.stage and not slo.is_on_sessions:
             yield slo
 
 

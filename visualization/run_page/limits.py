@@ -23,7 +23,7 @@ def time_limits(facts: WaveFacts, summary: Summary, *metrics: str) -> Iterator[t
     bare = "latency" if summary.response_time is None else "response_time"
     for slo in facts.plan.slos:
         metric = bare if slo.metric == "default" else slo.metric
-        if metric in metrics and metric not in SHARES:
+        if metric in metrics and metric not in SHARES and not slo.is_on_sessions:
             part = summary.part(slo)
             missed = part is None or not slo_met(slo, part)
             yield slo, Level(slo.limit, slo.expression, missed, _nines(slo.stat))

@@ -89,6 +89,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
                          album.draw(distribution_figures(wave, summary), "pairs")),
         sections.section("metrics", "Values of your own", "What requests told by Response(metrics={...}).",
                          words.user_metrics(summary)),
+        sections.section("sessions", "Sessions", "", sections.sessions(summary)),
         sections.section("stages", "Stages", "", sections.stages(summary)),
         sections.section("seconds", "Over time", "Seconds since the start of the wave.",
                          album.draw([*wave_figures(wave, summary), *instance_figures(wave, summary)])),

@@ -48,7 +48,7 @@ def command(plan: WavePlan) -> str | None:
 def _is_told(plan: WavePlan) -> bool:
     """Tells whether the plan has nothing but what the flags here say."""
     load = plan.load
-    own = load.replay if isinstance(load, OpenLoop) else load.think or load.populations
+    own = load.replay if isinstance(load, OpenLoop) else load.populations
     plain_load = not (load.steered or own)
     others = _DEFAULTS.keys() - {*_FLAGS, *_IN_WORDS, *_OF_THE_RUN_ALONE}
     return plain_load and all(getattr(plan, name) == _DEFAULTS[name] for name in others)
@@ -64,6 +64,8 @@ def _load(plan: WavePlan) -> Iterator[str]:
         yield from ("--client-rps", f"{load.rate.normalize():f}")
     if isinstance(load, OpenLoop) and load.arrivals != "constant":
         yield from ("--arrivals", load.arrivals)
+    if load.think is not None:
+        yield from ("--think-time", load.think.text)
     if bounds.duration_s is not None and bounds.duration_s != load.length_s:
         yield from ("--obs-time", f"{bounds.duration_s:f}")
     if bounds.num_requests is not None:

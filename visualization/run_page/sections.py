@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.hosts import host_table
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.server_metrics import metric_lines
+from inference_benchmarker.report.sessions import session_lines, turn_table
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
@@ -68,6 +70,15 @@ def _stage(row: StageRow) -> list[str]:
         f"{row.in_flight_end:,}",
         *middle_and_tail(part.distribution("default")),
     ]
+
+
+def sessions(summary: Summary) -> Markup | None:
+    """The sessions by how they ended, and a table of their turns."""
+    if summary.sessions is None:
+        return None
+    told = [line.strip() for line in takewhile(str.strip, session_lines(summary.sessions, summary.ledger))]
+    head, *rows = turn_table(summary.sessions.by_turn) or [[]]
+    return element("div", lines(told), table(head, rows) if rows else None, class_="stack")
 
 
 def errors(summary: Summary) -> Markup | None:

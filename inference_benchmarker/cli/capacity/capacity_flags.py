@@ -13,7 +13,7 @@ from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, pl
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
-from inference_benchmarker.engine.endpoint.source import source_problems
+from inference_benchmarker.engine.endpoint.source import refused_sessions, source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
@@ -229,6 +229,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     limits = _limits(plan, problems, "latency" if in_users else "response_time")
     if problems or plan.factory_settings:
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
+    problems += refused_sessions(plan.factories_file, "a search")
     refuse(problems)
     most = max(usable_cores(), 1) if asked == AUTO and not plan.hosts else plan.workers
     return Question(

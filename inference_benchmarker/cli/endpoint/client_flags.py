@@ -10,7 +10,7 @@ from client_capacity.search import LEAST_REPEATS
 from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
 from inference_benchmarker.cli.core.url_flags import SET_FLAG, URL_FLAGS
-from inference_benchmarker.engine.endpoint.source import source_problems
+from inference_benchmarker.engine.endpoint.source import refused_sessions, source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.system.packaged import demo_factories
@@ -90,5 +90,6 @@ def make_conditions(command: str, options: dict[str, Any], problems: list[str]) 
     parts = {"factory_settings": settings, "hosts": hosts}
     conditions = Conditions(**{"factories_file": None, **given.of(Conditions), **parts})
     problems += given.told(conditions.problems())
+    problems += refused_sessions(conditions.factories_file, "a search for this client's limits")
     refuse([*problems, *source_problems(conditions.factories_file, None, settings)])
     return conditions

@@ -73,8 +73,10 @@ def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
     first = max(0, stop - LINE_S)
     minute = [spool_state.feed.second(second) for second in range(first, stop)]
     recent = spool_state.feed.over(stop - WINDOW_S, stop)
+    asked = [] if spool_state.has_sessions else _asked(plan, spool_state, first, stop)
     return [
-        *_rates(plan, minute, recent, _asked(plan, spool_state, first, stop), spool_state.ledger.repeated),
+        *_sessions(spool_state),
+        *_rates(plan, minute, recent, asked, spool_state.ledger.repeated),
         *_in_flight(spool_state, first, stop),
         *_times(plan, minute, recent),
         *_errors(spool_state, minute, recent),
@@ -94,6 +96,17 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
     if repeated:
         yield Row("repeats", f"{repeated:,}", [])
     yield Row("completed", f"{recent.ok / seconds:,.1f}/s", [float(cell.ok) for cell in minute])
+
+
+def _sessions(spool_state: SpoolState) -> Iterator[Row]:
+    """The sessions by now, where arrivals are sessions."""
+    if not spool_state.has_sessions:
+        return
+    ledger = spool_state.ledger
+    yield Row("sessions", f"{ledger.arrivals:,} started, {ledger.sessions_open:,} open", [])
+    broken = ledger.sessions_failed + ledger.sessions_raised
+    text = f"{ledger.sessions_completed:,}" + (f", {broken:,} not" if broken else "")
+    yield Row("sessions completed", text, [], broken > 0)
 
 
 def _hosts(plan: WavePlan, spool_state: SpoolState) -> Iterator[Row]:

@@ -40,7 +40,10 @@ SELDOM_INTERVAL_NS = 60 * NS
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A wave at this moment; rate and times over the last few whole seconds."""
+    """A wave at this moment; rate and times over the last few whole seconds.
+
+    ``sessions``: how many were started and are open; None where arrivals are none.
+    """
 
     now_s: float
     share: float | None
@@ -52,6 +55,7 @@ class Snapshot:
     rate: float
     target: float | None
     times: Mapping[str, Histogram]
+    sessions: tuple[int, int] | None = None
 
 
 class Meter:
@@ -72,7 +76,8 @@ class Meter:
             errors=ledger.failed,
             dropped=ledger.dropped,
             in_flight=ledger.in_flight,
-            target=rate_at(self._plan.load, spool_state.changes, now_ns),
+            target=None if spool_state.has_sessions else rate_at(self._plan.load, spool_state.changes, now_ns),
+            sessions=(ledger.arrivals, ledger.sessions_open) if spool_state.has_sessions else None,
             rate=recent.ok / min(WINDOW_S, stop) if stop else 0.0,
             times=recent.times,
         )
@@ -93,6 +98,8 @@ class Meter:
         ledger, number = spool_state.ledger, self._plan.bounds.num_requests
         end = last_arrival_ns(self._plan, spool_state)
         if (end is not None and now_ns > end) or (number is not None and ledger.arrivals + ledger.dropped >= number):
+            if spool_state.has_sessions:
+                return f"waiting for {pluralize(ledger.sessions_open, 'open session', 'open sessions')}"
             return f"waiting for {ledger.in_flight:,} in flight"
         return "running"
 
@@ -232,7 +239,9 @@ def _limit(limit: LimitSoFar) -> Line:
 
 def _counts(snapshot: Snapshot) -> list[str]:
     target = "" if snapshot.target is None else f" of {rate_text(snapshot.target)}"
+    sessions = [] if snapshot.sessions is None else ["{:,} sessions started, {:,} open".format(*snapshot.sessions)]
     counts = [
+        *sessions,
         f"completed {snapshot.rate:.1f}/s{target}",
         f"in flight {snapshot.in_flight:,}",
         f"errors {snapshot.errors:,}",

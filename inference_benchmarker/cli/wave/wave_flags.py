@@ -74,7 +74,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--factories-file",
                 "FILE",
-                "the endpoint as two Python functions: invoke_factory and payload_factory",
+                "the endpoint as two Python functions: invoke_factory and payload_factory (or session_factory)",
                 parse_path,
             ),
             Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
@@ -120,8 +120,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--think-time",
                 "TIME",
-                "with --concurrency: C users who pause between an answer and their next request: 5s, "
-                "exponential:5s, uniform:2s..8s, lognormal:5s:0.5",
+                "with --concurrency: C users who pause between an answer and their next request; with sessions: the "
+                "time between turns: 5s, exponential:5s, uniform:2s..8s, lognormal:5s:0.5",
                 _think,
                 sets="think",
             ),
@@ -198,7 +198,7 @@ WAVE_FLAGS = table_for(
                 "--slo",
                 "EXPR",
                 "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
-                "metric.cache_hit.mean>0.8, server.CPUUtilization<70%",
+                "metric.cache_hit.mean>0.8, server.CPUUtilization<70%, session.p95<60s, turn2+.ttft.p95<400ms",
                 _slo,
                 sets="slos",
                 repeatable=True,

@@ -16,6 +16,7 @@ from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.server_limit import ServerLimit
+from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.plan.slo import Slo
 
 if TYPE_CHECKING:
@@ -43,12 +44,25 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(problems_of(plan, endpoint_needed=endpoint_needed))
+    problems += _session_problems(plan, options)
     if problems or plan.factory_settings:
         from inference_benchmarker.engine.endpoint.source import source_problems
 
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     refuse(problems)
     return plan
+
+
+def _session_problems(plan: WavePlan, options: dict[str, Any]) -> list[str]:
+    """The problems of a plan with a file that has sessions, or has none, as far as its text shows that."""
+    from inference_benchmarker.engine.endpoint.source import has_sessions
+
+    sessions = plan.factories_file is not None and has_sessions(plan.factories_file)
+    found = session_problem(plan, has_sessions=sessions)
+    told = [" ".join(found)] if found else []
+    if sessions and (options.get("aiperf") or options.get("aiperf_only")):
+        told.append("--aiperf sends single requests, and the arrivals of this file are sessions: leave it out.")
+    return told
 
 
 def parts_of_plan(given: Reading, hosts: Hosts) -> dict[str, Any]:
@@ -84,10 +98,6 @@ def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenL
         both = [flag for flag, name in others.items() if options[name] is not None]
         problems += [f"Give either --concurrency or {flag}, not both." for flag in both]
         return ClosedLoop(**{"concurrency": 1, **given.of(ClosedLoop)})
-    if options["think_time"] is not None:
-        problems.append(
-            "--think-time is for --concurrency: in the open loop requests arrive whether or not users think."
-        )
     if options["stages"] is not None:
         others = {"--client-rps": "client_rps", "--obs-time": "obs_time"}
         problems += [f"Give either --stages or {flag}, not both." for flag, name in others.items() if options[name]]

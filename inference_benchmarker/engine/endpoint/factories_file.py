@@ -15,7 +15,7 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.engine.endpoint.source import DEFINE, describe_error, import_file, place
+from inference_benchmarker.engine.endpoint.source import DEFINE, SESSIONS, describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.numbers import uniform
 
@@ -50,9 +50,10 @@ class PayloadFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A loaded factories file. Exactly one of ``payloads`` and ``build`` is set; ``build`` may take a recorded row.
+    """A loaded factories file. Exactly one of ``payloads``, ``build`` and ``session`` is set.
 
-    ``first``: the place of the payload that arrival 0 sends.
+    ``build`` may take a recorded row. ``first``: the place of the payload that arrival 0 sends. ``session`` makes the
+    generator of a session by its number.
     """
 
     invoke: Callable[[Any], Any]
@@ -61,6 +62,7 @@ class Endpoint:
     label: Callable[[Any], str] | None = None
     cumulative_weights: tuple[float, ...] | None = None
     first: int = 0
+    session: Callable[[int], Any] | None = None
 
     @property
     def takes_row(self) -> bool:
@@ -91,6 +93,8 @@ def load(
     """
     module = import_file(path, settings)
     invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
+    if hasattr(module, SESSIONS):
+        return Endpoint(invoke=invoke, session=_make_session(path, _function(module, path, SESSIONS)))
     return _endpoint(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
 
 
@@ -153,6 +157,24 @@ def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | N
         raise BenchmarkError(f"{place(path, invoke)}: invoke must take one argument, the payload.")
     called: Callable[[Any], Any] = invoke
     return called
+
+
+def _make_session(path: Path, factory: Callable[..., Any]) -> Callable[[int], Any]:
+    session = _call(path, SESSIONS, factory)
+    if not callable(session):
+        raise BenchmarkError(
+            f"{place(path, factory)}: session_factory returned {kind(session)}; expected a function session(number).",
+            "End session_factory with `return session`.",
+        )
+    if _is_async(session) or not any(map(inspect.isgeneratorfunction, (session, getattr(session, "__call__", None)))):  # noqa: B004
+        raise BenchmarkError(
+            f"{place(path, session)}: session is no plain generator function.",
+            "Let it yield each turn: answer = yield Turn(payload).",
+        )
+    if not _accepts(session, 0):
+        raise BenchmarkError(f"{place(path, session)}: session must take one argument, the number of its arrival.")
+    made: Callable[[int], Any] = session
+    return made
 
 
 def _inputs(where: str, made: Any, *, with_rows: bool) -> tuple[Sequence[Any] | None, Callable[..., Any] | None]:

@@ -5,6 +5,7 @@ The cheap checks need no import and run before any process starts.
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 import traceback
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from types import CodeType, ModuleType
 
+SESSIONS = "session_factory"
 _MAX_ERROR_LENGTH = 20_000
 # What to try where an exception's own words do not say it, by its class.
 DEFINE = "Define `def {}(...)` in it; see docs/reference/factories.md."
@@ -32,7 +34,10 @@ _HINTS = {
 
 
 def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
-    """The checks that need no import: the file can be read, is Python, and mentions what it must define."""
+    """The checks that need no import: the file can be read, is Python, and mentions what it must define.
+
+    Of ``functions`` that are parted by a bar it mentions one.
+    """
     try:
         source = path.read_bytes()  # Python itself reads what it says of its encoding
     except OSError as error:
@@ -45,9 +50,38 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
         raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
-    for name in functions:
-        if name.encode() not in source and b"import *" not in source:
-            raise BenchmarkError(f"{path}: has no {name}.", DEFINE.format(name))
+    for names in functions:
+        first, *others = names.split("|")
+        if not any(name.encode() in source for name in (first, *others)) and b"import *" not in source:
+            raise BenchmarkError(f"{path}: has no {first}.", DEFINE.format(first))
+
+
+def has_sessions(path: Path) -> bool:
+    """Tells whether a file defines or imports ``session_factory`` by name at its top; of what is no Python, no."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return False
+    return any(SESSIONS in _names(statement) for statement in body)
+
+
+def refused_sessions(path: Path | None, command: str) -> list[str]:
+    """The problem of a file with sessions for a command whose numbers are of single requests."""
+    if path is None or not has_sessions(path):
+        return []
+    return [f"{path}: its arrivals are sessions, and {command} measures single requests: give it a payload_factory."]
+
+
+def _names(statement: ast.stmt) -> set[str]:
+    """The names that a statement defines."""
+    match statement:
+        case ast.FunctionDef(name=name):
+            return {name}
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return {alias.asname or alias.name for alias in names}
+        case ast.Assign(targets=targets):
+            return {target.id for target in targets if isinstance(target, ast.Name)}
+    return set()
 
 
 def source_problems(
@@ -58,7 +92,7 @@ def source_problems(
     A file that is not there is the plan's to tell.
     """
     problems = []
-    files = ((factories_file, ("invoke_factory", "payload_factory")), (locust_file, ()))
+    files = ((factories_file, ("invoke_factory", "payload_factory|session_factory")), (locust_file, ()))
     for path, functions in files:
         if path is not None and os.path.isfile(path):  # noqa: PTH113 - a path too long is no file, not an error
             try:

@@ -184,7 +184,8 @@ class Primary:
         t0 = time.monotonic_ns() + lead + plan.warmup_ns
         for member in members:
             member.last_report = t0
-        payloads = {"payloads": members[0].payloads, "in_turn": members[0].in_turn}
+        first = members[0]
+        payloads = {"payloads": first.payloads, "in_turn": first.in_turn, "sessions": first.sessions}
         self._logbook.begin(t0, caps=most, port=self._transport.port, host=self._constants, **payloads)
         starts = self._clocks.all_theirs(t0, range(plan.workers))
         self._shape.go(dict(zip((member.client_id for member in members), starts, strict=True)))

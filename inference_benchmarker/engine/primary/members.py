@@ -26,6 +26,7 @@ class Member:
     client_id: str = ""
     payloads: int | None = None
     in_turn: bool = False
+    sessions: bool = False
     descriptors: int = 0
     error: dict[str, str] | None = None
     next_sequence: int = 0
@@ -87,7 +88,7 @@ class Members:
         """A worker has loaded its target, or says why it cannot."""
         member, told = self._members[msg.sender], msg.data
         member.client_id, member.error = msg.node_id, told["error"]
-        member.payloads, member.in_turn = told["payloads"], told["in_turn"]
+        member.payloads, member.in_turn, member.sessions = told["payloads"], told["in_turn"], told["sessions"]
         member.descriptors = told["descriptors"]
         member.ready = True
         self.changed.set()

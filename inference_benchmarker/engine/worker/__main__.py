@@ -41,6 +41,7 @@ from inference_benchmarker.engine.locust.runtime import (
 from inference_benchmarker.engine.locust.sockets import connect_with
 from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys
 from inference_benchmarker.engine.processes.leftovers import MARK
+from inference_benchmarker.engine.worker.conversations import Conversations
 from inference_benchmarker.engine.worker.outbox import Outbox
 from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.process import (
@@ -51,6 +52,7 @@ from inference_benchmarker.engine.worker.process import (
     tell_where_on_request,
 )
 from inference_benchmarker.engine.worker.scheduler import ClosedLoopScheduler, OpenLoopScheduler, Scheduler
+from inference_benchmarker.engine.worker.session_scheduler import SessionPlaces, SessionScheduler
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.engine.worker.target import Target, row_of
 from inference_benchmarker.engine.worker.watch import Watch
@@ -203,6 +205,7 @@ class Worker:
         self._scheduler.stop(msg.data["at"])
         if msg.data["abort"] or not msg.data["planned"]:  # as at every planned end, clients go on while it drains
             self._requests.stop()
+            self._scheduler.cut()
         self._aborted = self._aborted or msg.data["abort"]
 
     def _on_ack(self, msg: Any, **_: Any) -> None:
@@ -221,6 +224,7 @@ class Worker:
                 timeout_s=timeout,
                 retries=plan.retries if plan.retries.asked else None,
                 row_of=self._row_of,
+                think=plan.load.think,
             )
         from inference_benchmarker.engine.worker.locust_file import LocustSessions
 
@@ -234,11 +238,16 @@ class Worker:
         )
 
     def _make_scheduler(self, cap: int) -> Scheduler:
-        plan = self.plan
+        plan, sessions = self.plan, self._sessions
         if isinstance(plan.load, OpenLoop):
             stripe = self._bucket.open_stripe(self.number)
             arrivals, changed = starmap(Arrival, stripe.arrivals()), stripe.changed if plan.load.is_steered else None
-            return OpenLoopScheduler(self._sessions, arrivals, cap, self._bucket.end_ns, changed)
+            if isinstance(sessions, Conversations):
+                return SessionScheduler(sessions, arrivals, cap, self._bucket.end_ns, changed)
+            return OpenLoopScheduler(sessions, arrivals, cap, self._bucket.end_ns, changed)
+        if isinstance(sessions, Conversations):
+            places = {"first": self.number, "step": plan.workers, "places": plan.load.concurrency}
+            return SessionPlaces(sessions, self._bucket.stripe(self.number), plan.warmup_ns, **places)
         if plan.load.has_users:
             users = PopulationStripe(self._bucket, self.number)
             most = cap if plan.load.steered else self._bucket.stripe(self.number).arrivals

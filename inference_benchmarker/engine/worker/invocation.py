@@ -7,6 +7,7 @@ from time import monotonic_ns
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
 
@@ -26,10 +27,21 @@ class PayloadError(Exception):
 
 
 class Invocation:
-    """Sends one request by ``invoke``. ``payload`` gives what it sends."""
+    """Sends one request by ``invoke``. ``payload`` gives what it sends.
 
-    def __init__(self, invoke: Callable[[Any], Any], payload: Callable[[Slot], Any], requests: Requests) -> None:
+    ``keeps_answers``: the slot keeps what came, for the session that hears it.
+    """
+
+    def __init__(
+        self,
+        invoke: Callable[[Any], Any],
+        payload: Callable[[Slot], Any],
+        requests: Requests,
+        *,
+        keeps_answers: bool = False,
+    ) -> None:
         self._invoke = invoke
+        self._keeps_answers = keeps_answers
         self._payload = payload
         self._requests = requests
         self._take_up = requests.writer.metric_numbers.take_up
@@ -45,6 +57,8 @@ class Invocation:
         result = self._invoke(payload)
         if result is None:
             return
+        if self._keeps_answers:
+            slot.answer = result
         kind = type(result)
         if kind is bytes:
             slot.size = len(result)
@@ -64,6 +78,7 @@ class Invocation:
         """Run a generator to its end; each non-empty piece is a token's arrival."""
         times = slot.times = []
         t0, size = self._requests.t0, 0
+        pieces: list[Any] | None = [] if self._keeps_answers else None
         for piece in stream:
             now = monotonic_ns() - t0
             kind = type(piece)
@@ -80,6 +95,10 @@ class Invocation:
             elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
                 continue
             times.append(now)
+            if pieces is not None:
+                pieces.append(piece)
+        if pieces is not None:
+            slot.answer = Answer.of(pieces, slot.usage)
 
 
 def _size(text: str) -> int:

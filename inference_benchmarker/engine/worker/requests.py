@@ -1,8 +1,9 @@
 """The path arrival -> attempt -> record: the microseconds this project is about.
 
 A session is what an arrival begins (``sessions``), a turn one question of it, an attempt one request that is sent for
-it (``invocation``, or a task of a Locust file). Each says what it does and none what the others do: any way to send
-goes with any way to try again.
+it (``invocation``, or a task of a Locust file). Where a session has several turns (``conversations``) each is an
+arrival with its number. Each says what it does and none what the others do: any way to send goes with any way to try
+again.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.talk import Talk
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.response import Response
 
@@ -55,10 +57,7 @@ class FailedRequestError(Exception):
 Attempt = Callable[["Slot"], None]
 """Sends the request that a slot is for, and returns when it is over; it raises where the request failed."""
 Turn = Callable[["Slot", "Arrival", Attempt], None]
-"""Sends the requests of one turn of a session: one attempt (``Requests.execute``), or several (``Retrying.execute``).
-
-A session has one turn now, and its arrival is the turn's.
-"""
+"""Sends the requests of one turn of a session: an attempt (``Requests.execute``), or several (``Retrying.execute``)."""
 
 
 class Requests:
@@ -66,7 +65,8 @@ class Requests:
 
     ``fire`` tells Locust. ``asked_model``: the model that the request of a slot asks for, "" where it names none.
     ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``waiting`` counts the
-    clients that pause between two requests of an arrival.
+    clients that pause between two requests of an arrival, and the sessions that are open. ``hear``: lets a slot's
+    session go on before the record of its turn is written, which says whether it ended.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class Requests:
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
+        self.hear: Callable[[Slot], None] = lambda slot: None  # noqa: ARG005 - there are no sessions
         self.t0 = 0
         self.open = True
         self.in_flight = self.waiting = 0
@@ -115,8 +116,19 @@ class Requests:
         self.waiting -= 1
         return not self.is_over
 
-    def execute(self, slot: Slot, arrival: Arrival, attempt: Attempt) -> None:
-        """Send one request and record it, whatever it raises."""
+    def note(self, index: int, error: BaseException) -> None:
+        """Keep the text of an error of a session's own, beside those of failed requests."""
+        _, key = self.writer.error(error, causes(error))
+        self._on_failure(index, key, error)
+
+    def execute(
+        self,
+        slot: Slot,
+        arrival: Arrival,
+        attempt: Attempt,
+        decide: Callable[[Slot, Arrival], None] | None = None,
+    ) -> None:
+        """Send one request and record it, whatever it raises; before, ``decide`` says whether another follows."""
         now = monotonic_ns() - self.t0
         if arrival.index >= 0:
             self.ledger.sent += 1
@@ -136,6 +148,10 @@ class Requests:
                 timer = None  # its traceback holds this frame: what the attempt had open would stay so for a while
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
+        if decide is not None:
+            decide(slot, arrival)
+        if slot.talk is not None and self.open:
+            self.hear(slot)  # which may take its time
         if self.open:
             self._record(slot, arrival)
         slot.arrival = None
@@ -145,8 +161,13 @@ class Requests:
         self.open = False
         now = monotonic_ns() - self.t0
         counted = []
+        answered = [
+            (slot, slot.arrival)
+            for slot in self.slots
+            if slot.arrival is not None and slot.talk is not None and slot.talk.is_listening
+        ]
         for slot in self.slots:
-            if slot.arrival is not None:
+            if slot.arrival is not None and (slot, slot.arrival) not in answered:
                 slot.done = now
                 self._write(slot, slot.arrival, ABANDONED)
                 if slot.arrival.index >= 0:
@@ -154,6 +175,8 @@ class Requests:
                     counted.append(slot)
         for slot in counted:  # after the books are closed: a listener may let other greenlets run
             self._report(slot, AbandonedError("abandoned"))
+        for slot, arrival in answered:
+            self._record(slot, arrival)
 
     def _record(self, slot: Slot, arrival: Arrival) -> None:
         if slot.failure is None:
@@ -194,8 +217,16 @@ class Requests:
         )
         if is_stream:
             self._write_stream(slot.times, usage)
+        if slot.talk is not None:
+            self._write_turn(slot.talk, slot.attempt)
         if slot.attempt:
             writer.add_attempt(slot.attempt, slot.arrived)
+
+    def _write_turn(self, talk: Talk, attempt: int) -> None:
+        """Say of the record which turn of its session it is, and of the books how the session ended."""
+        self.writer.add_turn(talk.turn, NONE if attempt else talk.think_ns, talk.ended)
+        if talk.number >= 0 and talk.ended:
+            self.ledger.end_session(talk.ended)
 
     def _write_stream(self, times: list[int] | None, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""

@@ -51,17 +51,21 @@ class Retrying:
         bounded, this = partial(self._bounded, attempt), arrival
         while True:
             slot.again = False
-            requests.execute(slot, this, bounded)
-            if not slot.again or not requests.open:
-                break
-            due = slot.done + self._retries.backoff.wait_ns(self._seed, arrival.index, slot.attempt + 1)
-            if due >= slot.until or not requests.is_awaited(due):
+            requests.execute(slot, this, bounded, self._decide)
+            if not slot.again or not requests.open or not requests.is_awaited(slot.next_due):
                 break
             slot.attempt += 1
-            this = Arrival(arrival.index, due)
+            this = Arrival(arrival.index, slot.next_due)
             if arrival.index >= 0:
                 requests.ledger.repeated += 1
         slot.kept = None
+
+    def _decide(self, slot: Slot, arrival: Arrival) -> None:
+        """An attempt is over: another follows where its time is not up when that is due."""
+        if slot.again:
+            wait_ns = self._retries.backoff.wait_ns(self._seed, arrival.index, slot.attempt + 1)
+            slot.next_due = slot.done + wait_ns
+            slot.again = slot.next_due < slot.until
 
     def _bounded(self, attempt: Attempt, slot: Slot) -> None:
         """Make one attempt within its time, and find out whether another may follow."""

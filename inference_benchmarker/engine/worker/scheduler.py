@@ -51,6 +51,9 @@ class Scheduler:
         """Send nothing that is due at or after this instant (ns after wave start)."""
         raise NotImplementedError
 
+    def cut(self) -> None:
+        """Begin no further turn of a session that is open."""
+
     def change(self, at_ns: int, rate: Decimal) -> None:
         """From then on (ns after wave start) another rate, requests/s, or so many users. Of a steered load."""
         raise NotImplementedError
@@ -117,15 +120,21 @@ class PooledScheduler(Scheduler):
 
     def _hand_over(self, arrival: Arrival) -> bool:
         """Let a slot serve an arrival; False where it was dropped."""
+        self._last_arrival = arrival.due
+        if self._is_served(arrival):
+            return True
+        self.requests.ledger.dropped += arrival.index >= 0
+        return False
+
+    def _is_served(self, arrival: Arrival) -> bool:
+        """Let a slot serve an arrival, or a turn of its session; False where none is free."""
         kind = self.sessions.kind(arrival.index) if self.sessions.kinds > 1 else 0
         idle = self._idle[kind]
-        self._last_arrival = arrival.due
         if idle:
             idle.pop().greenlet.switch(arrival)
         elif len(self.requests.slots) < self._cap:
             self._new_slot(kind, arrival)
         else:
-            self.requests.ledger.dropped += arrival.index >= 0
             return False
         return True
 
@@ -211,16 +220,23 @@ class OpenLoopScheduler(PooledScheduler):
             self._hand_over(arrival)
 
     def _arm(self) -> None:
-        arrival = self._arrival
         if self.closing:
             return
-        if arrival is not None and arrival.due < self._stop_ns:
-            self._alarm.arm(self._t0 + arrival.due)
-        elif self._steered and monotonic_ns() - self._t0 < self._stop_ns:  # a change may bring some before it
-            self._alarm.arm(self._t0 + self._stop_ns)
+        at = self._next_ns()
+        if at is not None:
+            self._alarm.arm(self._t0 + at)
         else:
             self._alarm.stop()
             self.exhausted.set()
+
+    def _next_ns(self) -> int | None:
+        """When the next arrival is due, or one may come up before which nothing is; None where there is none."""
+        arrival = self._arrival
+        if arrival is not None and arrival.due < self._stop_ns:
+            return arrival.due
+        if self._steered and monotonic_ns() - self._t0 < self._stop_ns:  # a change may bring some before it
+            return self._stop_ns
+        return None
 
 
 class ClosedLoopScheduler(Scheduler):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.engine.worker.conversations import Conversations
 from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
 from inference_benchmarker.engine.worker.requests import Requests
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.retries import Retries
+    from inference_benchmarker.plan.think import Think
     from inference_benchmarker.records.record import BatchWriter
 
 
@@ -73,11 +75,21 @@ def invoke_sessions(
     retries: Retries | None = None,
     row_of: Callable[[int], dict[str, Any]] | None = None,
     on_failure: Callable[[int, str, BaseException], None] | None = None,
-) -> SingleTurns:
-    """The sessions of a factories file: a request for each arrival, tried again where ``retries`` say so.
+    think: Think | None = None,
+) -> Sessions:
+    """The sessions of a factories file: a request for each arrival, or the turns of its sessions.
 
-    ``timeout_s`` bounds an arrival with all its attempts; see ``Requests`` and ``Payloads`` for the others.
+    They are tried again where ``retries`` say so. ``timeout_s`` bounds a turn with all its attempts; ``think`` draws
+    the time before each that does not say it; see ``Requests`` and ``Payloads`` for the others.
     """
+    if endpoint.session is not None:
+        bound_s = timeout_s if retries is None else None
+        requests = Requests(fire, writer, bound_s, on_failure=on_failure)
+        talks = Conversations(endpoint.session, requests, seed, think)
+        turn = requests.execute if retries is None else Retrying(requests, seed, retries, timeout_s).execute
+        invocation = Invocation(endpoint.invoke, talks.payload, requests, keeps_answers=True)
+        talks.send_by(turn, invocation.attempt)
+        return talks
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure)

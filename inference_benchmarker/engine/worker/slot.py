@@ -9,6 +9,7 @@ from inference_benchmarker.records.record import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.engine.worker.talk import Talk
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.response import Response
 
@@ -17,12 +18,14 @@ class Slot:
     """One reusable request greenlet, and what is known of the request it is sending.
 
     Where clients try again: which ``attempt`` of its arrival it is, from 0 on; whether ``again`` to try after it, with
-    the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, and ``until`` which
-    all attempts may take. In a closed loop of users who think: the ``index`` of the arrival that it served last.
+    the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, ``until`` which all
+    attempts may take, and when the next one is due. In a closed loop of users who think: the ``index`` of the arrival
+    that it served last. Of a session: the ``talk`` that the request is a turn of, and the ``answer`` that it hears.
     """
 
     __slots__ = (
         "again",
+        "answer",
         "arrival",
         "arrived",
         "attempt",
@@ -35,10 +38,12 @@ class Slot:
         "kept",
         "kind",
         "label",
+        "next_due",
         "payload",
         "sent",
         "size",
         "take",
+        "talk",
         "times",
         "until",
         "usage",
@@ -50,9 +55,11 @@ class Slot:
         self.handed: Arrival | None = None
         self.take: Callable[[], Arrival | None]
         self.arrival: Arrival | None = None
-        self.attempt = self.arrived = self.until = self.index = 0
+        self.attempt = self.arrived = self.until = self.index = self.next_due = 0
         self.again = False
         self.kept: tuple[Any, int] | None = None
+        self.talk: Talk | None = None
+        self.answer: Any = None
         self.begin(None, 0)
 
     def begin(self, arrival: Arrival | None, now: int) -> None:

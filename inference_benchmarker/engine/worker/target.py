@@ -10,6 +10,7 @@ from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.words.redact import excerpt, own_secrets
 
 if TYPE_CHECKING:
@@ -37,13 +38,15 @@ class Target:
 
     @property
     def payloads(self) -> dict[str, int | bool | None]:
-        """The number of pre-computed payloads, and whether arrivals take them in turn, not by weight.
+        """The number of pre-computed payloads, whether arrivals take them in turn, not by weight, or are ``sessions``.
 
         The number is None where they are built for each request.
         """
         if self.endpoint is None or self.endpoint.payloads is None:
-            return {"payloads": None, "in_turn": False}
-        return {"payloads": len(self.endpoint.payloads), "in_turn": self.endpoint.cumulative_weights is None}
+            sessions = self.endpoint is not None and self.endpoint.session is not None
+            return {"payloads": None, "in_turn": False, "sessions": sessions}
+        in_turn = self.endpoint.cumulative_weights is None
+        return {"payloads": len(self.endpoint.payloads), "in_turn": in_turn, "sessions": False}
 
     def _load(self, plan: WavePlan) -> None:
         if plan.locust_file is None:
@@ -56,6 +59,8 @@ class Target:
                 settings=plan.factory_settings,
             )
             self.endpoint = replace(loaded, first=plan.first_payload)
+            if problem := session_problem(plan, has_sessions=loaded.session is not None):
+                raise BenchmarkError(*problem)
             return
         from inference_benchmarker.engine.worker.locust_file import load_users
 

@@ -174,7 +174,7 @@ def limits_spoilt(facts: WaveFacts, summary: Summary) -> Iterator[tuple[Slo, Dis
     of_stages = {stage.name: stage.facts for stage in stages_of(facts)} if facts.plan.slos else {}
     for slo in facts.plan.slos:
         part = summary.part(slo)
-        if slo.metric not in ("default", "response_time") or slo.op not in ("<", "<="):
+        if slo.metric not in ("default", "response_time") or slo.op not in ("<", "<=") or slo.turns is not None:
             continue
         if part is None or part.response_time is None or part.lag is None or slo_met(slo, part):
             continue

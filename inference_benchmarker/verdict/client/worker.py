@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from inference_benchmarker.facts.turns import of_turns
+from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.records.ordered import in_order
-from inference_benchmarker.verdict.client.evidence import most_in_flight
+from inference_benchmarker.verdict.client.evidence import Evidence, most_in_flight
 from inference_benchmarker.verdict.client.late_cause import (
     BUILD_FLOOR_S,
     SHOWN_BY_PROCESS,
@@ -25,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
-    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.slo import Slo, Turns
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
-    from inference_benchmarker.verdict.client.evidence import Evidence
 
 SCHEDULE_LAG: Final = "schedule_lag"
 LATE_ARRIVALS: Final = "late_arrivals"
@@ -58,6 +61,37 @@ def lag_limit_s(summary: Summary) -> float:
 
 def _schedule_lag(evidence: Evidence) -> Iterator[Finding]:
     """Lateness that is steady, or decides a limit, makes the wave INVALID; a hiccup that moved a percentile warns."""
+    if not evidence.facts.has_sessions:
+        yield from _lag_of(evidence)
+        return
+    found = [
+        replace(each, measured=prefix + each.measured)
+        for prefix, part in _paced_parts(evidence)
+        for each in _lag_of(part)
+    ]
+    yield from found
+    if not found and (spoilt := next(limits_spoilt(evidence.facts, evidence.summary), None)):
+        yield _limit_spoilt(evidence, *spoilt)
+
+
+def _paced_parts(evidence: Evidence) -> Iterator[tuple[str, Evidence]]:
+    """The first turns of sessions, where they have a schedule, and the later ones, which are due by their answers."""
+    asked = (
+        {FIRST_TURN: "first turns: ", LATER_TURNS: "later turns: "} if evidence.facts.open_loop else {LATER_TURNS: ""}
+    )
+    for turns, prefix in asked.items():
+        if turns in evidence.summary.of_turns:
+            facts = replace(of_turns(evidence.facts, turns), plan=_of_turns(evidence.facts.plan, turns))
+            yield prefix, Evidence(facts, evidence.summary.of_turns[turns])
+
+
+def _of_turns(plan: WavePlan, turns: Turns) -> WavePlan:
+    """The plan with the limits on these turns alone."""
+    return replace(plan, slos=tuple(replace(slo, turns=None) for slo in plan.slos if slo.turns == turns))
+
+
+def _lag_of(evidence: Evidence) -> Iterator[Finding]:
+    """The findings on the lag of the requests of a wave, or of some turns of it."""
     facts, summary = evidence.facts, evidence.summary
     if not facts.paced or summary.lag is None:
         return

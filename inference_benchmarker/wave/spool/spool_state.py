@@ -163,6 +163,11 @@ class SpoolState:
         return self.payloads if in_turn else None
 
     @property
+    def has_sessions(self) -> bool:
+        """Tells whether arrivals are sessions of several turns."""
+        return self.start is not None and self.start.get("sessions") is True
+
+    @property
     def ledger(self) -> Ledger:
         """The workers' own counts, added up."""
         return sum((worker.ledger for worker in self.workers), Ledger())

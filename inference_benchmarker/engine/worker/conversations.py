@@ -1,0 +1,174 @@
+"""Sessions of several turns: the user's generator says what is sent, hears each answer, and thinks in between.
+
+A session that thinks has no slot: it is known by the number of its arrival, and its next turn is an arrival of that
+number, due when it was answered and has thought.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.worker.talk import Talk
+from inference_benchmarker.plan.turn import Turn as SessionTurn
+from inference_benchmarker.records.error_key import error_text
+from inference_benchmarker.records.record import COMPLETED, MOST_TURN, RAISED, TURN_FAILED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.engine.worker.requests import Attempt, Requests, Turn
+    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.plan.think import Think
+
+logger = logging.getLogger("inference_benchmarker.sessions")
+
+
+class SessionError(Exception):
+    """A session that is none: it has no turn, yields something else, or has too many."""
+
+
+class Conversations:
+    """Sessions of the user's, which any slot serves, a turn at a time.
+
+    Whoever schedules sets ``later``, which is given each next turn as its due time and the number of its session, and
+    ``on_end``, called when a session is over.
+    """
+
+    kinds = 1
+
+    def __init__(self, session: Callable[[int], Any], requests: Requests, seed: int, think: Think | None) -> None:
+        self.requests = requests
+        self.later: Callable[[int, int], None] = lambda due, number: None  # noqa: ARG005 - nobody schedules
+        self.on_end: Callable[[], None] = lambda: None
+        self._session = session
+        self._seed = seed
+        self._think = think
+        self._open: dict[int, Talk] = {}
+        self._turn: Turn
+        self._attempt: Attempt
+        requests.hear = self._hear
+
+    def send_by(self, turn: Turn, attempt: Attempt) -> None:
+        """The way in which turns are sent."""
+        self._turn, self._attempt = turn, attempt
+
+    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
+        """The kind of slot that serves this arrival."""
+        return 0
+
+    def closed_kinds(self, concurrency: int) -> list[int]:
+        """The kind of each of a closed loop's slots."""
+        return [0] * concurrency
+
+    def serve(self, slot: Slot) -> None:
+        """Send one turn after the other, of whichever session an arrival says."""
+        take, turn, attempt = slot.take, self._turn, self._attempt
+        while (arrival := take()) is not None:
+            talk = slot.talk = self._taken_up(arrival.index)
+            turn(slot, arrival, attempt)
+            if talk.following is not None and not self.requests.is_over:
+                self.later(slot.done + talk.following_ns, talk.number)
+            else:
+                self._end(talk)
+
+    def payload(self, slot: Slot) -> Any:
+        """The payload of a slot's turn. The time of the session's own code that made it late is the building's."""
+        talk, arrival = slot.talk, slot.arrival
+        assert talk is not None
+        assert arrival is not None
+        if talk.steps is None:
+            begun = monotonic_ns()
+            try:
+                talk.steps = self._session(talk.number)
+                talk.now = self._checked(talk, next(talk.steps))
+            except StopIteration:
+                raise SessionError("the session ended without a turn") from None
+            finally:
+                slot.build_ns = monotonic_ns() - begun
+        elif talk.turn > 1 and not slot.attempt:
+            slot.build_ns = max(0, talk.ready_ns - arrival.due)
+        assert talk.now is not None
+        if talk.now.label is not None:
+            slot.label = self.requests.writer.labels[talk.now.label]
+        return talk.now.payload
+
+    def cut(self, number: int) -> None:
+        """The next turn of a session that thinks is not begun: the wave is over."""
+        self._end(self._open[number])
+
+    def drop(self, number: int) -> None:
+        """The next turn of a session found no slot, and it does not go on."""
+        talk = self._open[number]
+        talk.following = None
+        self.requests.ledger.dropped_turns += number >= 0
+        self._end(talk)
+
+    def _taken_up(self, number: int) -> Talk:
+        """The session of an arrival that a slot serves now: a new one, or one that goes on."""
+        talk = self._open.get(number)
+        if talk is None:
+            talk = self._open[number] = Talk(number)
+            self.requests.waiting += 1
+        else:
+            talk.go_on()
+            self.requests.ledger.later_turns += number >= 0
+        return talk
+
+    def _end(self, talk: Talk) -> None:
+        del self._open[talk.number]
+        self.requests.waiting -= 1
+        if talk.following is not None:
+            self.requests.ledger.not_begun += talk.number >= 0
+        _close(talk)
+        self.on_end()
+
+    def _hear(self, slot: Slot) -> None:
+        """A turn is over: the session hears the answer and says what it sends next, or ends."""
+        talk, answer = slot.talk, slot.answer
+        slot.answer = None
+        assert talk is not None
+        if slot.failure is not None:
+            if not slot.again:
+                talk.ended = RAISED if talk.now is None else TURN_FAILED
+            return
+        assert talk.steps is not None
+        talk.is_listening = True
+        try:
+            talk.following = self._checked(talk, talk.steps.send(answer))
+        except StopIteration:
+            talk.ended = COMPLETED
+        except BaseException as error:  # the session's own: it is recorded as such, and no worker ends of it
+            talk.ended = RAISED
+            self.requests.note(talk.number, error)
+        else:
+            think_ns = talk.following.think_ns
+            talk.following_ns = self._drawn_ns(talk) if think_ns is None else think_ns
+        finally:
+            talk.is_listening = False
+        talk.ready_ns = monotonic_ns() - self.requests.t0
+
+    def _drawn_ns(self, talk: Talk) -> int:
+        """The time thought before the next turn, where it does not say so: it depends on seed, session and turn."""
+        return 0 if self._think is None else self._think.ns(self._seed, talk.number * (MOST_TURN + 1) + talk.turn)
+
+    @staticmethod
+    def _checked(talk: Talk, given: Any) -> SessionTurn:
+        if not isinstance(given, SessionTurn):
+            raise SessionError(f"the session yielded a {type(given).__name__}; expected Turn(payload)")
+        if talk.turn >= MOST_TURN:
+            raise SessionError(f"the session has more than {MOST_TURN:,} turns")
+        return given
+
+
+def _close(talk: Talk) -> None:
+    """Let the session's own code clean up behind it."""
+    if talk.steps is None:
+        return
+    try:
+        talk.steps.close()
+    except BaseException as error:
+        with suppress(BaseException):
+            logger.warning("session %d raised when it was closed: %s", talk.number, error_text(error)[:200])

@@ -1,0 +1,33 @@
+"""The parts of a plan that do not go with sessions, or go with nothing else. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.plan.load import ClosedLoop
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+
+
+def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | None:
+    """The first thing in a plan that does not go with a file that has sessions, or has none; and what to try."""
+    load, closed = plan.load, isinstance(plan.load, ClosedLoop)
+    if not has_sessions:
+        if load.think is not None and not closed:
+            return (
+                "--think-time in the open loop is the time between the turns of sessions, and the file has none.",
+                "Define session_factory in it, or give --concurrency: users who think.",
+            )
+        return None
+    if plan.counts_requests:
+        return (
+            "--records none counts requests, and what came of a session is told from the record of each of its turns.",
+            "Leave --records out.",
+        )
+    if closed and load.steered:
+        return (
+            "--interactive changes a number of users, and the arrivals of this file are sessions.",
+            "Give --client-rps with it, or leave it out.",
+        )
+    return None

@@ -1,0 +1,268 @@
+"""Sessions without a process: what is sent, what a session hears, and how it ends."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import gevent
+import pytest
+
+from inference_benchmarker import Answer, Response, Turn
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint, load
+from inference_benchmarker.engine.worker.conversations import Conversations
+from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.pacing import Arrival
+from inference_benchmarker.plan.think import Think
+from inference_benchmarker.words.units import NS
+from tests.request_bench import Bench
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from inference_benchmarker.records.record import RequestRecord
+
+
+class Talks(Bench):
+    """A bench whose sessions go on at once: one slot, each turn when it is asked for."""
+
+    def __init__(self, session: Any, invoke: Callable[[Any], Any], think: Think | None = None) -> None:
+        super().__init__(Endpoint(invoke=invoke, session=session))
+        assert isinstance(self.sessions, Conversations)
+        self.talks = self.sessions
+        self.talks._think = think
+        self.talks.later = self._later
+        self.dues: list[tuple[int, int]] = []
+
+    def _later(self, due: int, number: int) -> None:
+        self.dues.append((due, number))
+
+    def run(self, *numbers: int) -> list[RequestRecord]:
+        """These sessions, to their end."""
+        slot, waiting = Slot(), [Arrival(number, 0) for number in numbers]
+        self.requests.slots.append(slot)
+
+        def take() -> Arrival | None:
+            if waiting:
+                return waiting.pop(0)
+            if self.dues:
+                due, number = self.dues.pop(0)
+                return Arrival(number, due)
+            return None
+
+        slot.take = take
+        self.talks.serve(slot)
+        return self.records()
+
+
+def test_a_session_hears_what_invoke_returned_and_of_a_generator_an_answer() -> None:
+    usage = Response(tokens_in=3, tokens_out=2)
+
+    def invoke(payload: Any) -> Any:
+        def stream() -> Any:
+            yield "Hel"
+            yield ""
+            yield b"raw"
+            yield "lo"
+            yield usage
+
+        return {"bytes": b"x", "text": "t", "none": None, "usage": usage, "stream": stream()}[payload]
+
+    heard: list[Any] = []
+
+    def session(_: int) -> Generator[Turn, Any, None]:
+        for kind in ("bytes", "text", "none", "usage", "stream"):
+            answer = yield Turn(kind)
+            heard.append(answer)
+
+    records = Talks(session, invoke).run(0)
+    assert heard == [b"x", "t", None, usage, Answer("Hello", ("Hel", b"raw", "lo"), usage)]
+    assert [(record.session, record.turn, record.ended) for record in records] == [
+        *((0, turn, None) for turn in range(1, 5)),
+        (0, 5, "completed"),
+    ]
+    assert records[-1].chunks == 3
+
+
+def test_a_session_ends_when_its_own_code_does() -> None:
+    closed: list[int] = []
+
+    def session(number: int) -> Generator[Any, Any, None]:
+        try:
+            if number == 4:
+                raise KeyError(number)
+            if number == 5:
+                return
+            yield Turn(number) if number != 6 else "no turn"
+            if number == 1:
+                raise GeneratorExit
+            if number == 2:
+                yield {"payload": 2}
+            if number == 3:
+                yield Turn("bad", think_s=-1)
+            yield Turn("fails" if number == 7 else "last")
+        finally:
+            closed.append(number)
+
+    def invoke(payload: Any) -> bytes:
+        if payload == "fails":
+            raise ConnectionError
+        return b"ok"
+
+    bench = Talks(session, invoke)
+    records = bench.run(*range(8))
+    ended = {record.session: (record.turn, record.outcome, record.ended) for record in records}
+    assert ended == {
+        0: (2, "ok", "completed"),
+        1: (1, "ok", "raised"),
+        2: (1, "ok", "raised"),
+        3: (1, "ok", "raised"),
+        4: (1, "failed", "raised"),
+        5: (1, "failed", "raised"),
+        6: (1, "failed", "raised"),
+        7: (2, "failed", "failed"),
+    }
+    assert sorted(closed) == list(range(8))
+    ledger = bench.requests.ledger
+    assert (ledger.sessions_completed, ledger.sessions_failed, ledger.sessions_raised) == (1, 1, 6)
+    assert (ledger.arrivals, ledger.later_turns, ledger.sessions_open, bench.requests.waiting) == (8, 2, 0, 0)
+    errors = {record.session: record.error for record in records if record.error is not None}
+    assert errors == {4: "PayloadError KeyError", **dict.fromkeys((5, 6), "PayloadError SessionError")} | {
+        7: "ConnectionError"
+    }
+
+
+def test_a_turn_is_due_when_its_session_has_thought_and_building_it_is_no_lag() -> None:
+    def session(_: int) -> Generator[Turn, Any, None]:
+        gevent.sleep(0.02)
+        yield Turn(1, think_s=99)
+        gevent.sleep(0.03)
+        yield Turn(2, think_s=Decimal("0.01"), label="second")
+        yield Turn(3)
+
+    first, second, third = Talks(session, lambda _: None).run(0)
+    assert first.build_ns >= 0.02 * NS
+    assert (second.due - first.done, second.think_ns) == (NS // 100, NS // 100)
+    assert second.build_ns >= 0.015 * NS
+    assert second.sent - second.build_ns - second.due < 0.01 * NS
+    assert (second.label, third.label, third.due, third.think_ns) == ("second", "", second.done, 0)
+
+
+def test_the_time_between_turns_is_drawn_by_seed_session_and_turn() -> None:
+    def session(_: int) -> Generator[Turn, Any, None]:
+        for _ in range(4):
+            yield Turn(0)
+
+    think = Think.parse("exponential:60ms")
+    together = Talks(session, lambda _: None, think).run(*range(60))
+    apart = [Talks(session, lambda _: None, think).run(number) for number in range(60)]
+    thought = {(record.session, record.turn): record.think_ns for record in together}
+    assert thought == {(record.session, record.turn): record.think_ns for alone in apart for record in alone}
+    drawn = [time for time in thought.values() if time is not None]
+    assert len(set(drawn)) == len(drawn) == 180
+    assert 0.045 < sum(drawn) / len(drawn) / NS < 0.075
+
+
+def test_what_is_open_is_cut_and_what_found_no_slot_is_dropped() -> None:
+    def session(_: int) -> Generator[Turn, Any, None]:
+        while True:
+            yield Turn(0)
+
+    bench = Talks(session, lambda _: None)
+    bench.send(0, 1, 2, -1)
+    ended: list[int] = []
+    bench.talks.on_end = lambda: ended.append(1)
+    bench.talks.cut(0)
+    bench.talks.cut(-1)
+    bench.talks.drop(1)
+    ledger = bench.requests.ledger
+    assert (ledger.not_begun, ledger.dropped_turns, ledger.sessions_open, len(ended)) == (1, 1, 3, 3)
+    assert bench.requests.waiting == 1
+
+
+def test_an_answer_that_was_heard_when_the_books_were_closed_is_no_abandoned_one() -> None:
+    hearing = gevent.event.Event()
+
+    def session(_: int) -> Generator[Turn, Any, None]:
+        yield Turn(0)
+        hearing.wait()
+
+    bench = Talks(session, lambda _: None)
+    serving = gevent.spawn(bench.run, 0)
+    gevent.sleep(0.01)
+    bench.requests.abandon()
+    (record,) = bench.records()
+    assert (record.outcome, record.ended, bench.requests.ledger.in_flight) == ("ok", None, 0)
+    hearing.set()
+    assert serving.get() == []
+    assert bench.requests.ledger.sessions_open == 1
+
+
+def test_an_open_session_takes_little_memory() -> None:
+    number = 1_000
+
+    def session(_: int) -> Generator[Turn, Any, None]:
+        yield Turn(0)
+        yield Turn(0)
+
+    bench, slot = Talks(session, lambda _: None), Slot()
+    arrivals = iter([Arrival(index, 0) for index in range(number)])
+    slot.take = lambda: next(arrivals, None)
+    gc.collect()
+    tracemalloc.start()
+    bench.talks.serve(slot)
+    gc.collect()
+    size, _ = tracemalloc.get_traced_memory()  # with the records of the first turns
+    tracemalloc.stop()
+    assert len(bench.talks._open) == len(bench.dues) == number
+    assert size / number < 10_000
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("session_factory = 3", "session_factory is a int, not a function"),
+        ("def session_factory():\n    return 3", "expected a function session(number)"),
+        ("def session_factory():\n    return lambda number: 3", "session is no plain generator function"),
+        ("def session_factory():\n    async def s(n):\n        yield 1\n    return s", "no plain generator function"),
+        ("def session_factory():\n    def s():\n        yield 1\n    return s", "must take one argument, the number"),
+        ("def session_factory():\n    raise KeyError('x')", "session_factory() raised KeyError"),
+    ],
+)
+def test_a_file_whose_sessions_are_none_is_said(code: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "factories.py"
+    path.write_text(f"def invoke_factory():\n    return lambda payload: None\n\n{code}\n")
+    with pytest.raises(BenchmarkError) as raised:
+        load(path)
+    assert said in str(raised.value)
+
+
+def test_a_callable_whose_call_is_a_generator_makes_sessions(tmp_path: Path) -> None:
+    path = tmp_path / "factories.py"
+    path.write_text(
+        "class S:\n    def __call__(self, number):\n        yield number\n\n"
+        "def invoke_factory():\n    return print\n\ndef session_factory():\n    return S()\n"
+    )
+    loaded = load(path)
+    assert loaded.session is not None
+    assert list(loaded.session(7)) == [7]
+
+
+@pytest.mark.parametrize(
+    ("values", "error"),
+    [
+        ({"think_s": "1"}, TypeError),
+        ({"think_s": True}, TypeError),
+        ({"think_s": float("nan")}, ValueError),
+        ({"think_s": -0.1}, ValueError),
+        ({"think_s": 1e12}, ValueError),
+        ({"label": 3}, TypeError),
+    ],
+)
+def test_a_turn_that_is_none_is_refused(values: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Turn("payload", **values)

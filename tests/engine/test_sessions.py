@@ -1,0 +1,290 @@
+"""Sessions of several turns, as processes: judged by the log of the endpoint that they were sent to."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections import Counter, defaultdict
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.wave.wave import Wave
+from tests.bench import NS, Bench, Finished
+
+if TYPE_CHECKING:
+    from inference_benchmarker.embedded.running import RunningEndpoint
+
+pytestmark = pytest.mark.process
+
+
+def sessions(turns: str, think: str = "0.02", invoke: str = "return post(payload)", before: str = "") -> str:
+    """A factories file whose sessions have so many turns; a payload is ``number.turn``."""
+    lines = "\n        ".join(invoke.strip().splitlines())
+    return f"""
+import time
+from inference_benchmarker import Turn
+from sender import post
+{before}
+
+def invoke_factory():
+    def invoke(payload):
+        number, turn = map(int, payload.split("."))
+        {lines}
+
+    return invoke
+
+
+def session_factory():
+    def session(number):
+        for turn in range(1, 1 + {turns}):
+            answer = yield Turn(f"{{number}}.{{turn}}", think_s={think}, label="first" if turn == 1 else "later")
+            assert type(answer) is bytes
+            if number % 13 == 5:
+                raise KeyError(number)
+
+    return session
+"""
+
+
+# Some sessions fail in their second turn, with what nobody tries again, others raise in their own code.
+MIXED = sessions(
+    "1 + 7 * number % 5",
+    think="0.02 + (number + turn) % 7 * 0.005",
+    invoke="""
+answer = post(payload)
+if number % 11 == 3 and turn == 2:
+    raise ValueError
+return answer
+""",
+)
+
+
+def expected(number: int) -> tuple[int, str]:
+    """The number of turns that a session of MIXED has, and its end."""
+    turns = 1 + 7 * number % 5
+    if number % 13 == 5:
+        return 1, "raised"
+    return (2, "failed") if number % 11 == 3 and turns >= 2 else (turns, "completed")
+
+
+def by_session(wave: Finished) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in wave.rows:
+        found[row["session"]].append(row)
+    return found
+
+
+def seen(endpoint: RunningEndpoint) -> list[tuple[int, int]]:
+    """Session and turn of each request, in the order in which the server received them."""
+    return [(int(number), int(turn)) for number, turn in (told.split(".") for told in endpoint.arrivals()["id"])]
+
+
+def check_books(wave: Finished) -> None:
+    """The ledger balances by session and by turn, and the rows are what it says."""
+    found = by_session(wave)
+    ledger = wave.ledger
+    for books in (ledger, *ledger["workers"]):
+        turns = books["sent"] - books["repeated"]
+        assert books["scheduled"] == turns - books["later_turns"] + books["dropped"] + books["lost"]
+        assert books["sent"] == books["ok"] + books["failed"] + books["abandoned"] + books["in_flight"]
+    endings = Counter(rows[-1]["ended"] for rows in found.values())
+    for name in ("completed", "failed", "raised"):
+        assert ledger[f"sessions_{name}"] == endings[name], name
+    if not wave.summary["lost_workers"]:
+        assert ledger["later_turns"] == sum(row["turn"] > 1 and not row["attempt"] for row in wave.rows)
+    for rows in found.values():
+        for before, row in pairwise(rows):
+            assert before["ended"] is None
+            assert row["worker"] == before["worker"]
+            if row["turn"] == before["turn"]:
+                assert (row["attempt"], row["think_ns"]) == (before["attempt"] + 1, None)
+            else:
+                assert (row["turn"], row["attempt"], before["outcome"]) == (before["turn"] + 1, 0, "ok")
+                assert row["due"] - before["done"] == row["think_ns"]
+            assert row["due"] <= row["sent"] - row["build_ns"]
+
+
+def anderson_darling(gaps: list[float], rate: float) -> float:
+    """The statistic of gaps that are exponential with a known rate (Anderson and Darling, 1954)."""
+    shares = sorted(-math.expm1(-gap * rate) for gap in gaps)
+    number = len(shares)
+    terms = (
+        (2 * place + 1) * (math.log(share) + math.log1p(-shares[number - 1 - place]))
+        for place, share in enumerate(shares)
+    )
+    return -number - sum(terms) / number
+
+
+def test_each_turn_is_seen_by_the_server_in_order_and_the_same_for_any_number_of_workers(bench: Bench) -> None:
+    flags = ("--client-rps", 150, "--arrivals", "poisson", "--num-requests", 300, "--seed", 3)
+    several = (("--workers", 1), ("--hosts", "localhost*2"), ("--workers", 5))
+    with ExitStack() as stack:
+        endpoints = [stack.enter_context(bench.endpoint(service="none")) for _ in range(3)]
+        started = [
+            bench.start(*flags, *workers, factories=MIXED, target=endpoint)
+            for workers, endpoint in zip(several, endpoints, strict=True)
+        ]
+        waves = [running.finish() for running in started]
+        logs = [seen(endpoint) for endpoint in endpoints]
+    for wave, log in zip(waves, logs, strict=True):
+        check_books(wave)
+        found = by_session(wave)
+        assert sorted(found) == list(range(300))
+        assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
+        order = defaultdict(list)
+        for number, turn in log:
+            order[number].append(turn)
+        for number, rows in found.items():
+            turns, ended = expected(number)
+            assert order[number] == [row["turn"] for row in rows] == list(range(1, turns + 1))
+            assert rows[-1]["ended"] == ended
+            thought = [round((0.02 + (number + turn) % 7 * 0.005) * NS) for turn in range(2, turns + 1)]
+            assert [row["think_ns"] for row in rows] == [None, *thought]
+        told = wave.summary["sessions"]
+        endings = Counter(expected(number)[1] for number in range(300))
+        assert {name: told[name] for name in ("started", *endings)} == {"started": 300, **endings}
+        assert {row["label"]: row["sent"] for row in wave.summary["labels"]} == Counter(
+            "first" if turn == 1 else "later" for _, turn in log
+        )
+        assert "sessions_raised" in wave.findings
+    firsts = [[rows[0]["due"] for rows in by_session(wave).values()] for wave in waves]
+    assert firsts[0] == firsts[1] == firsts[2]
+    gaps = [(after - before) / NS for before, after in pairwise(firsts[0])]
+    assert anderson_darling(gaps, 150.0) < 3.857  # the 1% point
+
+
+def test_attempts_of_a_turn_are_the_same_request_and_its_session_goes_on_after_them(bench: Bench) -> None:
+    flaky = sessions(
+        "3",
+        invoke="""
+answer = post(payload)
+tries[payload] += 1
+if number % 3 == 1 and turn == 2 and tries[payload] < 3:
+    raise ConnectionResetError
+if number % 4 == 2 and turn == 3:
+    raise ConnectionResetError
+return answer
+""",
+        before="from collections import Counter\ntries = Counter()",
+    )
+    flags = ("--client-rps", 60, "--num-requests", 36, "--workers", 2, "--client-retries", 2, "--backoff", "fixed:30ms")
+    with bench.endpoint(service="none") as endpoint:
+        wave = bench.run(*flags, factories=flaky, target=endpoint)
+        log = Counter(seen(endpoint))
+    check_books(wave)
+    assert Counter((row["session"], row["turn"]) for row in wave.rows) == log
+    for number, rows in by_session(wave).items():
+        if number % 13 == 5:
+            continue
+        times = [1, 3 if number % 3 == 1 else 1, 3 if number % 4 == 2 else 1]
+        assert [log[number, turn] for turn in (1, 2, 3)] == times
+        assert rows[-1]["ended"] == ("failed" if number % 4 == 2 else "completed")
+    repeats = wave.summary["repeats"]
+    assert repeats["arrivals"] == wave.ledger["sent"] - wave.ledger["repeated"]
+
+
+def test_an_interrupt_cuts_the_sessions_that_think_and_nothing_more_is_sent(bench: Bench) -> None:
+    flags = ("--client-rps", 40, "--obs-time", 60, "--workers", 2)
+    with bench.endpoint(service="none") as endpoint:
+        running = bench.start(*flags, factories=sessions("4", think="0.2 * number"), target=endpoint)
+        running.wait_for_arrivals(endpoint, 60)
+        running.signal(signal.SIGINT)
+        wave = running.finish(timeout=30)
+        log = seen(endpoint)
+    check_books(wave)
+    assert wave.code == 130
+    assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
+    told = wave.summary["sessions"]
+    assert told["open"] == wave.ledger["not_begun"] > 10
+    assert told["open"] == sum(rows[-1]["ended"] is None for rows in by_session(wave).values())
+    assert {"sessions_open"} <= set(wave.findings)
+
+
+def test_a_killed_workers_open_sessions_are_counted(bench: Bench) -> None:
+    flags = ("--client-rps", 60, "--obs-time", 2.5, "--workers", 2)
+    with bench.endpoint(service="none") as endpoint:
+        running = bench.start(*flags, factories=sessions("3", think="0.3"), target=endpoint)
+        running.wait_for_arrivals(endpoint, 150)
+        running.workers()[0].kill()
+        wave = running.finish()
+        log = Counter(seen(endpoint))
+    check_books(wave)
+    assert wave.code == 3
+    assert wave.ledger["lost"] > 0
+    (lost,) = wave.summary["lost_workers"]
+    assert {row["worker"] for rows in by_session(wave).values() if rows[-1]["ended"] is None for row in rows} == {lost}
+    for number, rows in by_session(wave).items():
+        if rows[0]["worker"] != lost:
+            assert len(rows) == sum(log[number, turn] for turn in (1, 2, 3)) == (1 if number % 13 == 5 else 3)
+    assert Wave.load(wave.folder).to_json()["sessions"] == wave.summary["sessions"]
+
+
+def test_sessions_that_are_open_when_the_drain_ends_are_lower_bounds(bench: Bench) -> None:
+    flags = ("--client-rps", 20, "--obs-time", 1, "--drain-timeout", "0.5s")
+    with bench.endpoint(service="none") as endpoint:
+        wave = bench.run(*flags, factories=sessions("2", think="5 * (number % 2)"), target=endpoint)
+    check_books(wave)
+    told = wave.summary["sessions"]
+    assert (told["started"], told["open"], told["completed"]) == (20, 9, 9)  # the others raise
+    assert wave.ledger["not_begun"] == 9
+    assert told["duration"]["lower_bound_from"] is not None
+    assert told["duration"]["count"] == 18
+    assert "≥" in wave.out.split("Session duration:")[1].splitlines()[0]
+
+
+def test_a_session_that_thinks_holds_no_slot_and_one_without_a_slot_is_dropped(bench: Bench) -> None:
+    flags = ("--num-requests", 24, "--obs-time", 20)
+    with bench.endpoint(service="none") as quick, bench.endpoint(service_s=0.4, servers=9) as slow:
+        started = [
+            bench.start("--client-rps", 60, *flags, "--max-in-flight", 9, factories=file, target=quick)
+            for file in (sessions("2", think="1"),)
+        ]
+        dropping = sessions("2", think="0.3 * (number < 3) + 0.01")
+        started.append(bench.start("--client-rps", 10, *flags, "--max-in-flight", 3, factories=dropping, target=slow))
+        thinking, dropped = [running.finish() for running in started]
+    for wave in (thinking, dropped):
+        check_books(wave)
+    assert thinking.ledger["dropped"] == thinking.ledger["dropped_turns"] == 0
+    assert dropped.ledger["dropped"] + dropped.ledger["dropped_turns"] > 0
+    assert "dropped_arrivals" in dropped.invalid
+
+
+def test_a_closed_loop_has_so_many_sessions_open_at_a_time(bench: Bench) -> None:
+    flags = ("--concurrency", 5, "--obs-time", 1.5, "--warmup", 0.6, "--workers", 2)
+    with bench.endpoint(service="none") as endpoint:
+        wave = bench.run(*flags, factories=sessions("3", think="0.1"), target=endpoint)
+        log = endpoint.arrivals()["id"]
+    check_books(wave)
+    assert sorted(map(str, log)) == sorted(f"{row['session']}.{row['turn']}" for row in wave.everything)
+    changes = []
+    for rows in by_session(wave).values():
+        assert rows[-1]["ended"] in ("completed", "raised")
+        changes += [(rows[0]["due"], 1), (rows[-1]["done"], -1)]
+    most = now = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    assert most == 5
+    first: dict[int, int] = {}
+    for row in wave.everything:
+        first.setdefault(row["session"], row["due"])
+    begun = sorted(due for number, due in first.items() if -6 < number < 0)
+    assert begun[:1] == [-600_000_000]
+    assert wave.ledger["sessions_completed"] + wave.ledger["sessions_raised"] == wave.ledger["scheduled"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--records", "none"], "--records none counts requests, and what came of a session is told from"),
+        (["--aiperf", "--url", "http://127.0.0.1:9"], "--aiperf sends single requests"),
+        (["--locust-file", "sender.py"], "not both"),
+    ],
+)
+def test_what_does_not_go_with_sessions_is_refused_in_a_sentence(flags: list[str], said: str, bench: Bench) -> None:
+    refused = bench.run("--client-rps", 5, "--obs-time", 1, *flags, factories=sessions("2"))
+    assert (refused.code, said in refused.err, "Traceback" in refused.err) == (2, True, False), refused.err
+    assert not refused.run_dir

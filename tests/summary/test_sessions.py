@@ -1,0 +1,224 @@
+"""The numbers of sessions and of their turns, held against ones that are computed row by row."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.plan import limits_of
+from inference_benchmarker.plan.slo import LATER_TURNS, RequestLimit, Slo, Turns
+from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.report.sessions import session_lines
+from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.text import to_text
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.words.units import NS
+from tests.parts import in_parts
+from tests.waves import MS, observe, open_plan
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.columns import Records
+
+PLAN = replace(open_plan("20", "10"), workers=2, goodput=(RequestLimit.parse("latency<100ms"),))
+
+
+def wave(seed: int, sessions: int = 200, most: int = 9, plan: Any = PLAN, **more: Any) -> WaveFacts:
+    """A wave of sessions of up to so many turns, some of which fail, raise, or are open at the end."""
+    draw = random.Random(seed)
+    records: list[RequestRecord] = []
+    for number in range(sessions):
+        due = number * NS // 20
+        turns = draw.randint(1, most)
+        ending = draw.choice(["completed"] * 7 + ["failed", "raised", "thinking", "abandoned"])
+        for turn in range(1, turns + 1):
+            sent = due + draw.randint(0, MS)
+            done = sent + draw.randint(MS, 130 * MS)
+            record = RequestRecord(number, number % 2, due, sent, done, session=number, turn=turn)
+            record = record._replace(
+                think_ns=None if turn == 1 else due - records[-1].done,
+                first_token=sent + MS // 2,
+                last_token=done,
+                chunks=1,
+                tokens_in=100 * turn,
+                metrics={"cached_tokens": 10.0 * turn} if turn > 1 else None,
+                gaps=(),
+            )
+            is_last = turn == turns
+            if is_last and ending == "failed":
+                record = record._replace(outcome="failed", error="E", ended="failed")
+            elif is_last and ending == "abandoned":
+                record = record._replace(outcome="abandoned", done=20 * NS)
+            elif is_last and ending != "thinking":
+                record = record._replace(ended=ending)
+            elif draw.random() < 0.1 and not is_last:  # the first attempt fails, and the second is ok
+                failed = record._replace(outcome="failed", error="E", done=sent + MS // 2, chunks=None, gaps=None)
+                failed = failed._replace(first_token=None, last_token=None, tokens_in=None, metrics=None)
+                records.append(failed)
+                record = record._replace(attempt=1, due=failed.done, think_ns=None, sent=max(sent, failed.done))
+            records.append(record)
+            due = record.done + draw.randint(0, 300 * MS)
+    return observe(plan, records, environment={"sessions": True}, **more)
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return sorted(values)[max(-(-len(values) * percent // 100), 1) - 1]
+
+
+def check(facts: WaveFacts, rows: list[RequestRecord]) -> None:
+    """Every figure by session and by turn, computed without the tool's own code."""
+    summary = summarise(facts)
+    told = summary.sessions
+    assert told is not None
+    by_session = {number: [row for row in rows if row.session == number] for number in {row.session for row in rows}}
+    end = max(row.done for row in rows)
+    endings = {number: own[-1].ended or "open" for number, own in by_session.items()}
+    counts = {
+        name: sum(each == name for each in endings.values()) for name in ("completed", "failed", "raised", "open")
+    }
+    assert {name: getattr(told, name) for name in counts} == counts
+    assert told.started == len(by_session)
+    assert told.success == pytest.approx(counts["completed"] / len(by_session))
+    durations = [
+        ((own[-1].done if endings[number] == "completed" else end) - own[0].due) / NS
+        for number, own in by_session.items()
+        if endings[number] in ("completed", "open")
+    ]
+    assert told.duration is not None
+    assert told.turns is not None
+    assert sorted(told.duration.values) == pytest.approx(sorted(durations))
+    assert told.duration.percentile(95) == pytest.approx(percentile(durations, 95))
+    turns = [own[-1].turn for number, own in by_session.items() if endings[number] in ("completed", "open")]
+    assert told.turns.mean == pytest.approx(np.mean([turn or 0 for turn in turns]))
+    good = 0
+    for number, own in by_session.items():
+        finals = [
+            row for row, after in zip(own, [*own[1:], None], strict=True) if after is None or after.turn != row.turn
+        ]
+        met = all(row.outcome == "ok" and row.done - row.sent < 100 * MS for row in finals)
+        good += met and endings[number] == "completed"
+    assert told.good == good
+    for turn in told.by_turn:
+        own = [row for row in rows if row.turn == turn.turn]
+        assert turn.sent == len(own)
+        assert turn.ok == sum(row.outcome == "ok" for row in own)
+        assert turn.failed == sum(row.outcome == "failed" for row in own)
+        latencies = [(row.done - row.sent) / NS for row in own if row.outcome != "failed"]
+        assert turn.latency is not None
+        assert sorted(turn.latency.values) == pytest.approx(sorted(latencies))
+        firsts = [(row.first_token - row.sent) / NS for row in own if row.first_token and row.outcome != "failed"]
+        assert turn.ttft is not None
+        assert turn.ttft.percentile(99) == pytest.approx(percentile(firsts, 99))
+        assert turn.context_tokens == pytest.approx(100 * turn.turn)
+        assert turn.cached_share == (None if turn.turn == 1 else pytest.approx(0.1))
+    assert [turn.turn for turn in told.by_turn] == sorted({row.turn or 0 for row in rows})
+    later = [row for row in rows if (row.turn or 0) > 1]
+    part = summary.of_turns[LATER_TURNS]
+    assert part.ledger.sent == len(later)
+    assert part.lag is not None
+    assert part.lag.mean == pytest.approx(np.mean([(row.sent - row.due) / NS for row in later]))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rows", [None, 30])
+def test_every_figure_by_session_and_by_turn_follows_from_the_rows(seed: int, rows: int | None) -> None:
+    facts = wave(seed)
+    records: Records = facts.records  # type: ignore[assignment]  # observe() makes them in memory
+    parts = facts if rows is None else replace(facts, records=in_parts(records, rows))
+    check(parts, list(records))
+
+
+def test_limits_on_sessions_and_turns() -> None:
+    texts = (
+        "session.success>=0.99",
+        "session.p95<60s",
+        "turn1.ttft.p95<1s",
+        "turn2+.ttft.p95<400ms",
+        "turn2-3.p50<1ms",
+        "turn99.latency.p50<1s",
+    )
+    slos, _ = limits_of(texts)
+    assert [(slo.metric, slo.stat, slo.turns) for slo in slos] == [
+        ("session_success", "success", None),
+        ("session", "p95", None),
+        ("ttft", "p95", Turns(1, 1)),
+        ("ttft", "p95", LATER_TURNS),
+        ("default", "p50", Turns(2, 3)),
+        ("latency", "p50", Turns(99, 99)),
+    ]
+    facts = wave(1, plan=replace(PLAN, slos=slos))
+    summary = summarise(facts)
+    missed = {each.limit: each.measured for each in judge(facts, summary).findings if each.code == "slo_missed"}
+    assert set(missed) == {texts[0], texts[1], texts[4], texts[5]}
+    assert missed[texts[1]].startswith("session.p95 ≥")  # of those that were open: nobody knows that it is kept
+    assert missed[texts[0]].startswith("session.success ")
+    assert missed[texts[4]].startswith("turn2-3 response time p50 ")
+    assert missed[texts[5]] == "turn99.latency.p50 not measured"
+    told = to_json(facts, summary, judge(facts, summary))["sessions"]
+    assert set(told["of_turns"]) == {"turn1", "turn2+", "turn2-3"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "session.rate>=0.9",
+        "session.ttft.p95<1s",
+        "session.session.p95<1s",
+        "turn0.p95<1s",
+        "turn3-2.p95<1s",
+        "turn1.rate>0.9",
+        "turn1.session.p95<1s",
+        "turn1.turn2.p95<1s",
+        "turn70000.p95<1s",
+        "turnx.p95<1s",
+        "session.p95<1",
+    ],
+)
+def test_what_is_no_limit_on_sessions_is_refused(text: str) -> None:
+    with pytest.raises(BenchmarkError, match="--slo"):
+        Slo.parse(text)
+
+
+def test_lag_is_judged_apart_for_first_and_for_later_turns() -> None:
+    facts = wave(2)
+    late = [
+        row._replace(sent=row.sent + 80 * MS, done=row.done + 80 * MS) if (row.turn or 0) == 1 else row
+        for row in facts.records
+    ]
+    first = observe(PLAN, late, environment={"sessions": True})
+    found = [each for each in judge(first, summarise(first)).findings if each.code == "schedule_lag"]
+    assert [each.measured.split(":")[0] for each in found] == ["first turns"]
+    assert not any(each.code == "schedule_lag" for each in judge(facts, summarise(facts)).findings)
+
+
+def test_the_report_of_thirty_turns_fits_eighty_columns() -> None:
+    facts = wave(3, most=30)
+    summary = summarise(facts)
+    lines = list(session_lines(summary.sessions, summary.ledger, 80))
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 20
+    shown = [line.split()[0] for line in lines if line.split() and line.split()[0].isdigit()]
+    assert shown == ["1", "2", "3", "4", "5", "10", "15", "20", "25", "30"]
+    assert "… and 20 more turns, in summary.json" in lines[-1]
+    assert "Sessions:" in to_text(facts, summary, judge(facts, summary), width=80)
+
+
+def test_a_wave_without_sessions_tells_nothing_of_them() -> None:
+    facts = observe(open_plan("10", "1"), [RequestRecord(0, 0, 0, 0, MS)])
+    summary = summarise(facts)
+    assert (summary.sessions, summary.of_turns) == (None, {})
+    assert summary.rates.target == 10.0
+    sessions = wave(0)
+    assert summarise(sessions).rates.target is None
+    told = summarise(sessions).sessions
+    assert told is not None
+    assert told.rates.target == told.rates.scheduled == 20.0
+    assert told.rates.started == 20.0
+    assert Decimal(told.started) == 200
