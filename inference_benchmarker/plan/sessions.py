@@ -16,8 +16,9 @@ def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | 
     if not has_sessions:
         if load.think is not None and not closed:
             return (
-                "--think-time in the open loop is the time between the turns of sessions, and the file has none.",
-                "Define session_factory in it, or give --concurrency: users who think.",
+                "--think-time is for --concurrency, and for a file with a session_factory: in the open loop requests "
+                "arrive whether or not users think.",
+                "",
             )
         return None
     if plan.counts_requests:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from math import isfinite
 from numbers import Real
 from typing import Any
 
@@ -25,14 +24,16 @@ class Turn:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        if self.label is not None and not isinstance(self.label, str):
-            raise TypeError(f"label must be a text or None, not a {type(self.label).__name__}")
-        if self.think_s is None:
+        label, think_s = self.label, self.think_s
+        if label is not None and not isinstance(label, str):
+            raise TypeError(f"label must be a text or None, not a {type(label).__name__}")
+        if think_s is None:
             return
-        if isinstance(self.think_s, bool) or not isinstance(self.think_s, (Real, Decimal)):
-            raise TypeError(f"think_s must be a number of seconds or None, not a {type(self.think_s).__name__}")
-        if not isfinite(self.think_s) or not 0 <= self.think_s <= MAX_SECONDS:
-            raise ValueError(f"think_s must be from 0 to {MAX_SECONDS:,} seconds, not {self.think_s}")
+        is_number = type(think_s) is float or (isinstance(think_s, (Real, Decimal)) and not isinstance(think_s, bool))
+        if not is_number:
+            raise TypeError(f"think_s must be a number of seconds or None, not a {type(think_s).__name__}")
+        if think_s != think_s or not 0 <= think_s <= MAX_SECONDS:  # noqa: PLR0124 - a NaN of Decimal cannot be compared
+            raise ValueError(f"think_s must be from 0 to {MAX_SECONDS:,} seconds, not {think_s}")
 
     @property
     def think_ns(self) -> int | None:

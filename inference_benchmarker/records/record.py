@@ -204,7 +204,7 @@ class BatchWriter:
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
         self._metrics = bytearray()
-        self._turns = bytearray()
+        self._turns: list[tuple[int, int, int]] = []
         self.metric_numbers = MetricNumbers()
         self._told_metrics = 0
         self.feed = FeedWriter() if feed is None else feed
@@ -270,7 +270,7 @@ class BatchWriter:
         Its user thought so long before it (``NONE``: it is no turn's first attempt after another turn), and whether the
         session ended with it. Each request of a wave of sessions has it.
         """
-        self._turns += TURN.pack(think_ns, number, ended)
+        self._turns.append((think_ns, number, ended))
 
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
@@ -303,7 +303,8 @@ class BatchWriter:
             meta["attempts"], self._attempts = self._attempts, []
         if names := [*self.metric_numbers][self._told_metrics :]:
             meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
-        packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, self._turns)
+        turns = b"".join(itertools.starmap(TURN.pack, self._turns))
+        packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, turns)
         batch = joined_batch(meta, *map(bytes, packed))
         self._base.clear()
         self._streams.clear()

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.summary.recovery import Recovery
     from inference_benchmarker.summary.statistics.distribution import Distribution
-    from inference_benchmarker.summary.summary import StageRow
+    from inference_benchmarker.summary.summary import StageRow, Summary
 
 _MAX_ROWS = 20
 _OFFERED = ["Stage", "from", "rate", "planned", "sent", "completed", "success", "in flight"]
+_OF_SESSIONS = ["Stage", "from", "sessions", "planned", "requests sent", "completed", "success", "in flight"]
 _REPEATED = ["Stage", "arrivals", "requests", "per arrival", "success by request", "by user"]
 _TIMES = ["Stage", "latency p50", "p99", "response time p50", "p99"]
 _LIMITS = "limits met"
@@ -31,7 +32,8 @@ def stage_lines(stages: Sequence[StageRow], slos: Sequence[Slo], width: int | No
     if not stages:
         return
     shown = stages[:_MAX_ROWS]
-    yield from aligned([_OFFERED, *map(_offered, shown)], width)
+    head = _OFFERED if shown[0].summary.sessions is None else _OF_SESSIONS
+    yield from aligned([head, *map(_offered, shown)], width)
     yield ""
     header = [_TIMES[0] + _nearness(shown), *_TIMES[1:]]
     limits = [[_LIMITS], *([_limits_met(row, slos)] for row in shown)] if slos else [[]] * (len(shown) + 1)
@@ -55,7 +57,7 @@ def _nearness(shown: Sequence[StageRow]) -> str:
 def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:
     """A stage in summary.json; ``slos`` are its own limits and the wave's, each held against its requests alone."""
     part, limits = row.summary, _limits(row, slos)
-    met = [slo_met(slo, part) for slo in limits]
+    met = [_is_met(slo, row) for slo in limits]
     return {
         "name": row.name,
         "start_s": row.start_s,
@@ -72,11 +74,12 @@ def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:
         "latency": None if part.latency is None else part.latency.to_json(),
         "response_time": None if part.response_time is None else part.response_time.to_json(),
         "in_flight_end": row.in_flight_end,
+        "sessions": None if part.sessions is None else part.sessions.to_json(),
         "repeats": None if part.repeats is None else part.repeats.to_json(),
         "recovery": None if row.recovery is None else row.recovery.to_json(),
         "goodput": None if part.goodput is None else part.goodput.to_json(),
         "slos": [
-            {"expression": slo.expression, "measured": part.measured(slo.metric, slo.stat), "met": kept}
+            {"expression": slo.expression, "measured": _measured(slo, row), "met": kept}
             for slo, kept in zip(limits, met, strict=True)
         ],
         "slos_met_share": sum(met) / len(met) if met else None,
@@ -88,9 +91,19 @@ def _limits(row: StageRow, slos: Sequence[Slo]) -> list[Slo]:
     return [slo for slo in slos if slo.stage == row.name or (not slo.stage and row.summary.ledger.scheduled)]
 
 
+def _is_met(slo: Slo, row: StageRow) -> bool:
+    part = row.summary.turns(slo)
+    return part is not None and slo_met(slo, part)
+
+
+def _measured(slo: Slo, row: StageRow) -> float | None:
+    part = row.summary.turns(slo)
+    return None if part is None else part.measured(slo.metric, slo.stat)
+
+
 def _limits_met(row: StageRow, slos: Sequence[Slo]) -> str:
     limits = _limits(row, slos)
-    return f"{sum(slo_met(slo, row.summary) for slo in limits)} of {len(limits)}" if limits else "-"
+    return f"{sum(_is_met(slo, row) for slo in limits)} of {len(limits)}" if limits else "-"
 
 
 def _offered(row: StageRow) -> list[str]:
@@ -100,10 +113,15 @@ def _offered(row: StageRow) -> list[str]:
         row.name,
         f"{row.start_s:g}s",
         f"{rate}/s",
-        *map(rate_text, (part.rates.scheduled or 0.0, part.rates.sent, part.rates.completed)),
+        *map(rate_text, (_planned(part), part.rates.sent, part.rates.completed)),
         "-" if part.success_rate is None else percent_text(part.success_rate),
         f"{row.in_flight_end:,}",
     ]
+
+
+def _planned(part: Summary) -> float:
+    """Arrivals a second, which may be sessions."""
+    return (part.rates.scheduled if part.sessions is None else part.sessions.rates.scheduled) or 0.0
 
 
 def _repeated(row: StageRow) -> list[str]:

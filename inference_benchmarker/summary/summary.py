@@ -126,7 +126,11 @@ class Summary:
         """The part that a limit speaks of: the wave, the stage that it names, or turns of it; None without any."""
         found = (row.summary for row in self.stages if row.name == slo.stage)
         part = next(found, None) if slo.stage else self
-        return part if part is None or slo.turns is None else part.of_turns.get(slo.turns)
+        return None if part is None else part.turns(slo)
+
+    def turns(self, slo: Slo) -> Summary | None:
+        """The requests that a limit speaks of: all, or those of some turns; None where none of them was sent."""
+        return self if slo.turns is None else self.of_turns.get(slo.turns)
 
     def measured(self, metric: str, stat: str) -> float | None:
         """The value an SLO speaks of, e.g. ("ttft", "p90"), ("success", "success"); None when not measured."""

@@ -33,7 +33,7 @@ class Talks(Bench):
     def __init__(self, session: Any, invoke: Callable[[Any], Any], think: Think | None = None) -> None:
         super().__init__(Endpoint(invoke=invoke, session=session))
         assert isinstance(self.sessions, Conversations)
-        self.talks = self.sessions
+        self.talks: Conversations = self.sessions
         self.talks._think = think
         self.talks.later = self._later
         self.dues: list[tuple[int, int]] = []
@@ -258,6 +258,7 @@ def test_a_callable_whose_call_is_a_generator_makes_sessions(tmp_path: Path) -> 
         ({"think_s": "1"}, TypeError),
         ({"think_s": True}, TypeError),
         ({"think_s": float("nan")}, ValueError),
+        ({"think_s": Decimal("nan")}, ValueError),
         ({"think_s": -0.1}, ValueError),
         ({"think_s": 1e12}, ValueError),
         ({"label": 3}, TypeError),

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.export.buckets import EDGES_S, Buckets, buckets_of
 from inference_benchmarker.export.exporter import Exporter, endpoint_of
-from inference_benchmarker.export.figures import MOST_ERRORS, Count, Now, metrics_of
+from inference_benchmarker.export.figures import MOST_ERRORS, Count, Figures, Now, metrics_of
 from inference_benchmarker.export.page import exposition
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.label_counters import ValueCounts
 from inference_benchmarker.records.names import OTHER
+from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import Verdict
 from inference_benchmarker.words.units import NS
@@ -187,3 +188,26 @@ def test_the_waves_of_a_run_are_added_up() -> None:
     found = samples(exposition(exporter.metrics).decode())
     assert sample(found, "requests_sent_total") == 2 * sent.ledger.sent == 60
     assert sample(found, "waves_total", verdict="VALID") == 2
+
+
+def test_sessions_are_counted_where_there_are_any() -> None:
+    ledger = Ledger(
+        sent=30, ok=29, failed=1, later_turns=20, sessions_completed=7, sessions_failed=1, sessions_raised=1
+    )
+    (with_sessions,), (without,) = (
+        [Figures({}, Count(ledger=each), Now())] for each in (ledger, Ledger(sent=30, ok=30))
+    )
+    told = {
+        (metric.name, point.labels.get("ended", "")): point.value
+        for metric in metrics_of([with_sessions])
+        for point in metric.points
+        if metric.name.startswith("sessions")
+    }
+    assert told == {
+        ("sessions.started", ""): 10,
+        ("sessions", "completed"): 7,
+        ("sessions", "failed"): 1,
+        ("sessions", "raised"): 1,
+        ("sessions.open", ""): 1,
+    }
+    assert not any(metric.name.startswith("sessions") for metric in metrics_of([without]))

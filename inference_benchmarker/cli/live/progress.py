@@ -104,10 +104,12 @@ class Meter:
         return "running"
 
 
-def headline(plan: WavePlan) -> str:
-    """One sentence that says what the wave is going to do."""
+def headline(plan: WavePlan, *, sessions: bool = False) -> str:
+    """One sentence that says what the wave is going to do; ``sessions``: its arrivals are sessions."""
     if isinstance(plan.load, OpenLoop):
-        what = f"Sending {plan.load.text}"
+        what = f"Sending {plan.load.text.replace('requests/s', 'sessions/s') if sessions else plan.load.text}"
+    elif sessions:
+        what = f"Keeping {pluralize(plan.load.concurrency, 'session', 'sessions')} open"
     else:
         users = f"Requests of {plan.load.text}"
         what = (
@@ -158,7 +160,7 @@ class PlainView:
         snapshot = self._meter.take(spool_state, now_ns)
         if not self._begun:
             self._begun = True
-            self.say(headline(self._plan))
+            self.say(headline(self._plan, sessions=spool_state.has_sessions))
         if now_ns >= self._next_ns:
             self._next_ns += LINE_INTERVAL_NS if self._next_ns < OFTEN_NS else SELDOM_INTERVAL_NS
             self.say(line(self._plan, snapshot))

@@ -59,7 +59,7 @@ def _session_problems(plan: WavePlan, options: dict[str, Any]) -> list[str]:
 
     sessions = plan.factories_file is not None and has_sessions(plan.factories_file)
     found = session_problem(plan, has_sessions=sessions)
-    told = [" ".join(found)] if found else []
+    told = [" ".join(filter(None, found))] if found else []
     if sessions and (options.get("aiperf") or options.get("aiperf_only")):
         told.append("--aiperf sends single requests, and the arrivals of this file are sessions: leave it out.")
     return told

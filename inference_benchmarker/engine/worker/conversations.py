@@ -11,16 +11,19 @@ from contextlib import suppress
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.talk import Talk
 from inference_benchmarker.plan.turn import Turn as SessionTurn
+from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.error_key import error_text
-from inference_benchmarker.records.record import COMPLETED, MOST_TURN, RAISED, TURN_FAILED
+from inference_benchmarker.records.record import COMPLETED, MOST_TURN, NONE, RAISED, TURN_FAILED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.engine.worker.requests import Attempt, Requests, Turn
+    from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.plan.think import Think
 
 logger = logging.getLogger("inference_benchmarker.sessions")
@@ -28,6 +31,44 @@ logger = logging.getLogger("inference_benchmarker.sessions")
 
 class SessionError(Exception):
     """A session that is none: it has no turn, yields something else, or has too many."""
+
+
+class TurnRequests(Requests):
+    """A worker's requests that are turns of sessions.
+
+    ``hear`` lets a slot's session go on before the record of its turn is written, which says whether it ended.
+    """
+
+    hear: Callable[[Slot], None]
+
+    def note(self, number: int, error: BaseException) -> None:
+        """Keep the text of an error of a session's own, beside those of failed requests."""
+        _, key = self.writer.error(error, causes(error))
+        self._on_failure(number, key, error)
+
+    def abandon(self) -> None:
+        """End the books; an answer that its session hears just now has come, and is none of the abandoned."""
+        self.open = False
+        heard = [slot for slot in self.slots if slot.talk is not None and slot.talk.is_listening]
+        for slot in heard:
+            arrival, slot.arrival = slot.arrival, None
+            if arrival is not None:
+                super()._record(slot, arrival)
+        super().abandon()
+
+    def _record(self, slot: Slot, arrival: Arrival) -> None:
+        self.hear(slot)  # which may take its time
+        if self.open:
+            super()._record(slot, arrival)
+
+    def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
+        """Write which turn of its session it is, too, and into the books how the session ended."""
+        talk = slot.talk
+        assert talk is not None
+        super()._write(slot, arrival, outcome, error)
+        self.writer.add_turn(talk.turn, NONE if slot.attempt else talk.think_ns, talk.ended)
+        if arrival.index >= 0 and talk.ended:
+            self.ledger.end_session(talk.ended)
 
 
 class Conversations:
@@ -39,8 +80,8 @@ class Conversations:
 
     kinds = 1
 
-    def __init__(self, session: Callable[[int], Any], requests: Requests, seed: int, think: Think | None) -> None:
-        self.requests = requests
+    def __init__(self, session: Callable[[int], Any], requests: TurnRequests, seed: int, think: Think | None) -> None:
+        self.requests: TurnRequests = requests
         self.later: Callable[[int, int], None] = lambda due, number: None  # noqa: ARG005 - nobody schedules
         self.on_end: Callable[[], None] = lambda: None
         self._session = session

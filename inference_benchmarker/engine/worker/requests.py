@@ -35,7 +35,6 @@ from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.slot import Slot
-    from inference_benchmarker.engine.worker.talk import Talk
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.response import Response
 
@@ -65,8 +64,7 @@ class Requests:
 
     ``fire`` tells Locust. ``asked_model``: the model that the request of a slot asks for, "" where it names none.
     ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``waiting`` counts the
-    clients that pause between two requests of an arrival, and the sessions that are open. ``hear``: lets a slot's
-    session go on before the record of its turn is written, which says whether it ended.
+    clients that pause between two requests of an arrival, and the sessions that are open.
     """
 
     def __init__(
@@ -89,7 +87,6 @@ class Requests:
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
-        self.hear: Callable[[Slot], None] = lambda slot: None  # noqa: ARG005 - there are no sessions
         self.t0 = 0
         self.open = True
         self.in_flight = self.waiting = 0
@@ -115,11 +112,6 @@ class Requests:
                 logger.warning("a leftover of an earlier attempt reached a client that waits", exc_info=True)
         self.waiting -= 1
         return not self.is_over
-
-    def note(self, index: int, error: BaseException) -> None:
-        """Keep the text of an error of a session's own, beside those of failed requests."""
-        _, key = self.writer.error(error, causes(error))
-        self._on_failure(index, key, error)
 
     def execute(
         self,
@@ -150,8 +142,6 @@ class Requests:
         self.in_flight -= 1
         if decide is not None:
             decide(slot, arrival)
-        if slot.talk is not None and self.open:
-            self.hear(slot)  # which may take its time
         if self.open:
             self._record(slot, arrival)
         slot.arrival = None
@@ -161,13 +151,8 @@ class Requests:
         self.open = False
         now = monotonic_ns() - self.t0
         counted = []
-        answered = [
-            (slot, slot.arrival)
-            for slot in self.slots
-            if slot.arrival is not None and slot.talk is not None and slot.talk.is_listening
-        ]
         for slot in self.slots:
-            if slot.arrival is not None and (slot, slot.arrival) not in answered:
+            if slot.arrival is not None:
                 slot.done = now
                 self._write(slot, slot.arrival, ABANDONED)
                 if slot.arrival.index >= 0:
@@ -175,8 +160,6 @@ class Requests:
                     counted.append(slot)
         for slot in counted:  # after the books are closed: a listener may let other greenlets run
             self._report(slot, AbandonedError("abandoned"))
-        for slot, arrival in answered:
-            self._record(slot, arrival)
 
     def _record(self, slot: Slot, arrival: Arrival) -> None:
         if slot.failure is None:
@@ -217,16 +200,8 @@ class Requests:
         )
         if is_stream:
             self._write_stream(slot.times, usage)
-        if slot.talk is not None:
-            self._write_turn(slot.talk, slot.attempt)
         if slot.attempt:
             writer.add_attempt(slot.attempt, slot.arrived)
-
-    def _write_turn(self, talk: Talk, attempt: int) -> None:
-        """Say of the record which turn of its session it is, and of the books how the session ended."""
-        self.writer.add_turn(talk.turn, NONE if attempt else talk.think_ns, talk.ended)
-        if talk.number >= 0 and talk.ended:
-            self.ledger.end_session(talk.ended)
 
     def _write_stream(self, times: list[int] | None, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""

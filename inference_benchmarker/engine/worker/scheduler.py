@@ -118,23 +118,21 @@ class PooledScheduler(Scheduler):
         """Set the alarm to what comes next, or tell that nothing does."""
         raise NotImplementedError
 
-    def _hand_over(self, arrival: Arrival) -> bool:
-        """Let a slot serve an arrival; False where it was dropped."""
-        self._last_arrival = arrival.due
-        if self._is_served(arrival):
-            return True
-        self.requests.ledger.dropped += arrival.index >= 0
-        return False
+    def _hand_over(self, arrival: Arrival, *, begins: bool = True) -> bool:
+        """Let a slot serve an arrival; False where none is free, so that it was dropped.
 
-    def _is_served(self, arrival: Arrival) -> bool:
-        """Let a slot serve an arrival, or a turn of its session; False where none is free."""
+        One that does not begin, but goes on with a session, counts as no arrival.
+        """
         kind = self.sessions.kind(arrival.index) if self.sessions.kinds > 1 else 0
         idle = self._idle[kind]
+        if begins:
+            self._last_arrival = arrival.due
         if idle:
             idle.pop().greenlet.switch(arrival)
         elif len(self.requests.slots) < self._cap:
             self._new_slot(kind, arrival)
         else:
+            self.requests.ledger.dropped += begins and arrival.index >= 0
             return False
         return True
 

@@ -45,10 +45,10 @@ class LaterTurns:
         """When the first of them is due; far off without any."""
         return self._dues[0][0] if self._dues else _FAR_OFF_NS
 
-    def serve(self, is_served: Callable[[Arrival], bool]) -> None:
+    def serve(self, hand_over: Callable[..., bool]) -> None:
         """Let a slot send the first of them; its session is over where none is free."""
         due, number = heappop(self._dues)
-        if not is_served(Arrival(number, due)):
+        if not hand_over(Arrival(number, due), begins=False):
             self._talks.drop(number)
 
     def cut(self) -> None:
@@ -96,7 +96,7 @@ class SessionScheduler(OpenLoopScheduler):
                 if due > now:
                     return
             if turn_ns == due:
-                self._turns.serve(self._is_served)
+                self._turns.serve(self._hand_over)
             elif arrival is not None:
                 self._arrival = next(self._arrivals, None)
                 self._hand_over(arrival)
@@ -162,7 +162,7 @@ class SessionPlaces(PooledScheduler):
             now = monotonic_ns() - self._t0
             if self._turns.next_ns <= now:
                 self._last_turn = self._turns.next_ns
-                self._turns.serve(self._is_served)
+                self._turns.serve(self._hand_over)
             elif self._free and self._free[0] <= now:
                 self._begin(heappop(self._free))
             else:

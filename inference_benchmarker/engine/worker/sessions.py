@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.engine.worker.conversations import Conversations
+from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
 from inference_benchmarker.engine.worker.requests import Requests
@@ -27,8 +27,11 @@ class Sessions(Protocol):
     ``kinds``: how many kinds of slots there are; only one of an arrival's ``kind`` serves it.
     """
 
-    requests: Requests
     kinds: int
+
+    @property
+    def requests(self) -> Requests:
+        """The books."""
 
     def kind(self, index: int) -> int:
         """The kind of slot that serves this arrival."""
@@ -84,10 +87,10 @@ def invoke_sessions(
     """
     if endpoint.session is not None:
         bound_s = timeout_s if retries is None else None
-        requests = Requests(fire, writer, bound_s, on_failure=on_failure)
-        talks = Conversations(endpoint.session, requests, seed, think)
-        turn = requests.execute if retries is None else Retrying(requests, seed, retries, timeout_s).execute
-        invocation = Invocation(endpoint.invoke, talks.payload, requests, keeps_answers=True)
+        turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure)
+        talks = Conversations(endpoint.session, turns, seed, think)
+        turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
+        invocation = Invocation(endpoint.invoke, talks.payload, turns, keeps_answers=True)
         talks.send_by(turn, invocation.attempt)
         return talks
     payloads = Payloads(endpoint, seed, writer.labels, row_of)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.cli.live.live_lines import rows
 from inference_benchmarker.cli.live.progress import Meter, PanelView, PlainView, headline, line
 from inference_benchmarker.cli.live.screen import Screen
 from inference_benchmarker.plan.hosts import Hosts, hosts_in
@@ -153,3 +154,18 @@ def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_onc
     view.set_foot("Rate 9/s.")
     assert "Rate 9/s" not in stream.getvalue()
     assert mentions(headline(plan), "100 requests", "1 worker")
+
+
+def test_sessions_are_counted_where_arrivals_are_sessions() -> None:
+    counts = {"sent": 300, "ok": 290, "failed": 5, "later_turns": 180}
+    state = spool_state(10, *cells(5, 10), **counts, sessions_completed=90, sessions_failed=5, sessions_raised=2)
+    state.start = {"sessions": True}
+    shown = {row.name: row.value for row in rows(PLAN, state)}
+    assert shown["sessions"] == "120 started, 23 open"
+    assert shown["sessions completed"] == "90, 7 not"
+    assert shown["sent"] == "100.0/s", "a planned rate is one of sessions"
+    seen = Meter(PLAN).take(state, 10 * NS)
+    assert mentions(line(PLAN, seen), "120 sessions started", "23 open")
+    assert Meter(PLAN).take(state, 70 * NS).state == "waiting for 23 open sessions"
+    assert mentions(headline(PLAN, sessions=True), "100 sessions/s")
+    assert mentions(headline(closed_plan(7, number=20), sessions=True), "7 sessions")
