@@ -52,6 +52,14 @@ def test_it_is_reported_as_it_was(stored: Path, capsys: pytest.CaptureFixture[st
     assert list(now) == list(first)  # the advice behind a limit is today's
 
 
+def test_without_a_terminal_a_report_is_as_wide_as_columns_says(
+    stored: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["report", str(stored)]) == 0
+    assert 70 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
 def _texts(stored: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     return (stored / "summary.txt").read_text(), capsys.readouterr().out
 

@@ -88,7 +88,7 @@ def print_json(found: object) -> None:
 
 
 def print_report(text: str) -> None:
-    """A report, or a part of it: on a terminal a long line goes on in the next one at a space; elsewhere it is one."""
+    """A report, or a part of it: a line that is longer than ``report_width`` is folded at a space."""
     _PASSING.empty()
     width = report_width()
     shown = text if width is None else folded(plain_lines(text), width)
@@ -99,8 +99,12 @@ def print_report(text: str) -> None:
 
 
 def report_width() -> int | None:
-    """The columns of a terminal that a report is printed on; None where there is none, or a very narrow one."""
-    width = _width(sys.stdout) - 1 if sys.stdout.isatty() else 0  # the last column makes some terminals begin a line
+    """The columns that a report may have: the terminal's, elsewhere COLUMNS; None without either, or for very few."""
+    if sys.stdout.isatty():
+        width = _width(sys.stdout) - 1  # the last column makes some terminals begin a line
+    else:
+        given = os.environ.get("COLUMNS", "")
+        width = int(given) if given.isascii() and given.isdecimal() else 0
     return width if width >= _LEAST_WIDTH else None
 
 
