@@ -7,7 +7,10 @@ import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
+
+from grimp import build_graph
 
 from tests import house
 from tests.conftest import ROOT
@@ -143,6 +146,12 @@ def test_only_the_command_line_prints_parses_and_exits() -> None:
 def test_the_environment_is_read_where_it_is_handed_on() -> None:
     reads = {"os.environ", "os.getenv", "os.environb", "os.putenv"}
     assert places(lambda n: dotted(n) in reads, but=ENVIRONMENT) == []
+
+
+def test_no_modules_import_each_other_in_a_circle_not_even_for_their_types() -> None:
+    graph = build_graph(PACKAGES[0], *PACKAGES[1:], exclude_type_checking_imports=False, cache_dir=None)
+    order = TopologicalSorter({module: graph.find_modules_directly_imported_by(module) for module in graph.modules})
+    order.prepare()  # CycleError names the modules of a circle
 
 
 def test_the_files_of_a_run_directory_are_the_stores() -> None:

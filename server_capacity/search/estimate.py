@@ -179,7 +179,7 @@ class _EndOfGrowth:
 
 
 def _end_of_growth(stretches: Sequence[Stretch], place: int, allowed: float) -> _EndOfGrowth | None:
-    """How growth ended, by the limit at that ``place``; None where no stretch clearly breaks it."""
+    """The end of growth, by the limit at that ``place``; None where no stretch clearly breaks it."""
     at_once = Pace()  # all counts: what a queue forgets later is told here
     points = {each.number: points_of([each], place, at_once) for each in stretches}
     first = next((at for at, each in enumerate(stretches) if _breaks(points[each.number], allowed)), None)

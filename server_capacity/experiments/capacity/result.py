@@ -12,7 +12,8 @@ from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.curve import curve
 from server_capacity.experiments.measurements.in_users import users_of
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
-from server_capacity.experiments.measurements.user_limits import interval_of, limit_row, side_of, user_limit_rows
+from server_capacity.experiments.measurements.limit_rows import interval_of, limit_row, side_of
+from server_capacity.experiments.measurements.user_limits import user_limit_rows
 from server_capacity.experiments.server_side.server_attachment import at_answer, attach_server_metrics, generated_in
 from server_capacity.experiments.server_side.time_breakdown import time_breakdown
 from server_capacity.results.text.headline import headline

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ClosedLoop
-from server_capacity.experiments.measurements.user_limits import interval_of
+from server_capacity.experiments.measurements.limit_rows import interval_of
 from server_capacity.results.types.capacity import Law, Users
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Search

@@ -13,7 +13,7 @@ from inference_benchmarker.verdict.server.limits_kept import held_against, is_sh
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.completions import Completions
 from server_capacity.experiments.measurements.generation import generated
-from server_capacity.experiments.measurements.user_limits import limit_row
+from server_capacity.experiments.measurements.limit_rows import limit_row
 from server_capacity.experiments.server_side.disturbance import disturbances, voids
 from server_capacity.experiments.server_side.server_limits import Measured, resources, server_estimates
 from server_capacity.experiments.server_side.server_points import Span, metric_series, stretch_values
