@@ -11,7 +11,7 @@ from inference_benchmarker.wave.wave import Wave
 from tests.browser import tab
 from tests.performance.figures import Figure, Program, below
 from tests.waves import START, make_run
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 from visualization.pages.html import page
 from visualization.pages.series import make_figures
 

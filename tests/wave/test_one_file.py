@@ -27,11 +27,13 @@ from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.counted import counted
 from tests.waves import make_run, observe, on_time, open_plan, without_digest
-from visualization.figures.runs import Run, read_runs
+from visualization.figures.reading import read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from visualization.figures.runs import Run
 
 SEED = 7
 OF_REQUESTS = ("ledger", "success_rate", "latency", "response_time", "lag", "rates", "labels", "errors")

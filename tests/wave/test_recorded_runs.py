@@ -14,7 +14,7 @@ import pytest
 from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.words.units import NS
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 
 RECORDED = Path(__file__).parent / "recorded_runs"
 NUMBERS = ("window", "ledger", "rates", "latency", "response_time", "ttft", "itl", "tpot", "lag", "tokens", "labels")

@@ -10,7 +10,7 @@ from inference_benchmarker.system.files import is_there
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, length_text, supported
 from visualization.figures.figures import Card
-from visualization.figures.runs import tell_apart
+from visualization.figures.reading import tell_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

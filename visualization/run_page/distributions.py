@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from visualization.figures.figures import Axis
-from visualization.figures.runs import tail
+from visualization.figures.reading import tail
 from visualization.run_page.figures import Figure, Level, Trace, kind_of, scale_of, time_unit
 from visualization.run_page.limits import time_limits
 

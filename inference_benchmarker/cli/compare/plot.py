@@ -32,7 +32,7 @@ def run(arguments: list[str]) -> int:
     from server_capacity.results.capacity_folder import read
     from visualization.figures.capacity import is_capacity, read_capacities
     from visualization.figures.loads import in_order
-    from visualization.figures.runs import read_runs, runs_among
+    from visualization.figures.reading import read_runs, runs_among
     from visualization.pages.series import make_figures, page_of_one, write_report
     from visualization.pages.sides import change
 

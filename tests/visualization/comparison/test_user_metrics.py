@@ -22,7 +22,7 @@ from visualization.comparison.intervals import Estimates, ratio_error
 from visualization.comparison.report import to_markdown, to_text
 from visualization.comparison.result import result_of
 from visualization.figures.figures import Bars
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 from visualization.pages.series import make_figures
 from visualization.run_page import run_page
 

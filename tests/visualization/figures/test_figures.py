@@ -19,7 +19,8 @@ from visualization.figures.bars import all_bars, server_bars
 from visualization.figures.curves import knee_of
 from visualization.figures.figures import STATISTICS, Bars, Curves, Figures
 from visualization.figures.folding import folded
-from visualization.figures.runs import Run, read_runs, tell_apart
+from visualization.figures.reading import read_runs, tell_apart
+from visualization.figures.runs import Run
 from visualization.pages.series import make_figures
 
 if TYPE_CHECKING:

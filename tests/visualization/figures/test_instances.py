@@ -17,7 +17,7 @@ from tests.hostile import VALUES, paths_of, with_value
 from tests.waves import make_run, stored, wave
 from visualization.figures.figures import STRIP_KEY, Curves, Strip
 from visualization.figures.instances import instances_strip
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 from visualization.pages.html import page
 from visualization.pages.series import make_figures
 from visualization.static.pictures import STYLE, drawing

@@ -16,7 +16,8 @@ from tests.waves import make_run
 from visualization.figures.cards import facts
 from visualization.figures.limits import limits_of_runs
 from visualization.figures.loads import in_order
-from visualization.figures.runs import Run, read_runs
+from visualization.figures.reading import read_runs
+from visualization.figures.runs import Run
 from visualization.pages.lead import lead
 from visualization.pages.sides import change, sides
 

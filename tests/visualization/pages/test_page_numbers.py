@@ -15,7 +15,7 @@ from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from tests.waves import MS, observe, on_time, open_plan
 from visualization.figures.figures import STATISTICS
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 from visualization.pages.html import page
 from visualization.pages.series import make_figures
 

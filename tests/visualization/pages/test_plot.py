@@ -20,7 +20,7 @@ from tests.bench import ROOT
 from tests.mentions import mentions
 from tests.waves import make_run
 from visualization.figures.bars import FORMER_NAMES, all_bars, choose
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from server_capacity.results.capacity_folder import read
 from tests.browser import CHROMIUM, Tab, tab
 from tests.rankings import ranked
 from tests.waves import START, facts_of, make_run
-from visualization.figures.runs import read_runs
+from visualization.figures.reading import read_runs
 from visualization.pages.html import page as page_of
 from visualization.pages.ranking import ranking_figures
 from visualization.pages.series import make_figures
