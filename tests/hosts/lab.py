@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -20,6 +20,7 @@ from tests.hosts.openssh import openssh
 from tests.hosts.relay import Relay
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
 _HERE = Path(__file__).parent
@@ -230,13 +231,22 @@ def _try_spaces() -> None:
         raise LabError(f"no namespaces can be made here: {done.stderr.strip()}")
 
 
-def _claimed() -> Path:
-    """The folder of a new laboratory, whose number no other one has. Those whose process is dead are removed first."""
+@contextmanager
+def claiming() -> Iterator[None]:
+    """While no other process makes a laboratory, or removes one whose process is dead."""
     lock = os.open(_RUN, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _claimed() -> Path:
+    """The folder of a new laboratory, whose number no other one has. Those whose process is dead are removed first."""
+    with claiming():
         for folder in _RUN.glob(f"{_PREFIX}[0-9]*"):
-            if not _lives(folder / "owner"):
+            if not lives(folder / "owner"):
                 _remove(folder)
         routes = subprocess.run(
             ["ip", "-4", "route", "show", "table", "all"], capture_output=True, text=True, check=True
@@ -248,8 +258,6 @@ def _claimed() -> Path:
                 folder.mkdir()
                 (folder / "owner").write_text(_identity(os.getpid()))
                 return folder
-    finally:
-        os.close(lock)
     raise LabError(f"no network of {_SUBNET}.0.0/16 is free")
 
 
@@ -259,7 +267,8 @@ def _identity(pid: int) -> str:
     return f"{pid} {started}"
 
 
-def _lives(file: Path) -> bool:
+def lives(file: Path) -> bool:
+    """Tells whether the process runs whose identity stands in the file."""
     with suppress(OSError, IndexError):
         written = file.read_text()
         return written == _identity(int(written.split()[0]))
@@ -269,7 +278,7 @@ def _lives(file: Path) -> bool:
 def _remove(folder: Path) -> None:
     """Remove all that a laboratory made on this machine; its hosts' own things end with their first process."""
     for file in folder.glob("*/pid"):
-        if _lives(file):
+        if lives(file):
             os.kill(int(file.read_text().split()[0]), signal.SIGKILL)
     for cable in Path("/sys/class/net").glob(f"{folder.name}h*"):
         remove_cable(cable.name)

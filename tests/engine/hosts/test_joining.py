@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.engine.hosts import remote
+from inference_benchmarker.engine.hosts import joining, remote
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import __version__
-from tests.engine.hosts.plans import a_plan
+from tests.engine.hosts.plans import PATIENCE_S, a_plan
 from tests.hosts.host import Spec
 
 if TYPE_CHECKING:
@@ -34,19 +34,20 @@ REASONS = {
     "no-socket": "forwards no Unix socket",
     "no-python": "no Python environment of InferenceBenchmarker",
     "full": "No usable temporary directory found",
-    "hanging": "it had not joined yet",
 }
 
 
-def test_hosts_that_cannot_join_are_named_with_the_reason(lab: Lab, stamps: StampServer, tmp_path: Path) -> None:
+def test_hosts_that_cannot_join_are_named_with_the_reason(
+    lab: Lab, stamps: StampServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A home that cannot be written is none: nothing of the agent's lies there."""
+    monkeypatch.setattr(joining, "TOGETHER_S", PATIENCE_S)
     hosts = lab.start(
         Spec("stranger", known=False),
         Spec("locked", authorized=False),
         Spec("no-socket", sshd=("AllowStreamLocalForwarding no",)),
         Spec("no-python", has_python=False),
         Spec("full", disk="1m"),
-        Spec("hanging", bashrc="sleep 1000\n"),
         Spec("read-only", read_only_home=True),
     )
     hosts[4].fill_disk()
@@ -57,7 +58,7 @@ def test_hosts_that_cannot_join_are_named_with_the_reason(lab: Lab, stamps: Stam
     assert {*told} == {*REASONS}
     assert {name: told[name] for name, reason in REASONS.items() if reason not in told[name]} == {}
     assert len(stamps.log()) == 0
-    left = {host.name: host.left(2) for host in hosts if host.name not in {"full", "hanging"}}
+    left = {host.name: host.left(2) for host in hosts if host.name != "full"}
     assert left == {name: [] for name in left}
     assert list(tmp_path.glob("*_benchmark")) == []
 
@@ -78,6 +79,18 @@ def test_a_host_that_does_not_answer_is_not_waited_for_longer_than_was_asked(
     lab.start(Spec("hanging", bashrc="sleep 1000\n"))
     with pytest.raises(BenchmarkError, match=r"hanging: it has not joined within 1 s \(--join-timeout\)"):
         run_wave(a_plan(tmp_path, stamps.url, "hanging*1", of_hosts={"join_timeout_s": Decimal(1)}))
+
+
+def test_a_host_that_has_not_joined_when_another_cannot_is_named_with_it(
+    lab: Lab, stamps: StampServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joining, "TOGETHER_S", 0.1)
+    lab.start(Spec("hanging", bashrc="sleep 1000\n"), Spec("locked", authorized=False))
+    with pytest.raises(BenchmarkError) as caught:
+        run_wave(a_plan(tmp_path, stamps.url, "hanging*1", "locked*1"))
+    told = sorted(caught.value.message.splitlines())
+    assert told[0].startswith("hanging: it had not joined yet.")
+    assert told[1].startswith("locked: it cannot be used: ")
 
 
 @pytest.mark.slow
