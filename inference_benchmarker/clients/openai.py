@@ -95,9 +95,9 @@ class OpenAIClient:
         """Embeddings of one or many inputs."""
         return self._whole(EMBEDDINGS, payload)
 
-    def stream_chat(self, payload: Any) -> Iterator[str | Response]:
-        """A chat completion, piece by piece."""
-        return self._streamed(CHAT, payload)
+    def stream_chat(self, payload: Any, headers: Mapping[str, str] | None = None) -> Iterator[str | Response]:
+        """A chat completion, piece by piece; ``headers`` of this request alone."""
+        return self._streamed(CHAT, payload, headers)
 
     def stream_completions(self, payload: Any) -> Iterator[str | Response]:
         """A completion, piece by piece."""
@@ -123,11 +123,11 @@ class OpenAIClient:
         size = len(answer.body)
         return Completion(told.tokens_in, told.tokens_out, size, told.model, told.finish_reason, told.metrics, content)
 
-    def _streamed(self, path: str, payload: Any) -> Iterator[str | Response]:
+    def _streamed(self, path: str, payload: Any, headers: Mapping[str, str] | None = None) -> Iterator[str | Response]:
         if isinstance(payload, dict):
             payload = _STREAM | payload
         try:
-            connection = self._http.ask(payload, path + self._query)
+            connection = self._http.ask(payload, path + self._query, headers)
         except (HttpStatusError, OSError) as error:
             raise _translated(error) from error
         answer = _StreamedAnswer()

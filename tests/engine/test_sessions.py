@@ -288,3 +288,20 @@ def test_what_does_not_go_with_sessions_is_refused_in_a_sentence(flags: list[str
     refused = bench.run("--client-rps", 5, "--obs-time", 1, *flags, factories=sessions("2"))
     assert (refused.code, said in refused.err, "Traceback" in refused.err) == (2, True, False), refused.err
     assert not refused.run_dir
+
+
+def test_an_address_gets_the_same_conversations_from_any_number_of_workers(bench: Bench) -> None:
+    with bench.endpoint(service_s=0.002) as endpoint:
+        flags = (
+            *(f"{endpoint.url}/v1", "--turns", "uniform:2..4", "--think-time", "30ms", "--client-rps", 60),
+            *("--num-requests", 30, "--input-tokens", 20, "--output-tokens", 3, "--seed", 5, "--model", "demo"),
+            *("--shared-prefix", "50:groups=3", "--history", "recorded", "--session-header", "X-Request-Id"),
+            *("--output-dir", "runs"),
+        )
+        waves = [bench.run(*flags, "--workers", workers, factories=None) for workers in (1, 2)]
+        log = Counter(map(str, endpoint.arrivals()["id"]))
+    told = [[(row["session"], row["turn"], row["tokens_in"], row["think_ns"]) for row in wave.rows] for wave in waves]
+    assert told[0] == told[1]
+    assert log == Counter(f"5-{session}" for wave in waves for session in (row["session"] for row in wave.rows))
+    assert set(log.values()) == {4, 6, 8}
+    assert {row["tokens_in"] for row in waves[0].rows} == {50 + 20 + 23 * turn for turn in range(4)}

@@ -14,6 +14,7 @@ from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_size, read_flags
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
 from inference_benchmarker.words.redact import HEADERS, redact
@@ -33,6 +34,8 @@ _KEYS = ("BENCHMARK_API_KEY", "OPENAI_API_KEY")
 _SECRET = re.compile(r"KEY|TOKEN(?!S)|SECRET|PASSWORD|CREDENTIAL")
 _IN_A_FILE = " Bytes are given in a file: --body @FILE."
 _HOST = r"(\[[\da-f:]+\]|[\w-]+(\.[\w-]+)*)"
+HISTORIES = ("live", "recorded")
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _ADDRESS = re.compile(rf"[a-z+]{{2,12}}:/|{_HOST}:\d+(/|$)|localhost(/|$)", re.IGNORECASE)
 
 
@@ -48,6 +51,18 @@ def _setting(_: str, text: str) -> tuple[str, str]:
 def _text(flag: str, text: str) -> str:
     if not is_utf8(text):
         raise BenchmarkError(f"{flag} has a byte that is no UTF-8.{_IN_A_FILE if flag == '--body' else ''}")
+    return text
+
+
+def _history(_: str, text: str) -> str:
+    if text not in HISTORIES:
+        raise BenchmarkError(f"--history must be {' or '.join(HISTORIES)}, not {text[:100]!r}.")
+    return text
+
+
+def _header_name(_: str, text: str) -> str:
+    if not HEADER_NAME.fullmatch(text):
+        raise BenchmarkError(f"--session-header must be the name of a header, X-Session-Id, not {text[:100]!r}.")
     return text
 
 
@@ -92,6 +107,27 @@ URL_FLAGS = [
         "--input-tokens", "N", "length of a synthetic prompt, counted as one token per word (default: 200)", parse_int
     ),
     Flag("--output-tokens", "N", "maximum number of tokens in an answer (default: 128)", parse_int),
+    Flag(
+        "--turns",
+        "N",
+        "conversations of N turns at such an address, each turn with all before it: 5, uniform:3..8, geometric:4; "
+        "--client-rps counts conversations, --think-time is the time between turns",
+        lambda _, text: TurnCount.parse(text),
+    ),
+    Flag(
+        "--shared-prefix",
+        "TOKENS",
+        "with --turns, a system prompt that groups of conversations share: 4000, 4000:groups=20:zipf=1.1",
+        lambda _, text: SharedPrefix.parse(text),
+    ),
+    Flag(
+        "--history",
+        "KIND",
+        "with --turns, what a turn says of the answers before it: live, as they came (default), or recorded, made-up "
+        "ones of --output-tokens",
+        _history,
+    ),
+    Flag("--session-header", "NAME", "with --turns, a request header that tells the conversation's id", _header_name),
 ]
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
@@ -146,7 +182,7 @@ def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
     """Parse the flags of an address, resolve what it is, and apply that to the options; None where it is no good."""
-    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
+    from inference_benchmarker.engine.endpoint.addressed import CONVERSATIONS_FILE, AddressOptions, describe
 
     problems += _contradictions(options)
     asked = AddressOptions(**read_flags(_ASKED, options, problems).values)
@@ -183,6 +219,8 @@ def _apply(described: Described | None, options: dict[str, Any], problems: list[
     """
     if not options["factories_file"] and not options.get("locust_file"):
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
+    if described is not None and described.file == CONVERSATIONS_FILE:
+        described = described.with_seed(options.get("seed"))
     settings = described.settings if described else {}
     told = (text.partition("=")[0].strip() for text in options["set"] or ())
     problems += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mimetypes
 import re
+import secrets
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from urllib.parse import SplitResult
 
+    from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+
 OPENAI_FILE = "openai_compatible/factories_by_url.py"
+CONVERSATIONS_FILE = "conversations/factories_by_url.py"
 RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
 JSON = "application/json"
 
@@ -37,7 +41,8 @@ _NO_BODY = {
 _LINES = (".jsonl", ".ndjson")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MOST_LOOKED_AT = 1 << 20
-_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens")
+_OF_SESSIONS = ("shared_prefix", "history", "session_header")
+_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens", "turns", *_OF_SESSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,10 @@ class AddressOptions:
     prompt: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
+    turns: TurnCount | None = None
+    shared_prefix: SharedPrefix | None = None
+    history: str | None = None
+    session_header: str | None = None
 
     def given(self, *names: str) -> list[str]:
         """Those of these flags that were given."""
@@ -73,6 +82,11 @@ class Described(NamedTuple):
     def is_model(self) -> bool:
         """Tells whether a language model answers, which takes its time."""
         return self.file != HTTP_FILE
+
+    def with_seed(self, seed: str | None) -> Described:
+        """The same with the seed of what it draws: the one given, or a new one, so that no wave repeats another's."""
+        drawn = str(secrets.randbelow(1 << 32)) if seed is None else seed
+        return self._replace(settings={**self.settings, "SEED": drawn})
 
     def with_model(self, name: str) -> Described:
         """The same with its model named."""
@@ -97,6 +111,8 @@ def describe(address: SplitResult, asked: AddressOptions, problems: list[str]) -
 def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:
     problems += _conflicts(api, asked)
     server, path, query = base.netloc, base.path, base.query
+    if asked.turns is not None:
+        return _conversations(asked.turns, base, asked)
     settings = {"URL": server, "BASE_PATH": path, "API": api, "MODEL": asked.model or ""}
     settings |= {"QUERY": query} if query else {}
     settings |= _body(asked.body, problems) if asked.body is not None else {}
@@ -111,6 +127,23 @@ def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[s
     if asked.model is not None:
         return found.with_model(asked.model)
     return found if asked.body is None else found._replace(models=None)  # a body names its model itself, or need not
+
+
+def _conversations(turns: TurnCount, base: SplitResult, asked: AddressOptions) -> Described:
+    prefix = asked.shared_prefix
+    told = {
+        "QUERY": base.query or None,
+        "INPUT_TOKENS": asked.input_tokens,
+        "OUTPUT_TOKENS": asked.output_tokens,
+        "SHARED_PREFIX": None if prefix is None else prefix.text,
+        "HISTORY": asked.history,
+        "SESSION_HEADER": asked.session_header,
+    }
+    settings = {"URL": base.netloc, "BASE_PATH": base.path, "MODEL": asked.model or "", "TURNS": turns.text}
+    settings |= {name: str(value) for name, value in told.items() if value is not None}
+    words = f"{base.netloc}{base.path}: conversations of {turns.text} turns as streams{_sizes(_CHAT, asked)}"
+    found = Described(CONVERSATIONS_FILE, settings, words, base.netloc, models=f"{base.netloc}{base.path}/models")
+    return found if asked.model is None else found.with_model(asked.model)
 
 
 def _responses(server: str, before: str, asked: AddressOptions, problems: list[str]) -> Described:
@@ -138,10 +171,22 @@ def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
         yield "--output-tokens is not for a --body, which says itself how long an answer may be."
     if api == "embeddings" and asked.output_tokens is not None:
         yield "--output-tokens: embeddings have no answer of tokens; leave it out."
+    yield from _session_conflicts(api, asked)
     if asked.input_tokens is not None and asked.input_tokens < 1:
         yield f"--input-tokens must be at least 1, not {asked.input_tokens}."
     if asked.output_tokens is not None and asked.output_tokens < 1:
         yield f"--output-tokens must be at least 1, not {asked.output_tokens}."
+
+
+def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
+    if asked.turns is None:
+        if stray := asked.given(*_OF_SESSIONS):
+            yield f"{', '.join(stray)}: for conversations: give their --turns, too."
+        return
+    if api != _CHAT:
+        yield f"--turns: of OpenAI's API chats have turns, and this address is one of {api}."
+    if stray := asked.given("body", "prompt"):
+        yield f"--turns makes the prompts itself: leave {' and '.join(stray)} out."
 
 
 def _http(server: str, address: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.engine.endpoint.addressed import (
+    CONVERSATIONS_FILE,
     OPENAI_FILE,
     RESPONSES_FILE,
     AddressOptions,
@@ -14,6 +15,7 @@ from inference_benchmarker.engine.endpoint.addressed import (
     describe,
 )
 from inference_benchmarker.engine.endpoint.settings import settings_of
+from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import endpoint_address
 
@@ -134,3 +136,36 @@ def test_lengths_and_prompts_are_settings() -> None:
 def test_what_does_not_go_together_is_said(url: str, asked: dict[str, Any], said: str) -> None:
     (problem,) = refused(url, **asked)
     assert said in problem
+
+
+def test_turns_make_conversations_of_an_address() -> None:
+    prefix, turns = SharedPrefix.parse("400:groups=5:zipf=1.1"), TurnCount.parse("uniform:2..4")
+    found = described(
+        "http://h/v1", turns=turns, shared_prefix=prefix, history="recorded", session_header="X-S", output_tokens=9
+    )
+    assert found.file == CONVERSATIONS_FILE
+    assert found.settings == {
+        "URL": "http://h",
+        "BASE_PATH": "/v1",
+        "MODEL": "",
+        "TURNS": "uniform:2..4",
+        "OUTPUT_TOKENS": "9",
+        "SHARED_PREFIX": "400:groups=5:zipf=1.1",
+        "HISTORY": "recorded",
+        "SESSION_HEADER": "X-S",
+    }
+    assert found.with_seed("7").settings["SEED"] == "7"
+    assert found.with_seed(None).settings["SEED"] != found.with_seed(None).settings["SEED"]
+
+
+@pytest.mark.parametrize(
+    ("url", "asked", "said"),
+    [
+        ("http://h/v1", {"history": "live", "session_header": "X"}, "--history, --session-header: for conversations"),
+        ("http://h/v1/embeddings", {"turns": TurnCount.parse("2")}, "this address is one of embeddings"),
+        ("http://h/v1", {"turns": TurnCount.parse("2"), "prompt": "a"}, "leave --prompt out"),
+        ("http://h/x", {"turns": TurnCount.parse("2")}, "--turns: for OpenAI's API"),
+    ],
+)
+def test_what_does_not_go_with_turns_is_said(url: str, asked: dict[str, Any], said: str) -> None:
+    assert any(said in problem for problem in refused(url, **asked)), refused(url, **asked)

@@ -1,0 +1,83 @@
+"""Conversations with any server with OpenAI's chat API, by its address: `benchmark URL --turns 5` runs this file.
+
+Measures TTFT, ITL and latency by turn, and the duration of conversations; their number is that of `--client-rps`. The
+time between turns is `--think-time`. Serves vLLM, SGLang, TGI, DJL, Ollama, llama.cpp, gateways and OpenAI itself. A
+key is no setting: set BENCHMARK_API_KEY or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
+"""
+
+import json
+import os
+import random
+from functools import lru_cache
+
+from inference_benchmarker import Turn
+from inference_benchmarker.clients import OpenAIClient
+from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+
+URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
+BASE_PATH = "/v1"  # what stands before /chat/completions there
+QUERY = ""  # what follows it, as Azure's api-version=2024-10-21
+MODEL = "demo"  # a name that URL/v1/models lists; empty: the server's own
+TURNS = "5"  # of a conversation; or uniform:3..8, or geometric:4
+INPUT_TOKENS = 200  # that each turn adds; a word is a token to most tokenizers
+OUTPUT_TOKENS = 128  # the most an answer may have
+SHARED_PREFIX = ""  # a system prompt that conversations share: its tokens, or 4000:groups=20:zipf=1.1
+HISTORY = "live"  # a turn tells the answers before it as they came; recorded: made-up ones of OUTPUT_TOKENS
+SESSION_HEADER = ""  # the name of a header that tells the server which conversation a request is of
+SEED = "0"  # of all words and numbers of turns: the same seed, the same conversations
+MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
+VERIFY = True  # false: whatever certificate the server shows
+
+WORDS = """
+time year people way day man thing woman life child world school state family student group country problem hand
+part place case week company system program question work government number night point home water room mother area
+money story fact month lot right study book eye job word business issue side kind head house service friend father
+power hour game line end member law car city community name team minute body information back parent face level
+""".split()
+
+
+def invoke_factory(endpoint_name=None):
+    """Once in each worker process."""
+    client = OpenAIClient(
+        URL + BASE_PATH,
+        api_key=os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY"),
+        headers=json.loads(os.environ.get("BENCHMARK_HEADERS", "{}")),
+        query=QUERY,
+        verify=VERIFY,
+    )
+    if not SESSION_HEADER:
+        return client.stream_chat
+
+    def invoke(payload):
+        session, request = payload
+        return client.stream_chat(request, {SESSION_HEADER: session})
+
+    return invoke
+
+
+def session_factory():
+    turns = TurnCount.parse(TURNS)
+    prefix = SharedPrefix.parse(SHARED_PREFIX) if SHARED_PREFIX else None
+    if HISTORY not in ("live", "recorded"):
+        raise ValueError(f"HISTORY must be live or recorded, not {HISTORY!r}")
+
+    def session(number):
+        chosen = random.Random(f"{SEED}/{number}")  # the same conversation for a number, in whichever worker
+        messages = []
+        if prefix is not None:
+            group = prefix.group(chosen.random())
+            messages.append({"role": "system", "content": shared(group, prefix.tokens)})
+        for _ in range(turns.draw(chosen.random())):
+            messages.append({"role": "user", "content": " ".join(chosen.choices(WORDS, k=INPUT_TOKENS))})
+            request = {"max_tokens": OUTPUT_TOKENS, "messages": list(messages), **MORE}
+            request |= {"model": MODEL} if MODEL else {}
+            answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request)
+            recorded = " ".join(chosen.choices(WORDS, k=OUTPUT_TOKENS))
+            messages.append({"role": "assistant", "content": answer.text if HISTORY == "live" else recorded})
+
+    return session
+
+
+@lru_cache(maxsize=1000)
+def shared(group, tokens):
+    return " ".join(random.Random(f"{SEED}/prefix/{group}").choices(WORDS, k=tokens))
