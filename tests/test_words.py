@@ -55,7 +55,12 @@ WORDS = (
         but=r'"chunks"|`chunks`|\.chunks\b|chunks: int|\bchunks = |, chunks, |inter_chunk_latency|HTTP chunk',
         within=NO_HTTP,
     ),
-    Word(r"\btokens?\b", "arrival", but="token bucket|token's arrival|number of a token", within=("plan", "worker")),
+    Word(
+        r"\btokens?\b",
+        "arrival",
+        but=r"token bucket|token's arrival|number of a token|\W{1,2}tokens\W{1,2}|its tokens",
+        within=("plan", "worker"),
+    ),
     Word(r"held against", "compared with, checked against", within=PROSE),
     Word(r"\bg[ai]ves? out\b", "violates the limit, saturates", but="gives out at", within=PROSE),  # a column's name
     Word(r"\b(requests|answers) a second\b", "per second", within=PROSE),

@@ -83,6 +83,11 @@ class Described(NamedTuple):
         """Tells whether a language model answers, which takes its time."""
         return self.file != HTTP_FILE
 
+    @property
+    def has_sessions(self) -> bool:
+        """Tells whether conversations are sent, which are drawn with a seed."""
+        return self.file == CONVERSATIONS_FILE
+
     def with_seed(self, seed: str | None) -> Described:
         """The same with the seed of what it draws: the one given, or a new one, so that no wave repeats another's."""
         drawn = str(secrets.randbelow(1 << 32)) if seed is None else seed
