@@ -182,7 +182,7 @@ def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
     """Parse the flags of an address, resolve what it is, and apply that to the options; None where it is no good."""
-    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
+    from inference_benchmarker.engine.endpoint.addressed import CONVERSATIONS_FILE, AddressOptions, describe
 
     problems += _contradictions(options)
     asked = AddressOptions(**read_flags(_ASKED, options, problems).values)
@@ -199,6 +199,8 @@ def _of_address(
         problems.append(str(error))
     if headers:
         environment[HEADERS] = json.dumps(headers)
+    if described is not None and described.file == CONVERSATIONS_FILE:
+        described = described.with_seed(options.get("seed"))
     _apply(described, options, problems)
     return None if problems else described
 
@@ -219,8 +221,6 @@ def _apply(described: Described | None, options: dict[str, Any], problems: list[
     """
     if not options["factories_file"] and not options.get("locust_file"):
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
-    if described is not None and described.has_sessions:
-        described = described.with_seed(options.get("seed"))
     settings = described.settings if described else {}
     told = (text.partition("=")[0].strip() for text in options["set"] or ())
     problems += [
