@@ -182,7 +182,7 @@ def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
     """Parse the flags of an address, resolve what it is, and apply that to the options; None where it is no good."""
-    from inference_benchmarker.engine.endpoint.addressed import CONVERSATIONS_FILE, AddressOptions, describe
+    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
 
     problems += _contradictions(options)
     asked = AddressOptions(**read_flags(_ASKED, options, problems).values)
@@ -199,7 +199,7 @@ def _of_address(
         problems.append(str(error))
     if headers:
         environment[HEADERS] = json.dumps(headers)
-    if described is not None and described.file == CONVERSATIONS_FILE:
+    if described is not None and described.has_sessions:
         described = described.with_seed(options.get("seed"))
     _apply(described, options, problems)
     return None if problems else described
