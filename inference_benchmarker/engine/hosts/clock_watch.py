@@ -14,6 +14,8 @@ _LEAST_NS = 500_000_000  # over which the two clocks of a host are compared: a l
 _PPM = 1e6
 _BURST_NS = 2_000_000_000  # from its first answer on, after which a burst over a long way is over, with a few of them
 _FEW = 4
+_CLOSE_NS = 1_000_000  # the round trip of a host nearby; where each took longer, as on a busy machine, there are more
+_MORE_NS = 500_000_000  # of them, for so long from the first answer on
 _DRIFT_KNOWN = 100e-6  # to which a drift is told: two oscillators differ by 78 ppm in the median
 
 
@@ -50,8 +52,11 @@ class ClockWatch:
             if len(burst) > 1 and exchange.asked < burst[0].returned:
                 return False
             self.left -= 1
-            if len(burst) >= _FEW and returned - burst[0].returned > _BURST_NS:
+            elapsed = returned - burst[0].returned
+            if len(burst) >= _FEW and elapsed > _BURST_NS:
                 self.left = 0
+            elif not self.left and elapsed < _MORE_NS and best(burst).round_trip_ns > _CLOSE_NS:
+                self.left = 1
         elif self._bursts:
             self._during.append(exchange)
         return self.left > 0

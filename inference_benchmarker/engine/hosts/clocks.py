@@ -112,13 +112,18 @@ def clock_offset(
         at_ns=first.at_ns,
         offset_ns=first.offset_ns,
         uncertainty_ns=max(first.round_trip_ns, last.round_trip_ns) / 2,
-        drift=(last.offset_ns - first.offset_ns) / elapsed if elapsed > 0 else None,
+        drift=_drift(last.offset_ns - first.offset_ns, elapsed) if elapsed > 0 else None,
         round_trip_ns=best(everything).round_trip_ns,
         longest_round_trip_ns=max(exchange.round_trip_ns for exchange in everything),
         jump_ns=_jump_ns(everything),
     )
     excess = max(_excess_ns(line, exchange) for exchange in everything)
     return replace(line, uncertainty_ns=line.uncertainty_ns + excess)
+
+
+def _drift(gained_ns: float, elapsed_ns: float) -> float:
+    """The slope of a line, which is never steeper than clocks can be: it is told of times beyond the exchanges, too."""
+    return max(-FASTEST_DRIFT, min(gained_ns / elapsed_ns, FASTEST_DRIFT))
 
 
 def _excess_ns(line: ClockOffset, exchange: Exchange) -> float:

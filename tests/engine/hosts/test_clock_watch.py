@@ -89,6 +89,13 @@ def test_a_host_that_is_lost_before_its_last_answers_keeps_what_was_known() -> N
     assert host.watch.drift_ppm() is None
 
 
+def test_a_host_that_answers_slowly_is_asked_more_often_for_a_while() -> None:
+    host = Host(2_000_000)
+    asked = host.burst()
+    assert EXCHANGES < asked < 2 * NS / 4_000_000
+    assert host.now < NS
+
+
 def test_over_a_long_way_a_few_exchanges_are_enough_and_a_short_wave_tells_no_drift() -> None:
     host = Host(200_000_000)
     assert host.burst() < EXCHANGES

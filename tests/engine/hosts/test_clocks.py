@@ -80,6 +80,16 @@ def test_the_drift_is_that_of_the_clock() -> None:
     assert found.offset_at(START + 60 * NS) - found.offset_at(START) == pytest.approx(60 * 78_000, rel=0.1)
 
 
+def test_one_slow_answer_right_before_the_start_carries_no_start_away() -> None:
+    """A line through it and the exchanges just before would be steeper than any two clocks are apart."""
+    before, _, _ = Link(seed=4, offset=10**12).minute()
+    asked = START + 5 * MS
+    slow = Exchange(asked, asked + 10**12, asked + 10**12, asked + 40 * MS)  # all of it on the way back
+    found = clock_offset(before, [slow])
+    for ours in (START, START + 300 * MS):
+        assert abs(found.offset_at(ours) - 10**12) <= found.uncertainty_ns + 1e-3 * 400 * MS
+
+
 @pytest.mark.parametrize("jump", [-(10**9), -5 * MS, 5 * MS, 10**9])
 def test_a_clock_that_jumps_is_seen(jump: int) -> None:
     found = clock_offset(*Link(seed=2, offset=-(10**9), jump=jump).minute())
