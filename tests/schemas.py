@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from inference_benchmarker.report.summary_types import SummaryResult
 from server_capacity.results.types.capacity import CapacityResult
 from server_capacity.results.types.plan import PlanResult
 from server_capacity.results.types.proof import ProofResult
@@ -23,6 +24,7 @@ KINDS: dict[str, tuple[type, str]] = {
     "fleet_plan": (PlanResult, "`benchmark plan`"),
     "proof": (ProofResult, "`benchmark capacity --verify`"),
     "ab": (AbResult, "`benchmark ab`"),
+    "summary": (SummaryResult, "a wave"),
 }
 _HEAD = """\
 # Schemas of stored results

@@ -10,20 +10,32 @@ import jsonschema
 import pytest
 
 from inference_benchmarker.data.decoded import decoded, encoded
+from inference_benchmarker.plan.retries import Retries
+from inference_benchmarker.plan.slo import RequestLimit, Slo
+from inference_benchmarker.report.summary_json import summary_of
+from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.verdict import judge
 from server_capacity.planning.totals import content
 from tests import schemas
 from tests.capacities import searched
 from tests.plans import planned
 from tests.proofs import proof, ran
 from tests.rankings import ranked
-from tests.waves import drawn, wave
+from tests.waves import drawn, observe, on_time, staged, wave
 from visualization.comparison.comparison import compare
 from visualization.comparison.result import AbResult, Sent, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RECORDED = Path(__file__).parent / "server_capacity" / "results" / "recorded_answers"
+    from inference_benchmarker.report.summary_types import SummaryResult
+
+TESTS = Path(__file__).parent
+RECORDED = [
+    *sorted((TESTS / "server_capacity" / "results" / "recorded_answers").rglob("*.json")),
+    *sorted(TESTS.glob("culprits/evidence/*/summary.json")),
+    *sorted(TESTS.glob("wave/recorded_runs/*/summary.json")),
+]
 
 
 def compared() -> AbResult:
@@ -47,12 +59,26 @@ def compared() -> AbResult:
     )
 
 
+def summed_up() -> SummaryResult:
+    """A wave with stages, limits, and sessions in which users tried again."""
+    more = {"goodput": (RequestLimit.parse("latency<100ms"),), "retries": Retries(retries=2)}
+    plan = staged("10:2s,20:2s", slos=tuple(map(Slo.parse, ["p50<1s", "turn1.p95<1s"])), **more)
+    first = [row._replace(session=row.index, turn=1) for row in on_time(plan)]
+    rows = [row for each in first for row in (each, each._replace(turn=2, think_ns=0, due=each.done, ended="failed"))]
+    rows[-1] = rows[-1]._replace(outcome="failed", error="E: no")
+    rows.append(rows[-1]._replace(attempt=1, outcome="ok", error=None, ended="completed", think_ns=None))
+    facts = observe(plan, rows, environment={"sessions": True})
+    found = summarise(facts)
+    return summary_of(facts, found, judge(facts, found))
+
+
 MADE: dict[str, Callable[[], Any]] = {
     "ab": compared,
     "capacity": searched,
     "ranking": lambda: ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)),
     "fleet_plan": lambda: content([planned(target_rps=1000)], ["x: why."], created="", utilisation=0.7, spare=1),
     "proof": lambda: proof(ran(0.002)),
+    "summary": summed_up,
 }
 
 
@@ -67,7 +93,7 @@ def test_the_schemas_are_those_of_the_types() -> None:
     assert (schemas.REFERENCE / "schemas.md").read_text() == schemas.page()
 
 
-@pytest.mark.parametrize("path", sorted(RECORDED.rglob("*.json")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_commands_stored_is_as_they_say(path: Path) -> None:
     data = json.loads(path.read_text())
     jsonschema.Draft202012Validator(schema(path.stem)).validate(data)

@@ -6,7 +6,9 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import PERCENTILES, percentile_name
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.words.csv_cells import CleanRows
@@ -107,5 +109,5 @@ def _sessions(summary: Summary) -> dict[str, Any]:
 def _time(name: str, distribution: Distribution | None) -> dict[str, float]:
     if distribution is None:
         return {}
-    told = distribution.to_json()
+    told = encoded(times(distribution))
     return {f"{name}_{statistic}_s": told[statistic] for statistic in _STATISTICS}

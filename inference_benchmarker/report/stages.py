@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import precision_mark, value_text
 from inference_benchmarker.verdict.limits_met import slo_met
@@ -54,56 +54,26 @@ def _nearness(shown: Sequence[StageRow]) -> str:
     return precision_mark(max(found, key=lambda d: d.precision)) if found else ""
 
 
-def stage_json(row: StageRow, slos: Sequence[Slo]) -> dict[str, Any]:
-    """A stage in summary.json; ``slos`` are its own limits and the wave's, each held against its requests alone."""
-    part, limits = row.summary, _limits(row, slos)
-    met = [_is_met(slo, row) for slo in limits]
-    return {
-        "name": row.name,
-        "start_s": row.start_s,
-        "end_s": row.end_s,
-        "from_rps": row.from_rps,
-        "to_rps": row.to_rps,
-        "planned": part.ledger.scheduled,
-        "sent": part.ledger.sent,
-        "ok": part.ledger.ok,
-        "failed": part.ledger.failed,
-        "abandoned": part.ledger.abandoned,
-        "success_rate": part.success_rate,
-        "completed_rate": part.rates.completed,
-        "latency": None if part.latency is None else part.latency.to_json(),
-        "response_time": None if part.response_time is None else part.response_time.to_json(),
-        "in_flight_end": row.in_flight_end,
-        "sessions": None if part.sessions is None else part.sessions.to_json(),
-        "repeats": None if part.repeats is None else part.repeats.to_json(),
-        "recovery": None if row.recovery is None else row.recovery.to_json(),
-        "goodput": None if part.goodput is None else part.goodput.to_json(),
-        "slos": [
-            {"expression": slo.expression, "measured": _measured(slo, row), "met": kept}
-            for slo, kept in zip(limits, met, strict=True)
-        ],
-        "slos_met_share": sum(met) / len(met) if met else None,
-    }
-
-
-def _limits(row: StageRow, slos: Sequence[Slo]) -> list[Slo]:
+def limits_of(row: StageRow, slos: Sequence[Slo]) -> list[Slo]:
     """Its own limits, and the wave's unless it is a pause."""
     return [slo for slo in slos if slo.stage == row.name or (not slo.stage and row.summary.ledger.scheduled)]
 
 
-def _is_met(slo: Slo, row: StageRow) -> bool:
+def is_met(slo: Slo, row: StageRow) -> bool:
+    """Tells whether its requests, or those of the turns that the limit names, met a limit."""
     part = row.summary.turns(slo)
     return part is not None and slo_met(slo, part)
 
 
-def _measured(slo: Slo, row: StageRow) -> float | None:
+def measured_of(slo: Slo, row: StageRow) -> float | None:
+    """The value of those requests that is held against the limit."""
     part = row.summary.turns(slo)
     return None if part is None else part.measured(slo.metric, slo.stat)
 
 
 def _limits_met(row: StageRow, slos: Sequence[Slo]) -> str:
-    limits = _limits(row, slos)
-    return f"{sum(_is_met(slo, row) for slo in limits)} of {len(limits)}" if limits else "-"
+    limits = limits_of(row, slos)
+    return f"{sum(is_met(slo, row) for slo in limits)} of {len(limits)}" if limits else "-"
 
 
 def _offered(row: StageRow) -> list[str]:

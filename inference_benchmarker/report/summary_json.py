@@ -1,105 +1,257 @@
-"""Turns a summary into the JSON object of ``summary.json``, for programs. Pure."""
+"""Turns a summary into the content of ``summary.json``, for programs. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.report.instances import instances_json
-from inference_benchmarker.report.stages import stage_json
+from inference_benchmarker.report.stages import is_met, limits_of, measured_of
+from inference_benchmarker.report.summary_types import (
+    AllCounts,
+    Attempts,
+    Client,
+    Counts,
+    Errors,
+    GoodputLimit,
+    GoodRequests,
+    HostPart,
+    Kept,
+    Labelled,
+    Remark,
+    SessionNumbers,
+    Stage,
+    StageLimit,
+    SummaryResult,
+    Times,
+    TokenCounts,
+    Turn,
+    TurnTimes,
+    Warmup,
+    WaveRates,
+    WaveWindow,
+)
 from inference_benchmarker.summary.counted import not_told
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.version import SCHEMA_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.summary.by_name import LabelRow
+    from inference_benchmarker.summary.goodput import Goodput
+    from inference_benchmarker.summary.hosts import HostRow
+    from inference_benchmarker.summary.repeats import Repeats
+    from inference_benchmarker.summary.sessions import Sessions, TurnRow
     from inference_benchmarker.summary.statistics.distribution import Distribution
-    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.summary.summary import StageRow, Summary
+    from inference_benchmarker.summary.tokens import Tokens
     from inference_benchmarker.verdict.verdict import Verdict
 
 
 def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Any]:
-    """summary.json: floats in seconds; the report's numbers and the facts a run is loaded back from."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "name": facts.plan.name,
-        **verdict.to_json(),
-        "records": {
-            "kept": facts.plan.records,
-            "rows": len(facts.warmup) + len(facts.records),
-            "not_told": list(not_told(facts)),
-        },
-        "window": facts.window.to_json(),
-        "environment": facts.environment,
-        "ledger": {
-            **summary.ledger.to_json(),
-            "workers": [ledger.to_json() for ledger in summary.worker_ledgers],
-        },
-        "lost_workers": list(facts.lost_workers),
-        "primary_lost": facts.primary_lost,
-        "disk_error": facts.disk_error,
-        "aborted": None if facts.aborted is None else facts.aborted.to_json(),
-        "left_behind": list(facts.left_behind),
-        "foreign_connections": facts.foreign_connections,
-        "success_rate": summary.success_rate,
-        "rates": summary.rates.to_json(),
-        **_metrics_json(summary),
-        "metrics": {name: each.to_json() for name, each in summary.metrics.items()},
-        "tokens": None if summary.tokens is None else summary.tokens.to_json(),
-        "goodput": None if summary.goodput is None else summary.goodput.to_json(),
-        "sessions": _sessions_json(summary),
-        "repeats": None if summary.repeats is None else summary.repeats.to_json(),
-        "stages": [stage_json(row, facts.plan.slos) for row in summary.stages] or None,
-        "labels": [_label_json(row) for row in summary.labels],
-        "errors": [
-            {"key": row.key, "count": row.count, "first_s": row.first_s, "texts": list(row.texts)}
-            for row in summary.errors
+    """The object of ``summary.json``."""
+    told: dict[str, Any] = encoded(summary_of(facts, summary, verdict))
+    return told
+
+
+def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryResult:
+    """The report's numbers, and the facts a run is loaded back from."""
+    rates = {each.name: getattr(summary.rates, each.name) for each in fields(summary.rates)}
+    return SummaryResult(
+        schema_version=SCHEMA_VERSION,
+        name=facts.plan.name,
+        verdict=verdict.word,
+        exit_code=verdict.exit_code,
+        interrupted=verdict.interrupted,
+        limited_by=verdict.limited_by,
+        findings=list(verdict.findings),
+        records=Kept(facts.plan.records, len(facts.warmup) + len(facts.records), list(not_told(facts))),
+        window=WaveWindow(**facts.window.to_json()),
+        environment=facts.environment,
+        ledger=AllCounts(**summary.ledger.to_json(), workers=[_counts(each) for each in summary.worker_ledgers]),
+        lost_workers=list(facts.lost_workers),
+        primary_lost=facts.primary_lost,
+        disk_error=facts.disk_error,
+        aborted=facts.aborted,
+        left_behind=list(facts.left_behind),
+        foreign_connections=facts.foreign_connections,
+        success_rate=summary.success_rate,
+        rates=WaveRates(**{**rates, "precision": summary.rates.precision or None}),
+        **_metrics(summary),
+        metrics={name: _exactly(each) for name, each in summary.metrics.items()},
+        tokens=None if summary.tokens is None else _tokens(summary.tokens),
+        goodput=_goodput(summary.goodput),
+        sessions=_sessions(summary),
+        repeats=_attempts(summary.repeats),
+        stages=[_stage(row, facts.plan.slos) for row in summary.stages] or None,
+        labels=[_label(row) for row in summary.labels],
+        errors=[Errors(row.key, row.count, row.first_s, list(row.texts)) for row in summary.errors],
+        finish_reasons=summary.finish_reasons,
+        warmup=None if summary.warmup is None else _warmup(summary.warmup),
+        server_metrics=None if facts.server_metrics is None else list(facts.server_metrics),
+        server_logs=None if facts.server_logs is None else list(facts.server_logs),
+        instances=instances_json(facts, verdict),
+        diagnosis=[
+            Remark(each.code, each.measured, each.advice, list(each.lines) or None)
+            for each in diagnose(facts, summary, verdict.limited_by)
         ],
-        "finish_reasons": summary.finish_reasons,
-        "warmup": None if summary.warmup is None else _warmup_json(summary.warmup),
-        "server_metrics": None
-        if facts.server_metrics is None
-        else [metric.to_json() for metric in facts.server_metrics],
-        "server_logs": None if facts.server_logs is None else [log.to_json() for log in facts.server_logs],
-        "instances": instances_json(facts, verdict),
-        "diagnosis": [remark.to_json() for remark in diagnose(facts, summary, verdict.limited_by)],
-        "hosts": [row.to_json() for row in summary.hosts] or None,
-        "calibration": facts.calibration,
-        "client": {
-            "caps": list(facts.caps),
-            "workers": [use.to_json() for use in facts.workers],
-            "host": None if facts.host is None else facts.host.to_json(),
-            "processes": [process.to_json() for process in facts.processes],
-        },
-    }
+        hosts=[host_part(row) for row in summary.hosts] or None,
+        calibration=facts.calibration,
+        client=Client(list(facts.caps), list(facts.workers), facts.host, list(facts.processes)),
+    )
 
 
-def _sessions_json(summary: Summary) -> dict[str, Any] | None:
+def times(distribution: Distribution | None) -> Times | None:
+    """A distribution as it is stored."""
+    return None if distribution is None else _exactly(distribution)
+
+
+def _exactly(of: Distribution) -> Times:
+    return Times(
+        count=of.count,
+        mean=of.mean,
+        stdev=of.stdev,
+        min=of.minimum,
+        p50=of.percentile(50),
+        p90=of.percentile(90),
+        p95=of.percentile(95),
+        p99=of.percentile(99),
+        p99_9=of.percentile(99.9),
+        max=of.maximum,
+        lower_bound_from=of.lower_bound_from,
+        precision=of.precision or None,
+    )
+
+
+def _counts(ledger: Ledger) -> Counts:
+    return Counts(**ledger.to_json())
+
+
+def _metrics(summary: Summary) -> dict[str, Any]:
+    """The arguments for every time that a wave has."""
+    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
+    return {name: times(getattr(summary, name)) for name in names}
+
+
+def _tokens(of: Tokens) -> TokenCounts:
+    return TokenCounts(
+        of.tokens_in,
+        of.tokens_out,
+        of.tokens_in_per_s,
+        of.tokens_out_per_s,
+        of.counted,
+        times(of.tokens_in_per_request),
+        times(of.tokens_out_per_request),
+        times(of.tokens_out_per_s_per_request),
+    )
+
+
+def _goodput(of: Goodput | None) -> GoodRequests | None:
+    if of is None:
+        return None
+    return GoodRequests(of.rate, of.share, [GoodputLimit(each.limit.expression, each.share) for each in of.limits])
+
+
+def _sessions(summary: Summary) -> SessionNumbers | None:
     """The sessions with their turns, and all times of the first turns, the later ones, and those that a limit names."""
     if summary.sessions is None:
         return None
-    parts = {turns.text: {"sent": part.ledger.sent, **_metrics_json(part)} for turns, part in summary.of_turns.items()}
-    return {**summary.sessions.to_json(), "of_turns": parts}
+    parts = {turns.text: TurnTimes(part.ledger.sent, **_metrics(part)) for turns, part in summary.of_turns.items()}
+    return replace(_session_numbers(summary.sessions), of_turns=parts)
 
 
-def _metrics_json(summary: Summary) -> dict[str, Any]:
-    names = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl", "tpot")
-    return {name: _distribution_json(getattr(summary, name)) for name in names}
+def _session_numbers(of: Sessions) -> SessionNumbers:
+    return SessionNumbers(
+        started=of.started,
+        completed=of.completed,
+        failed=of.failed,
+        raised=of.raised,
+        open=of.open,
+        success=of.success,
+        good=of.good,
+        rates=of.rates,
+        duration=times(of.duration),
+        turns_a_session=times(of.turns),
+        by_turn=[_turn(row) for row in of.by_turn],
+    )
 
 
-def _distribution_json(distribution: Distribution | None) -> dict[str, Any] | None:
-    return None if distribution is None else distribution.to_json()
+def _turn(row: TurnRow) -> Turn:
+    counts = (row.turn, row.and_later, row.sent, row.ok, row.failed)
+    return Turn(*counts, row.context_tokens, row.cached_share, times(row.latency), times(row.ttft))
 
 
-def _label_json(row: LabelRow) -> dict[str, Any]:
-    counts = {name: getattr(row, name) for name in ("label", "sent", "ok", "failed")}
-    return {
-        **counts,
-        "latency": _distribution_json(row.latency),
-        "response_time": _distribution_json(row.response_time),
-    }
+def _attempts(of: Repeats | None) -> Attempts | None:
+    if of is None:
+        return None
+    return Attempts(
+        of.arrivals,
+        of.requests,
+        of.repeated,
+        of.attempts,
+        list(of.by_attempts),
+        of.success_by_user,
+        times(of.user_time),
+    )
 
 
-def _warmup_json(warmup: Summary) -> dict[str, Any]:
-    counts = {name: getattr(warmup.ledger, name) for name in ("sent", "ok", "failed", "abandoned")}
-    return {"planned_s": warmup.planned_s, **counts, "rate": warmup.rates.sent, **_metrics_json(warmup)}
+def _stage(row: StageRow, slos: Sequence[Slo]) -> Stage:
+    """A stage; ``slos`` are its own limits and the wave's, each held against its requests alone."""
+    part, limits = row.summary, limits_of(row, slos)
+    met = [is_met(slo, row) for slo in limits]
+    return Stage(
+        name=row.name,
+        start_s=row.start_s,
+        end_s=row.end_s,
+        from_rps=row.from_rps,
+        to_rps=row.to_rps,
+        planned=part.ledger.scheduled,
+        sent=part.ledger.sent,
+        ok=part.ledger.ok,
+        failed=part.ledger.failed,
+        abandoned=part.ledger.abandoned,
+        success_rate=part.success_rate,
+        completed_rate=part.rates.completed,
+        latency=times(part.latency),
+        response_time=times(part.response_time),
+        in_flight_end=row.in_flight_end,
+        sessions=None if part.sessions is None else _session_numbers(part.sessions),
+        repeats=_attempts(part.repeats),
+        recovery=row.recovery,
+        goodput=_goodput(part.goodput),
+        slos=[StageLimit(slo.expression, measured_of(slo, row), kept) for slo, kept in zip(limits, met, strict=True)],
+        slos_met_share=sum(met) / len(met) if met else None,
+    )
+
+
+def _label(row: LabelRow) -> Labelled:
+    return Labelled(row.label, row.sent, row.ok, row.failed, times(row.latency), times(row.response_time))
+
+
+def _warmup(of: Summary) -> Warmup:
+    ledger = of.ledger
+    counts = (ledger.sent, ledger.ok, ledger.failed, ledger.abandoned)
+    return Warmup(of.planned_s, *counts, of.rates.sent, **_metrics(of))
+
+
+def host_part(row: HostRow) -> HostPart:
+    """The host's facts, and what was computed of its requests."""
+    host, use = row.host, row.host.use
+    return HostPart(
+        host.name,
+        list(host.workers),
+        host.versions,
+        use,
+        host.clock,
+        host.lost,
+        sent=row.ledger.sent,
+        lag=times(row.lag),
+        latency=times(row.latency),
+        cpu=None if use is None else use.cpu_share_mean,
+        steal=None if use is None else use.steal_share_mean,
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,10 +31,6 @@ class LimitShare:
     limit: RequestLimit
     share: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """The limit as it was given, and its share."""
-        return {"limit": self.limit.expression, "share": self.share}
-
 
 @dataclass(frozen=True, slots=True)
 class Goodput:
@@ -43,10 +39,6 @@ class Goodput:
     rate: float | None
     share: float | None
     limits: tuple[LimitShare, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Rate, share, and the share of each limit."""
-        return {"rate": self.rate, "share": self.share, "limits": [each.to_json() for each in self.limits]}
 
 
 def meets(records: Records, limits: Sequence[RequestLimit]) -> Mask:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -61,18 +61,6 @@ class HostRow:
     latency: Distribution | None
     more_lag: Excess | None = None
     more_latency: Excess | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The host's part of summary.json: its facts, and what was computed."""
-        use = self.host.use
-        return {
-            **self.host.to_json(),
-            "sent": self.ledger.sent,
-            "lag": None if self.lag is None else self.lag.to_json(),
-            "latency": None if self.latency is None else self.latency.to_json(),
-            "cpu": None if use is None else use.cpu_share_mean,
-            "steal": None if use is None else use.steal_share_mean,
-        }
 
 
 class HostsGathered:

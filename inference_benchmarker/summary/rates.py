@@ -35,10 +35,6 @@ class Rates:
     server_rps: float
     precision: float = 0.0
 
-    def to_json(self) -> dict[str, float | None]:
-        """The rates by name; ``precision`` where the completed one is not exact."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "precision" or self.precision}
-
 
 def rates_of(facts: WaveFacts, late: int, completed: float, precision: float = 0.0) -> Rates:
     """The rates of a wave, with how many requests were ``late`` and its completed rate, within ``precision``."""

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -48,10 +48,6 @@ class Recovery:
     watched_s: float
     before_s: float
     after_s: float | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Its numbers, in seconds."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def recoveries(facts: WaveFacts, stages: Sequence[StageFacts]) -> list[Recovery | None]:

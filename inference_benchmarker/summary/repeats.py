@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,18 +44,6 @@ class Repeats:
     def success_by_user(self) -> float:
         """The share of the arrivals whose last attempt was ok."""
         return self.ok_users / self.arrivals
-
-    def to_json(self) -> dict[str, Any]:
-        """Its numbers, those that follow from them too."""
-        return {
-            "arrivals": self.arrivals,
-            "requests": self.requests,
-            "repeated": self.repeated,
-            "attempts_per_arrival": self.attempts,
-            "by_attempts": list(self.by_attempts),
-            "success_by_user": self.success_by_user,
-            "user_time": None if self.user_time is None else self.user_time.to_json(),
-        }
 
 
 class RepeatsGathered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -63,15 +63,6 @@ class TurnRow:
         """The number of the turn."""
         return f"{self.turn}+" if self.and_later else str(self.turn)
 
-    def to_json(self) -> dict[str, Any]:
-        """Its numbers."""
-        times = {"latency": self.latency, "ttft": self.ttft}
-        return {
-            **{name: getattr(self, name) for name in ("turn", "and_later", "sent", "ok", "failed")},
-            **{name: getattr(self, name) for name in ("context_tokens", "cached_share")},
-            **{name: None if found is None else found.to_json() for name, found in times.items()},
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
@@ -102,17 +93,6 @@ class Sessions:
     def completed_share(self) -> float | None:
         """Completed rate over scheduled rate."""
         return self.rates.completed / self.rates.scheduled if self.rates.scheduled else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Its numbers, and a row for each turn."""
-        return {
-            **{name: getattr(self, name) for name in ("started", "completed", "failed", "raised", "open", "success")},
-            "good": self.good,
-            "rates": {name: getattr(self.rates, name) for name in self.rates.__slots__},
-            "duration": None if self.duration is None else self.duration.to_json(),
-            "turns_a_session": None if self.turns is None else self.turns.to_json(),
-            "by_turn": [row.to_json() for row in self.by_turn],
-        }
 
 
 def sessions_of(facts: WaveFacts) -> Sessions:

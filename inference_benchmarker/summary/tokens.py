@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.request_times import has_usage, output_tokens, request_times
-from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Int64, Mask, Records
     from inference_benchmarker.summary.completed_rate import CompletedSpan
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 _COLUMNS = ("outcome", "done", "chunks", "tokens_in", "tokens_out")
 
@@ -32,11 +32,6 @@ class Tokens:
     tokens_in_per_request: Distribution | None
     tokens_out_per_request: Distribution | None
     tokens_out_per_s_per_request: Distribution | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Each by its name."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value.to_json() if isinstance(value, Distribution) else value for name, value in values.items()}
 
 
 class TokensGathered:

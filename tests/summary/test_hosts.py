@@ -8,7 +8,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.report.summary_json import host_part
 from inference_benchmarker.summary.hosts import host_rows
 from tests.hosted import hosted
 from tests.waves import drawn, wave
@@ -24,7 +26,7 @@ def test_each_host_has_its_own_numbers() -> None:
     assert [row.ledger.sent for row in rows] == [500, 1500]
     assert [row.latency and row.latency.percentile(50) for row in rows] == pytest.approx([0.010, 0.030])
     assert [row.lag and row.lag.maximum for row in rows] == pytest.approx([0.001, 0.0])
-    described = rows[0].to_json()
+    described = encoded(host_part(rows[0]))
     assert (described["sent"], described["cpu"], described["steal"]) == (500, 0.1, 0.0)
     assert described["lag"]["p99"] == pytest.approx(0.001)
 

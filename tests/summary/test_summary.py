@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.records.record import Ledger, RequestRecord
+from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import Distribution, percentile_name
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.summary.timeline import timeline
@@ -87,12 +89,12 @@ class TestDistribution:
         assert distribution.lower_bound_from == 3.0
         assert [distribution.is_lower_bound(value) for value in (2.0, 3.0, 5.0)] == [False, True, True]
         assert distribution.percentile(40) == 2.0
-        assert distribution.to_json()["lower_bound_from"] == 3.0
+        assert encoded(times(distribution))["lower_bound_from"] == 3.0
 
     def test_json_names_every_percentile(self) -> None:
         distribution = Distribution.of(range(1, 1001))
         assert distribution is not None
-        assert distribution.to_json() == {
+        assert encoded(times(distribution)) == {
             "count": 1000,
             "mean": 500.5,
             "stdev": pytest.approx(288.675, abs=0.001),
@@ -211,7 +213,7 @@ class TestTimes:
         assert summary.latency is not None
         assert summary.failed_latency is not None
         assert (summary.latency.count, summary.latency.maximum) == (1, 0.02)
-        assert summary.failed_latency.to_json()["max"] == 9.0
+        assert encoded(times(summary.failed_latency))["max"] == 9.0
 
     def test_abandoned_requests_count_with_their_age(self) -> None:
         plan = open_plan("10", None, 2)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION, StreamingHistogram
@@ -94,7 +96,7 @@ def test_the_report_marks_each_table_of_counted_percentiles_once() -> None:
     assert "±" not in to_text(facts, exact, judge(facts, exact))
     assert repr(summary).endswith("(±0.01%)>")
     assert isinstance(summary.latency, Distribution)
-    assert summary.latency.to_json()["precision"] == PRECISION
+    assert encoded(times(summary.latency))["precision"] == PRECISION
 
 
 @pytest.mark.parametrize(("slo", "met"), [("rate>=0.99", True), ("rate>=0.997", False)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -84,19 +84,6 @@ class Distribution:
     def is_lower_bound(self, value: float) -> bool:
         """Tells whether a value of this distribution could in truth be larger."""
         return self.lower_bound_from is not None and value >= self.lower_bound_from
-
-    def to_json(self) -> dict[str, Any]:
-        """Count, mean, stdev, min, percentiles and max, in seconds; ``precision`` where they are not exact."""
-        return {
-            "count": self.count,
-            "mean": self.mean,
-            "stdev": self.stdev,
-            "min": self.minimum,
-            **{percentile_name(p): self.percentile(p) for p in PERCENTILES},
-            "max": self.maximum,
-            "lower_bound_from": self.lower_bound_from,
-            **({"precision": self.precision} if self.precision else {}),
-        }
 
 
 def percentile_name(percent: float) -> str:

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.statistics.streaming_histogram import MOST_EXACT, PRECISION, StreamingHistogram
 
@@ -64,8 +66,8 @@ def test_a_sample_is_counted_from_a_stated_size_on() -> None:
     whole = Distribution.of([*values, 0.5])
     assert whole is not None
     assert counted.percentile(99) == pytest.approx(whole.percentile(99), rel=PRECISION)
-    assert counted.to_json()["precision"] == PRECISION
-    assert "precision" not in exact.to_json()
+    assert encoded(times(counted))["precision"] == PRECISION
+    assert "precision" not in encoded(times(exact))
 
 
 def test_one_value_that_is_counted_is_exact() -> None:
