@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from dataclasses import asdict
+from dataclasses import fields
 from string import Template
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,6 @@ def page(figures: Figures) -> str:
         lead=f'<p class="lead">{html.escape(figures.lead)}</p>' if figures.lead else "",
         footer=html.escape(figures.footer),
         style=Template(template("page.css")).substitute(palette=css_colors()),
-        data=page_data({**asdict(figures), "dashes": DASHES}),
+        data=page_data(**{each.name: getattr(figures, each.name) for each in fields(figures)}, dashes=DASHES),
         script="\n".join(map(template, _SCRIPTS)),
     )

@@ -47,11 +47,11 @@ def _needs_key(traces: list[Trace], title: str) -> bool:
 def _key(trace: Trace) -> Markup:
     return element(
         "span",
-        element("i", class_=f"swatch {trace.kind}", style=f"--c:{colour(trace)}"),
+        element("i", class_=f"swatch {trace.kind}", style=f"--c:{_colour(trace)}"),
         joined(" ", trace.name),
     )
 
 
-def colour(trace: Trace) -> str:
+def _colour(trace: Trace) -> str:
     """The colour of a trace as a variable of the page."""
     return f"var(--run-{trace.colour})" if isinstance(trace.colour, int) else f"var(--{trace.colour})"

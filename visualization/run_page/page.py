@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import html
-from dataclasses import asdict, replace
+from dataclasses import replace
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line, plain
 from visualization.figures.page_data import page_data, template
 from visualization.figures.palette import css_colors
 from visualization.run_page import sections, words
 from visualization.run_page.distributions import distribution_figures
-from visualization.run_page.drawing import colour, framed, shown_levels
+from visualization.run_page.drawing import framed, shown_levels
 from visualization.run_page.extras import Extras
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import request_figures
@@ -38,7 +38,7 @@ def run_page(wave: Wave) -> str:
         title=html.escape(f"{name}: {wave.verdict.word}"),
         style=Template(template("page.css")).substitute(palette=css_colors()) + template("run.css"),
         body=body,
-        data=page_data({"figures": album.data, "runs": ()}),
+        data=page_data(figures=album.data, runs=()),
         script="\n".join(map(template, _SCRIPTS)),
     )
 
@@ -53,7 +53,7 @@ class _Album:
     """The figures of a page, numbered as they are drawn, and the data that its script reads of them."""
 
     def __init__(self) -> None:
-        self.data: list[dict[str, Any]] = []
+        self.data: list[Figure] = []
 
     def draw(self, figures: Iterable[Figure | None], kind: str = "strips") -> Markup | None:
         """Those that have something to draw, beside or below each other."""
@@ -61,8 +61,7 @@ class _Album:
         return element("div", *drawn, class_=kind) if drawn else None
 
     def _draw(self, figure: Figure) -> Markup:
-        traces = [{**asdict(trace), "colour": colour(trace)} for trace in figure.traces]
-        self.data.append({**asdict(replace(figure, levels=shown_levels(figure))), "traces": traces})
+        self.data.append(replace(figure, levels=shown_levels(figure)))
         return framed(figure, len(self.data) - 1)
 
 

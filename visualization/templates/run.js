@@ -1,6 +1,7 @@
 /* The page of a single run: draws its figures, and tells what is under the pointer, or where the arrow keys are. */
 
 const POINTS = ["dots", "squares", "rings"];
+const toneOf = (colour) => (typeof colour === "number" ? color(colour) : `var(--${colour})`);
 const figures = [...document.querySelectorAll("figure[data-figure]")].map((figure) => ({
   ...data.figures[+figure.dataset.figure], frame: figure.querySelector(".frame"), seconds: figure.closest(".strips") !== null,
 }));
@@ -27,7 +28,7 @@ function traceOf({ points, kind, faint, colour }, x, y, box) {
   const column = ([across, up], place) => (up ? `M${x(across).toFixed(1)},${box.bottom}V${y(up).toFixed(1)}H${x(points[place + 1][0]).toFixed(1)}V${box.bottom}Z` : "");
   const line = () => pathOf({ points: points.map(([across, up]) => ({ x: across, y: up })) }, x, y) + dots(alone);
   const d = kind === "columns" ? points.slice(0, -1).map(column).join("") : POINTS.includes(kind) ? dots(known) : line();
-  return make("path", { class: `trace ${kind} faint-${faint}${known.length === 1 ? " lone" : ""}`, style: `--c:${colour}`, d });
+  return make("path", { class: `trace ${kind} faint-${faint}${known.length === 1 ? " lone" : ""}`, style: `--c:${toneOf(colour)}`, d });
 }
 
 /* A limit with its name at its right end, and a sign at the percentile that it is on. */
@@ -71,7 +72,7 @@ function tellPoint(figure, across, up, screenX, screenY) {
   found = POINTS.includes(closest.trace.kind) ? [closest] : found.filter(({ far }) => far <= closest.far + 12);
   const rows = found.map(({ trace, best }) => {
     const row = pair(` ${trace.name}`, withUnit(best[1], figure.y.unit));
-    row.firstChild.prepend(make("i", { class: `swatch ${trace.kind}`, style: `--c:${trace.colour}` }));
+    row.firstChild.prepend(make("i", { class: `swatch ${trace.kind}`, style: `--c:${toneOf(trace.colour)}` }));
     return row;
   });
   const named = figure.x.scale === "nines" ? percentText(x) : `${figure.x.title} ${withUnit(x, figure.x.unit)}`;
