@@ -249,7 +249,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """What came before the window."""
+    """The requests before the window."""
 
     planned_s: float | None
     sent: int
