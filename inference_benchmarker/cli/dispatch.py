@@ -113,7 +113,7 @@ def _of_the_users(error: Exception, arguments: list[str]) -> str | None:
 
         return closed(error) if was_given(error.filename, arguments) else None
     if isinstance(error, FileNotFoundError) and not _has_a_folder():
-        return "The current folder was deleted, so that relative paths lead nowhere. Change into another one (cd)."
+        return "The current folder was deleted, so relative paths lead nowhere. Change to another one (cd)."
     return None
 
 
@@ -201,7 +201,7 @@ def _no_command(word: str) -> BenchmarkError:
     hint = as_file(word) or question(meant(word, known)) or _other(word)
     return BenchmarkError(
         f"There is no command {word!r}.{hint}",
-        f"Commands are {', '.join(known)}; a wave is told by flags.",
+        f"Commands are {', '.join(known)}; a wave is given by flags.",
     )
 
 

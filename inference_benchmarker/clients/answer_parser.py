@@ -72,7 +72,7 @@ class AnswerParser(HTTPResponseParser):
         except HTTPParseError as error:
             self._spoilt = True
             if not self.complete:  # otherwise what is wrong came after the answer
-                raise NotHttpError(f"no answer in HTTP came ({error}): {_beginning(data)}") from error
+                raise NotHttpError(f"the answer is not HTTP ({error}): {_beginning(data)}") from error
         if in_head and self.head_read and not (self.complete and len(data) <= self._most):
             self._begin_body()
 
@@ -112,7 +112,7 @@ class AnswerParser(HTTPResponseParser):
 
     def _on_message_begin(self) -> None:
         if self.complete:
-            raise HTTPParseError("the server sends what nobody asked for")
+            raise HTTPParseError("the server sent data without a request")
 
     def _on_header_field(self, text: str) -> None:
         if self.head_read:

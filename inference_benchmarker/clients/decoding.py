@@ -40,7 +40,7 @@ def decoder_of(encoding: str) -> Decoder | None:
     if not steps:
         return None
     if len(steps) > _MOST_STEPS:
-        raise UndecodableAnswerError(f"the answer is encoded {len(steps)} times; at most {_MOST_STEPS} are taken back")
+        raise UndecodableAnswerError(f"the answer is encoded {len(steps)} times; at most {_MOST_STEPS} are decoded")
     return steps[0] if len(steps) == 1 else _Chain(steps)
 
 
@@ -169,7 +169,8 @@ _DECODERS: dict[str, Callable[[_Room], Decoder]] = {"gzip": _Gzip, "x-gzip": _Gz
 def _decoder(name: str, most: int) -> Decoder:
     if name not in _DECODERS:
         raise UndecodableAnswerError(
-            f"the answer is encoded with {name[:40]!r}; known are {', '.join(_DECODERS)}: have the server send plain"
+            f"the answer is encoded with {name[:40]!r}; known are {', '.join(_DECODERS)}: "
+            "make the server send it unencoded"
         )
     return _DECODERS[name](_Room(most))
 

@@ -103,7 +103,7 @@ class HttpClient:
     def _encode(self, method: str, path: str, payload: Any, headers: Mapping[str, str] | None) -> bytes:
         target = self._pool.path + path or "/"
         if not _TARGET.fullmatch(target):
-            raise ValueError(f"{target!r} is no path of a URL: it must start with / and have no spaces")
+            raise ValueError(f"{target!r} is not a path of a URL: it must start with / and have no spaces")
         body = payload if type(payload) is bytes else encode(payload, as_csv=self._is_csv)
         lines = header_lines(merged(self._headers, headers)) if headers else self._common
         head = f"{method} {target} HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"

@@ -111,7 +111,7 @@ def unexpected_error(answer: Answer) -> APIError:
 def unreadable_error(data: bytes) -> APIError:
     """The error of an event of a stream that is no JSON, or JSON of another shape than the API's."""
     text = data[:_SHOWN].decode("utf-8", "replace")
-    error = APIError(f"The stream brought an event that is none of the API's: {text}", text)
+    error = APIError(f"The stream has an event that the API does not define: {text}", text)
     error._benchmark_detail = "unreadable_event"  # noqa: SLF001 - our own
     return error
 
@@ -126,7 +126,7 @@ def empty_error(finish_reason: str | None) -> APIError:
 def stream_error(error: Any) -> APIError:
     """The error of an object within a stream, or in an answer that says it is a success."""
     message = error.get("message") if isinstance(error, dict) else None
-    shown = message if message and isinstance(message, str) else f"the server told an error: {error!r:.{_SHOWN}}"
+    shown = message if message and isinstance(message, str) else f"the server reported an error: {error!r:.{_SHOWN}}"
     return APIError(shown, error)
 
 

@@ -63,7 +63,7 @@ class Pool:
     ) -> None:
         parts = http_address(url)
         if parts is None or parts.hostname is None:
-            raise ValueError(f"{url!r} is no URL of a server: it must look like https://host:port/path")
+            raise ValueError(f"{url!r} is not the URL of a server: it must look like https://host:port/path")
         if parts.query:
             raise ValueError(f"the URL of {parts.hostname} has a query; give it with a request's path, as in '/v1?x=1'")
         if parts.username is not None:

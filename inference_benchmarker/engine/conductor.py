@@ -173,7 +173,7 @@ class Conductor:
         said = self._host.last_words if number in self._host.ended() else self._host.words
         words = " | ".join(said(number)[-3:]) or "none"
         log = self._wave.run_dir.worker_log(number)
-        return f"{f'{host}: ' if host else ''}{told} Its last words: {words}. Its log: {log}"
+        return f"{f'{host}: ' if host else ''}{told} Its last output: {words}. Its log: {log}"
 
     def _lose_primary(self) -> None:
         """Without a primary nobody takes reports: end the workers, keep what was reported."""

@@ -210,16 +210,18 @@ def _store(wave: Wave, made: tuple[int, int], live: Live) -> Wave:
         shutil.rmtree(elsewhere.path, ignore_errors=True)
         wave = wave.stored_in(None)
         later = f" `benchmark report {origin.path}` stores it once it can." if origin.spool.is_file() else ""
-        live.say(f"The wave could not be stored ({reason}); what is printed is all there is.{later}")
+        live.say(f"The wave could not be stored ({reason}); only the printed result exists.{later}")
     return wave
 
 
 def _pilot_problems(plan: WavePlan, pilot: Pilot | None) -> list[str]:
     steered = plan.load.is_steered
     if steered and pilot is None:
-        return ["A load that is steered has no end of its own: give run_wave a pilot, or the load no steered=True."]
+        return ["A steered load has no end of its own: give run_wave a pilot, or leave steered=True out of the load."]
     if pilot is not None and not steered:
-        return ["A pilot changes a load that is steered: give it OpenLoop(rate, steered=True), or a ClosedLoop so."]
+        return [
+            "A pilot changes a steered load: give it OpenLoop(rate, steered=True), or a ClosedLoop with steered=True."
+        ]
     return []
 
 

@@ -14,8 +14,8 @@ MOST_S = 60
 _SPAN = re.compile(r"\s*(?P<number>[1-9]\d{0,4})\s*(?P<unit>ms|s|m)?\s*")
 _JUDGED = ("default", "latency", "response_time", "ttft", "itl", "lag", "success")
 _HINT = (
-    "Write e.g. success<50%@10s, p99>2s@10s, latency.p95>=1s, ttft.p90>3s@30s: the wave ends where it is true over the "
-    f"last seconds, {DEFAULT_S} or as many as stand behind @."
+    "Write e.g. success<50%@10s, p99>2s@10s, latency.p95>=1s, ttft.p90>3s@30s: the wave ends if it holds over the "
+    f"last seconds: {DEFAULT_S}, or the number after @."
 )
 
 
@@ -36,9 +36,9 @@ class AbortOn:
         over_s, found = _seconds(span), _condition(condition)
         problem = found if isinstance(found, str) else ""
         if over_s is None:
-            problem = f" (after @ stand whole seconds, from 1 to {MOST_S})"
+            problem = f" (write whole seconds after @, from 1 to {MOST_S})"
         if over_s is None or isinstance(found, str):
-            raise BenchmarkError(f"--abort-on {text!r} is no condition{problem}.", _HINT)
+            raise BenchmarkError(f"--abort-on {text!r} is not a condition{problem}.", _HINT)
         return cls(found, over_s)
 
     @property
@@ -50,15 +50,15 @@ class AbortOn:
 def _condition(text: str) -> Slo | str:
     """The condition, or in parentheses why it is none."""
     if text.count(":"):
-        return " (it goes by the last seconds, whatever their stage)"
+        return " (it uses the last seconds, whatever their stage)"
     found = Slo.read(text)
     metric = found.metric if isinstance(found, Slo) else "default"
     if text.strip().startswith("metric."):
         metric = "a metric of your own"
     if metric not in _JUDGED:
-        return f" ({metric} is known when the wave is over; while it runs there are {', '.join(_JUDGED[1:])})"
+        return f" ({metric} is known only when the wave is over; while it runs, use {', '.join(_JUDGED[1:])})"
     if isinstance(found, Slo) and found.op.startswith("<") != (metric == "success"):
-        return " (it is true of a wave that goes well: times end one above their limit, success below)"
+        return " (a healthy wave meets it: use > for times, < for success)"
     return found
 
 

@@ -42,9 +42,9 @@ class PlannedHost:
         """Read ``load1``, ``load2*4`` or ``admin@load3``; BenchmarkError for what ssh could take for an option."""
         name, star, workers = text.strip().partition("*")
         if not name.isascii() or not _NAME.fullmatch(name):
-            raise BenchmarkError(f"{text[:100]!r} is no host.", _WRITE)
+            raise BenchmarkError(f"{text[:100]!r} is not a host.", _WRITE)
         if star and not _WORKERS.fullmatch(workers):
-            raise BenchmarkError(f"{text[:100]!r}: {workers!r} is no number of workers.", _WRITE)
+            raise BenchmarkError(f"{text[:100]!r}: {workers!r} is not a number of workers.", _WRITE)
         return cls(name, int(workers) if star else None)
 
     @property
@@ -156,7 +156,7 @@ class Hosts:
             yield Problem(("hosts",), f"--hosts must be {MOST_HOSTS:,} at most, not {len(self.hosts):,}.")
         for address, times in Counter(host.address for host in self.hosts).items():
             if times > 1:
-                yield Problem(("hosts",), f"--hosts: {address} is there {times} times: name it once, as {address}*N.")
+                yield Problem(("hosts",), f"--hosts: {address} appears {times} times: name it once, as {address}*N.")
         yield from seconds_problems("join_timeout_s", "--join-timeout", self.join_timeout_s, Decimal(1))
         yield from seconds_problems("max_clock_error_s", "--max-clock-error", self.max_clock_error_s, Decimal("1e-6"))
         if self.listen is not None and not _is_address(self.listen):
@@ -174,7 +174,7 @@ class Hosts:
     def _shipping_problems(self) -> Iterator[Problem]:
         for name in self.pass_env:
             if not _VARIABLE.fullmatch(name):
-                text = "give the name of a variable alone: its value is taken from this command's environment."
+                text = "give only the name of a variable: its value is taken from this command's environment."
                 yield Problem(("pass_env",), f"--pass-env {name.partition('=')[0][:100]}: {text}")
         for path in self.with_files:
             if not is_below(path):
@@ -240,10 +240,10 @@ def hosts_in_lines(text: str) -> tuple[PlannedHost, ...]:
                 found.append(PlannedHost.parse(told))
             except BenchmarkError as error:
                 raise BenchmarkError(
-                    f"line {number}: {error.message}", "Write a HOST, USER@HOST or HOST*WORKERS a line."
+                    f"line {number}: {error.message}", "Write one HOST, USER@HOST or HOST*WORKERS per line."
                 ) from None
     if not found:
-        raise BenchmarkError("there is no host in it.", "Write a HOST, USER@HOST or HOST*WORKERS a line.")
+        raise BenchmarkError("there is no host in it.", "Write one HOST, USER@HOST or HOST*WORKERS per line.")
     return tuple(found)
 
 

@@ -80,7 +80,7 @@ def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
     if not plan.load.is_steered:
         yield from plan.bounds.problems()
     elif plan.bounds.num_requests is not None:
-        text = "--interactive: a rate that changes has no known number of requests: leave --num-requests out."
+        text = "--interactive: a rate that changes has no fixed number of requests: leave --num-requests out."
         yield Problem(("num_requests", "steered"), text)
     elif plan.bounds.duration_s is not None:
         yield from plan.bounds.problems()
@@ -154,8 +154,8 @@ def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
         yield Problem(("endpoint_name", "factories_file"), text)
     if plan.locust_file is not None and plan.retries.asked:
         text = (
-            "--client-timeout and --client-retries need a factories file, where a request is known for one; a task "
-            "of a --locust-file tries again itself."
+            "--client-timeout and --client-retries need a factories file, whose single requests the tool sees; a task "
+            "of a --locust-file must retry by itself."
         )
         yield Problem(("locust_file", "retries", "timeout_s"), text)
     if plan.payload_arguments is not None and plan.factories_file is None and plan.locust_file is not None:
@@ -180,7 +180,7 @@ def _process_problems(plan: WavePlan) -> Iterator[Problem]:
     if plan.port is not None and not 1 <= plan.port <= 65535:
         yield Problem(("port",), f"--port must be from 1 to 65535, not {plan.port}.")
     if plan.max_in_flight is not None and plan.max_in_flight < plan.workers:
-        text = f"--max-in-flight must be at least one a worker ({plan.workers}), not {plan.max_in_flight}."
+        text = f"--max-in-flight must be at least one per worker ({plan.workers}), not {plan.max_in_flight}."
         yield Problem(("max_in_flight", "workers"), text)
     if isinstance(plan.load, ClosedLoop):
         yield from _closed_loop_problems(plan, plan.load)
@@ -191,7 +191,7 @@ def _process_problems(plan: WavePlan) -> Iterator[Problem]:
 def _hosts_problems(plan: WavePlan) -> Iterator[Problem]:
     yield from plan.hosts.problems()
     if plan.hosts and plan.hosts.workers != plan.workers:
-        text = f"--workers {plan.workers}: --hosts name {plan.hosts.workers}; leave --workers out, or deal them anew."
+        text = f"--workers {plan.workers}: --hosts name {plan.hosts.workers}; leave --workers out, or change --hosts."
         yield Problem(("hosts", "workers"), text)
 
 
@@ -253,9 +253,9 @@ def _records_problems(plan: WavePlan) -> Iterator[Problem]:
         yield Problem(("records",), f"--records must be all or none, not {plan.records!r}.")
     if not plan.counts_requests:
         return
-    told = "is told from the record of each request: leave it out, or --records none."
+    told = "is computed from the record of each request: leave it out, or --records none."
     if plan.retries.retries:
-        yield Problem(("records", "retries"), f"--client-retries: what came of each user {told}")
+        yield Problem(("records", "retries"), f"--client-retries: the result of each user {told}")
     if plan.goodput:
         yield Problem(("records", "goodput"), f"--goodput {told}")
     for slo in plan.slos:
@@ -316,7 +316,7 @@ def _instead_of_a_file(path: Path) -> str:
     try:
         path.stat()
     except PermissionError as error:
-        return f"this user may not look there ({error.strerror})"
+        return f"this user may not read it ({error.strerror})"
     except (OSError, ValueError):
         return "there is no such file"
     return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"

@@ -141,7 +141,7 @@ class ReplayWindow(NamedTuple):
             _OFFSET.fullmatch(each) or _TIME_OF_DAY.fullmatch(each) or _instant(each) for each in window
         ):
             raise BenchmarkError(
-                f"--window: {text!r} is no part of a recording.",
+                f"--window: {text!r} is not a part of a recording.",
                 "Write FROM..TO: times of day (10:00..11:00), since its first row (+10m..+20m), or full instants.",
             )
         return window
@@ -163,7 +163,7 @@ class ReplayWindow(NamedTuple):
         if offset := _OFFSET.fullmatch(text):
             return first_ns + int(Decimal(offset[1]) * SECONDS[offset[2] or "s"] * NS)
         if not zone:
-            hint = "Its times are not those of a clock: say how long after the first row, as +10m..+20m."
+            hint = "Its times are not those of a clock: give times after the first row, such as +10m..+20m."
             raise BenchmarkError(f"--window {text}: the recording has no time of day.", hint)
         if (time := _time(text)) is not None:
             return _time_of_day(time, after_ns, first_ns, zone_of(zone))

@@ -54,8 +54,8 @@ class Backoff:
         match = _BACKOFF.fullmatch(text.strip()) if text.isascii() else None
         if match is None:
             raise BenchmarkError(
-                f"--backoff {text!r} is no wait between attempts.",
-                "Write none, fixed:500ms, exponential (from 1s, 20s at the most), or exponential:0.5s..8s.",
+                f"--backoff {text!r} is not a wait between attempts.",
+                "Write none, fixed:500ms, exponential (from 1s to at most 20s), or exponential:0.5s..8s.",
             )
         if match["none"]:
             return cls()

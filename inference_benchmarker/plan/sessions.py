@@ -23,7 +23,7 @@ def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | 
         return None
     if plan.counts_requests:
         return (
-            "--records none counts requests, and what came of a session is told from the record of each of its turns.",
+            "--records none only counts requests; the result of a session is computed from the records of its turns.",
             "Leave --records out.",
         )
     if closed and load.steered:

@@ -212,7 +212,7 @@ class MaxRegression:
         match = REGRESSION_PATTERN.fullmatch(text) if text.isascii() else None
         problem = "" if match is None else _name_problem(match)
         if match is not None and match["stat"] == "goodput":
-            problem = "a goodput is one under its own run's limits"
+            problem = "each run's goodput has its own limits"
         if match is not None and match["stat"] in ("min", "max"):
             problem = f"{match['stat']} is one request's time, which has no interval"
         if match is None and text.isascii() and REGRESSION_PATTERN.fullmatch(f"{text}%"):

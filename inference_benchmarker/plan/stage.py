@@ -79,4 +79,4 @@ class Stage:
         if not self.duration_s.is_finite() or not LEAST_SECONDS <= self.duration_s <= MAX_SECONDS:
             yield f"it must last from {LEAST_SECONDS} to {MAX_SECONDS:,} seconds, not {self.duration_s}."
         if self.name and (not _STAGE_NAME.fullmatch(self.name) or self.name.isdecimal()):
-            yield "a name has letters, digits, - and _, and is no number."
+            yield "a name has letters, digits, - and _, and is not a number."

@@ -50,7 +50,7 @@ class Think:
         match = _THINK.fullmatch(text.strip()) if text.isascii() else None
         if match is None:
             raise BenchmarkError(
-                f"--think-time {text.strip()!r} is no time that a user thinks.",
+                f"--think-time {text.strip()!r} is not a think time.",
                 "Write 5s, exponential:5s, uniform:2s..8s, or lognormal:5s:0.5 (its mean, and its deviation over it).",
             )
         if match["constant"]:
@@ -129,7 +129,7 @@ class Think:
         if not most.is_finite() or not 0 <= self.mean_s <= most <= MAX_SECONDS:
             yield f"a user thinks from 0 to {MAX_SECONDS:,} seconds, from the least to the most, not {self.text}."
         elif self.half_s > self.mean_s:
-            yield f"a user thinks 0 seconds at the least, not {self.text}."
+            yield f"a think time is at least 0 seconds, not {self.text}."
         elif self.kind == "lognormal" and not (self.mean_s and 0 < self.cv <= MOST_CV):
             yield f"a lognormal one needs a mean and a deviation above 0, which is at most {MOST_CV} times the mean."
 

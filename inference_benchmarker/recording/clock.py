@@ -61,7 +61,7 @@ def log_clock(values: Sequence[Any]) -> Clock:
     """The clock of an access log of nginx or Apache; ValueError for other stamps."""
     match = _LOG.fullmatch(values[0])
     if match is None:
-        raise ValueError("is no time of an access log")
+        raise ValueError("is not a time of an access log")
     zone = f"{match[6]}{match[7]}:{match[8]}"
     digits = max(len(found[5] or "") if (found := _LOG.fullmatch(value)) else 0 for value in values)
     return Clock("day/month/year:time", "UTC" if zone == "+00:00" else zone, _coarse(digits), _log_ns)
@@ -192,7 +192,7 @@ def _number(value: Any) -> Decimal | None:
 def _log_ns(text: Any) -> int:
     match = _LOG.fullmatch(text)
     if match is None or match[2] not in _MONTHS:
-        raise ValueError("is no time of an access log")
+        raise ValueError("is not a time of an access log")
     day = f"{match[3]}-{_MONTHS[match[2]]:02}-{match[1]}"
     return _second(day, match[4], f"{match[6]}{match[7]}:{match[8]}") + int((match[5] or "").ljust(9, "0"))
 
@@ -208,4 +208,4 @@ def _second(day: str, time: str, zone: str) -> int:
 def no_time(place: str, value: Any, expected: str) -> BenchmarkError:
     """The error of a row whose time cannot be read."""
     shown = repr(value if not isinstance(value, str) or len(value) <= 60 else value[:60] + "…")
-    return BenchmarkError(f"{place}: {shown} is no time.", f"Expected {expected}, as in the rows before it.")
+    return BenchmarkError(f"{place}: {shown} is not a time.", f"Expected {expected}, as in the rows before it.")

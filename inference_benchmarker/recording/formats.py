@@ -85,7 +85,7 @@ def _text(path: Path, file: io.TextIOWrapper, column: str) -> Source:
     rest = chain([first], lines)
     wanted, unit = split_unit(column)
     if line.startswith("["):
-        raise BenchmarkError(f"{path}: begins with a JSON array.", "Write an object a line: JSON lines.")
+        raise BenchmarkError(f"{path}: begins with a JSON array.", "Write one object per line: JSON lines.")
     if line.startswith("{"):
         return _json(path, rest, wanted, unit)
     if access_log.is_log(line):
@@ -176,7 +176,7 @@ def _check_size(path: Path, metadata: pq.FileMetaData) -> None:
                 raise BenchmarkError(
                     f"{path}: the column {chunk.path_in_schema} has {unpacked >> 20:,} MiB in {rows:,} rows, "
                     f"and {packed:,} bytes in the file.",
-                    f"At most {_MOST_LINE >> 20} MiB a row are read, and what grows {_MOST_GROWTH:,} times at most.",
+                    f"At most {_MOST_LINE >> 20} MiB per row are read, at most {_MOST_GROWTH:,} times the packed size.",
                 )
 
 
@@ -246,7 +246,7 @@ def _small_batches(path: Path, parquet: pq.ParquetFile) -> Iterator[pa.RecordBat
             if few.nbytes > _MOST_LINE * len(few):
                 raise BenchmarkError(
                     f"{path}, row {before:,}: has {few.nbytes >> 20:,} MiB.",
-                    f"At most {_MOST_LINE >> 20} MiB a row are read.",
+                    f"At most {_MOST_LINE >> 20} MiB per row are read.",
                 )
             yield few
 

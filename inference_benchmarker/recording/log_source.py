@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_APACHE = "the stamp of a request is taken for its begin, as in Apache's logs"
+_APACHE = "the timestamp of a request is taken as its start, as in Apache's logs"
 
 
 def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Source:
@@ -27,7 +27,7 @@ def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Sou
             if text := line.strip():
                 fields = access_log.log_fields(text)
                 if fields is None:
-                    raise BenchmarkError(f"{path}, line {number:,}: is no line of an access log: {text[:60]!r}.")
+                    raise BenchmarkError(f"{path}, line {number:,}: is not a line of an access log: {text[:60]!r}.")
                 yield number, fields
 
     read = Lines("access log", access_log.LOG_NAMES, rows())
@@ -49,7 +49,7 @@ def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Sou
             durations = block.rows.column("duration").to_pylist()
             yield block._replace(durations_ns=[round(float(each or 0) * NS) for each in durations])
 
-    note = "the start of a request is its stamp less $request_time"
+    note = "the start of a request is its timestamp minus $request_time"
     return Source(path, read.format, "time_local", TEXT, clock, with_durations(), note)
 
 
@@ -79,7 +79,7 @@ def balancer_source(
             took = [_alb_duration(source, *each) for each in zip(block.lines, block.times, fields, strict=True)]
             yield block._replace(durations_ns=took)
 
-    note = "the start of a request is its request_creation_time, or its stamp less the processing times"
+    note = "the start of a request is its request_creation_time, or its timestamp minus the processing times"
     return Source(path, format_name, stamp, TEXT, source.clock, with_durations(), note)
 
 
@@ -87,4 +87,4 @@ def _alb_duration(source: Source, line: int, time: Any, fields: tuple[Any, ...])
     try:
         return access_log.alb_duration_ns(str(time), fields)
     except ValueError:
-        raise BenchmarkError(f"{source.where(line)}: is no line of an {source.format}.") from None
+        raise BenchmarkError(f"{source.where(line)}: is not a line of an {source.format}.") from None

@@ -143,7 +143,7 @@ def _check_order(source: Source, block: Block, stamps: Int64, latest: int | None
         which = int(np.argmax(late > LATE_NS))
         raise BenchmarkError(
             f"{source.where(block.lines[which])}: {clock_text(int(stamps[which]), source.clock.zone)} comes "
-            f"{late[which] / NS:,.0f} s after a later time: the clock jumped back, or the rows are in no order.",
+            f"{late[which] / NS:,.0f} s after a later time: the clock jumped back, or the rows are not in order.",
             "Rows may be out of order by a minute: sort the file, or cut it there.",
         )
     return int(before[-1])
@@ -161,9 +161,9 @@ def _check_begin(source: Source, block: Block, at: Int64, given_until: int) -> N
     if int(at.min()) < given_until:
         which = int(np.argmax(at < given_until))
         raise BenchmarkError(
-            f"{source.where(block.lines[which])}: its request began more than {LONGEST_REQUEST_NS // NS} s earlier, "
-            "when others had long begun.",
-            f"Take the stamps as they are: --replay-column {source.column}.",
+            f"{source.where(block.lines[which])}: its request began more than {LONGEST_REQUEST_NS // NS} s before "
+            "its timestamp, too early to be sorted among the others.",
+            f"Use the timestamps as they are: --replay-column {source.column}.",
         )
 
 

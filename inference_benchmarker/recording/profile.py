@@ -77,7 +77,7 @@ class Profile:
         if len(self.steps) > MAX_STAGES:
             raise BenchmarkError(
                 f"--as-stages: that would be {len(self.steps):,} stages, and there may be {MAX_STAGES:,}.",
-                "Give a longer time for each.",
+                "Give a longer duration.",
             )
         length = self.recording.length_ns
         ends = [min(length, (step + 1) * self.step_ns) for step in range(len(self.steps))]
@@ -119,7 +119,7 @@ class Profile:
         )
         yield ""
         if self.dispersion is not None:
-            meaning = "1 is Poisson's, more are bursts"
+            meaning = "1 is Poisson, more means bursts"
             yield f"   Dispersion:  {self.dispersion:.3g} (variance by mean of the counts by second: {meaning})"
         bar, peak = pluralize(seconds, "second", "seconds"), int(_summed(self.seconds, seconds).max())
         yield f"   Over time:   {line} (a bar is {bar}, the highest {rate_text(peak / seconds)})"
@@ -149,7 +149,9 @@ def parse_step(text: str) -> Decimal:
     except KeyError:
         seconds = Decimal(0)
     if not LEAST_SECONDS <= seconds <= MAX_SECONDS:
-        raise BenchmarkError(f"--as-stages must be how long each lasts, from 1ms to 30 days, not {text!r}.", "e.g. 60s")
+        raise BenchmarkError(
+            f"--as-stages must be the duration of each stage, from 1ms to 30 days, not {text!r}.", "e.g. 60s"
+        )
     return seconds
 
 

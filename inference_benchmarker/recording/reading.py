@@ -130,7 +130,7 @@ class _Kept:
         self._room -= block.rows.nbytes
         if self._room < 0:
             raise BenchmarkError(
-                f"{self._folder.parent}: the rows of the recording would take more than half of what is free there.",
+                f"{self._folder.parent}: the rows of the recording would take more than half of the free space there.",
                 "Send a part of it (--num-requests, --window), or give another --output-dir.",
             )
         with self._told():

@@ -116,7 +116,7 @@ def time_column(path: Path, names: tuple[str, ...], wanted: str) -> str:
     if usual is None:
         shown = ", ".join(names[:20])[:300]
         raise BenchmarkError(
-            f"{path}: no column is called as times are (timestamp, time, ts, arrival_time, ...); it has {shown}.",
+            f"{path}: no column has a usual name for times (timestamp, time, ts, arrival_time, ...); it has {shown}.",
             "Name it with --replay-column.",
         )
     return usual

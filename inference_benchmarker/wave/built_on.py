@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = "built_on"
-WITHOUT = "was stored without the digests of what it is built on, as earlier versions did: others may lie in its place"
+WITHOUT = "was stored without the digests of what it is built on, as earlier versions did: others may have replaced it"
 _SEARCH = "capacity.json"
 
 
@@ -64,7 +64,7 @@ def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str
     below: Mapping[str, str | None] = data.get(KEY) or dict.fromkeys(_named(data))
     for name, digest in below.items():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise ValueError(f"{name[:40]!r} is no folder below its own")
+            raise ValueError(f"{name[:40]!r} is not a folder below its own")
         yield folder / name, digest
 
 

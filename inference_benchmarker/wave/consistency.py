@@ -68,7 +68,7 @@ def check_requests(wave: WaveFacts, checked: RecordsCheck) -> None:
     if most is not None and checked.last_index >= most:
         raise ValueError(f"arrival {checked.last_index:,} is none of the {most:,} that were planned")
     if checked.warmup and not wave.plan.warmup_ns:
-        raise ValueError("there are requests of a warm-up, and none was planned")
+        raise ValueError("there are requests of a warm-up, but none was planned")
     _check_counts(wave, checked)
 
 
@@ -141,6 +141,6 @@ def _check_ledgers(ledgers: tuple[Ledger, ...]) -> None:
         if ledger.repeated > ledger.sent:
             raise ValueError(f"{ledger.repeated:,} of {ledger.sent:,} requests were repeats")
         if ledger.later_turns > ledger.turns:
-            raise ValueError(f"{ledger.later_turns:,} of {ledger.turns:,} turns were no first ones")
+            raise ValueError(f"{ledger.later_turns:,} of {ledger.turns:,} turns were not first ones")
     if total.dropped and not total.scheduled:
-        raise ValueError(f"{total.dropped:,} arrivals were dropped, and none was scheduled")
+        raise ValueError(f"{total.dropped:,} arrivals were dropped, but none was scheduled")

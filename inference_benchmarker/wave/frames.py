@@ -115,7 +115,7 @@ def in_memory(records: InParts) -> ds.Dataset:
         free -= part.table.nbytes
         if free < 0:
             raise BenchmarkError(
-                f"The {len(records):,} requests are in no file of today's columns, and do not fit into memory.",
+                f"The {len(records):,} requests are not in a file with today's columns, and do not fit into memory.",
                 "Go through batches(), or choose columns (frame(columns=[...])) or rows (frame(where=[...])).",
             )
     return ds.dataset(pa.concat_tables(tables).unify_dictionaries())
@@ -130,6 +130,6 @@ def _width(kind: pa.DataType) -> int:
 def _no_column(name: str, names: Sequence[str]) -> BenchmarkError:
     near = question(meant(str(name), names))
     return BenchmarkError(
-        f"{name!r} is no column of a wave's records.{near}",
+        f"{name!r} is not a column of a wave's records.{near}",
         f"There are {', '.join(names)}.",
     )

@@ -90,7 +90,7 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
             for path in (run_dir.plan, run_dir.requests, run_dir.counts, run_dir.instances):
                 require_unchanged(path, described["files"])
         elif "files" in described:
-            raise ValueError("it has digests of the other files and none of its own")
+            raise ValueError("it has digests of the other files but none of its own")
     except UNREADABLE as error:
         raise foreign(run_dir.summary, error) from None
     try:

@@ -46,10 +46,10 @@ def _check_verdict(told: Mapping[str, Any]) -> None:
         raise ValueError(f"the verdict {told['verdict'][:20]!r} is none of {', '.join(_CODES)}")
     require(told["exit_code"], int, "exit_code")
     if told["exit_code"] not in GRAVEST_FIRST:
-        raise ValueError(f"exit_code {told['exit_code']} is none that a wave ends with")
+        raise ValueError(f"exit_code {told['exit_code']} is not an exit code of a wave")
     codes = (INTERRUPTED,) if told["interrupted"] else _CODES[told["verdict"]]
     if told["exit_code"] not in codes:
-        raise ValueError(f"exit_code {told['exit_code']} is not that of a wave that is {told['verdict']}")
+        raise ValueError(f"exit_code {told['exit_code']} does not belong to a wave that is {told['verdict']}")
 
 
 def _is_of_this_version(told: Mapping[str, Any]) -> bool:
@@ -64,7 +64,7 @@ def _compare_limits(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     before, now = ({each["limit"] for each in of["findings"] if each["severity"] == "missed"} for of in (told, found))
     if odd := sorted(before ^ now):
         said = ("kept", "missed") if odd[0] in now else ("missed", "kept")
-        raise ValueError(f"the limit {odd[0][:60]} was {said[0]}, and the requests say that it was {said[1]}")
+        raise ValueError(f"the limit {odd[0][:60]} was {said[0]}, but the requests say that it was {said[1]}")
 
 
 def _compare(where: str, told: Any, found: Any) -> None:

@@ -32,7 +32,7 @@ _ANSWER_OF = re.compile(rf"\d{{8}}.*_(?P<kind>{'|'.join(_ANSWERS)})(?:-\d+)?", r
 
 ORIGIN = "is a run of the original InferenceBenchmarker: it has no plan.json and no record of each request."
 _SEND_AGAIN = (
-    "Its numbers stand in locust_stats/locust_stats.csv; to compare with them, send the wave again. "
+    "Its numbers are in locust_stats/locust_stats.csv; to compare with them, send the wave again. "
     "`benchmark report` and --plot show what its aiperf measured, where it has run."
 )
 
@@ -62,12 +62,12 @@ class RunDir:
                 return run_dir
             with suppress(FileNotFoundError, NotADirectoryError):
                 run_dir.plan.lstat()
-                raise cannot_read(run_dir.plan, "is no regular file")
+                raise cannot_read(run_dir.plan, "is not a regular file")
             cut = _cut_off(path)
             sides = [*folders_in(path / "A"), *folders_in(path / "B")] if cut else []
             if runs := [each for each in [*folders_in(path), *sides] if is_file(cls(each).plan)]:
                 if cut is not None:
-                    raise BenchmarkError(f"{path}: {cut}", f"`benchmark report` tells each of its waves: {runs[-1]}.")
+                    raise BenchmarkError(f"{path}: {cut}", f"`benchmark report` prints each of its waves: {runs[-1]}.")
                 number = "a run" if len(runs) == 1 else f"{len(runs)} runs"
                 raise BenchmarkError(f"{path}: is a directory of {number}.", f"Give one: {runs[-1]}.")
             if run_dir.is_of_the_original:
@@ -199,7 +199,7 @@ def _cut_off(path: Path) -> str | None:
     if name is None:
         return None
     what, file = _ANSWERS[name["kind"]]
-    return f"is the folder of a {what} that was ended before it stored its answer (it has no {file})."
+    return f"is the folder of a {what} that ended before it stored its result (it has no {file})."
 
 
 def make_stamped_folder(parent: Path, kind: str) -> Path:

@@ -193,7 +193,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             [
                 "There is no command 'chekc'. Did you mean check? "
                 "Commands are factory, check, capacity, plan, replay, report, metrics, compare, ab, client, "
-                "endpoint, endpoints, hosts, completion, plot; a wave is told by flags."
+                "endpoint, endpoints, hosts, completion, plot; a wave is given by flags."
             ],
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
@@ -347,8 +347,8 @@ def test_defaults_are_the_promised_ones(plans: list[WavePlan]) -> None:
             ["Give either --interactive or --concurrency", "Give either --concurrency or"],
         ),
         (["--quiet"], ["Give either --interactive or --quiet, not both."]),
-        (["--aiperf", "--demo"], ["aiperf has one rate, which nobody changes: leave --interactive or --aiperf out."]),
-        (["--num-requests", "5"], ["--interactive: a rate that changes has no known number of requests: leave"]),
+        (["--aiperf", "--demo"], ["aiperf has one constant rate: leave --interactive or --aiperf out."]),
+        (["--num-requests", "5"], ["--interactive: a rate that changes has no fixed number of requests: leave"]),
         (["--client-rps", "-3"], ["--client-rps must be above 0"]),
     ],
 )
@@ -357,7 +357,7 @@ def test_what_a_person_at_the_keys_cannot_steer_is_refused(
 ) -> None:
     given = ["--factories-file", "f.py", "--client-rps", "10", "--interactive", *more]
     found = problems(capsys, *given)
-    assert "--interactive needs a terminal to show the wave on and to press keys at; there is none." in found
+    assert "--interactive needs a terminal, to show the wave and to read keys; there is none." in found
     monkeypatch.setattr(wave_command, "has_terminal", lambda: True)
     found = problems(capsys, *given)
     found = [each for each in found if "not installed" not in each]
@@ -839,7 +839,7 @@ class TestClient:
         self, searches: list[Conditions], capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert cli.main(["client", "rps-saturation", "--factories-file", "f.py"]) == 130
-        said = "Interrupted before the first step ended: no rate was tried to its end.\n"
+        said = "Interrupted before the first step ended: no rate was measured.\n"
         assert (len(searches), capsys.readouterr()) == (1, ("", said))
 
     @pytest.mark.parametrize(

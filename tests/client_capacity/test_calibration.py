@@ -259,4 +259,4 @@ def test_a_locust_file_has_nothing_to_compare_with(capsys: pytest.CaptureFixture
     file.write_text("")
     flags = f"--locust-file {file} --url http://127.0.0.1:9 --client-rps 1 --obs-time 1 --calibrate"
     assert cli.main(flags.split()) == 2
-    assert "--calibrate measures what factories cost" in capsys.readouterr().err
+    assert "--calibrate measures the overhead with a factories file" in capsys.readouterr().err

@@ -306,7 +306,7 @@ def test_ctrl_c_in_the_first_step_is_told_as_it_is(bench: Bench) -> None:
     running.signal(signal.SIGINT)
     done = running.finish()
     assert (done.code, done.out) == (130, "")
-    assert done.err.splitlines()[-1] == "Interrupted before the first step ended: no rate was tried to its end."
+    assert done.err.splitlines()[-1] == "Interrupted before the first step ended: no rate was measured."
     assert "nothing was measured" not in done.err
 
 

@@ -199,7 +199,7 @@ def test_a_broken_answer_fails_its_request_and_nothing_is_sent_again(
 
 
 def test_the_beginning_of_what_is_no_http_is_told() -> None:
-    told = r"no answer in HTTP came \(.*\): 'SSH-2.0-OpenSSH_9.6.* \.\.\."
+    told = r"the answer is not HTTP \(.*\): 'SSH-2.0-OpenSSH_9.6.* \.\.\."
     script = [b"SSH-2.0-OpenSSH_9.6\r\n" + b"x" * 1000]
     with ScriptedServer([script]) as server, pytest.raises(NotHttpError, match=told) as failed:
         HttpClient(server.url).post(b"")

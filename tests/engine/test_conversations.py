@@ -227,8 +227,11 @@ def test_an_open_session_takes_little_memory() -> None:
     [
         ("session_factory = 3", "session_factory is a int, not a function"),
         ("def session_factory():\n    return 3", "expected a function session(number)"),
-        ("def session_factory():\n    return lambda number: 3", "session is no plain generator function"),
-        ("def session_factory():\n    async def s(n):\n        yield 1\n    return s", "no plain generator function"),
+        ("def session_factory():\n    return lambda number: 3", "session is not a plain generator function"),
+        (
+            "def session_factory():\n    async def s(n):\n        yield 1\n    return s",
+            "not a plain generator function",
+        ),
         ("def session_factory():\n    def s():\n        yield 1\n    return s", "must take one argument, the number"),
         ("def session_factory():\n    raise KeyError('x')", "session_factory() raised KeyError"),
     ],

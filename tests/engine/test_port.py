@@ -162,7 +162,7 @@ def test_a_port_that_is_taken_is_bad_input_and_leaves_nothing_behind(bench: Benc
     assert wave.code == 2
     assert wave.err.endswith(
         f"benchmark: --port {port} cannot be used (Address already in use). "
-        "Give another port, or none: then any free one is taken.\n"
+        "Give another port, or none to use any free one.\n"
     )
     assert running.run_dirs() == []
 

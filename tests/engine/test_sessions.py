@@ -279,7 +279,7 @@ def test_a_closed_loop_has_so_many_sessions_open_at_a_time(bench: Bench) -> None
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--records", "none"], "--records none counts requests, and what came of a session is told from"),
+        (["--records", "none"], "--records none only counts requests; the result of a session is computed from"),
         (["--aiperf", "--url", "http://127.0.0.1:9"], "--aiperf sends single requests"),
         (["--locust-file", "sender.py"], "not both"),
     ],

@@ -62,7 +62,7 @@ def fails(
 ANSWERS = (
     Fault(
         "endless-body",
-        "the endpoint's answers have bodies without an end (`--max-answer-size 1MiB`)",
+        "the endpoint's answers have bodies without end (`--max-answer-size 1MiB`)",
         RECORDS,
         REST,
         1,
@@ -71,7 +71,7 @@ ANSWERS = (
     ),
     Fault(
         "endless-trailers",
-        "the endpoint's answers have trailers without an end",
+        "the endpoint's answers have trailers without end",
         RECORDS,
         REST,
         1,
@@ -98,7 +98,7 @@ ANSWERS = (
     ),
     Fault(
         "endless-line",
-        "the endpoint's streams have a line without an end",
+        "the endpoint's streams have a line without end",
         RECORDS,
         REST,
         1,

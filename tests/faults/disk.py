@@ -144,7 +144,7 @@ def full_from_the_beginning(stage: Stage) -> Ending:
 
 
 def read_only(stage: Stage) -> Ending:
-    """The folder of run directories becomes read-only in mid-wave."""
+    """The folder of run directories becomes read-only in the middle of the wave."""
     with stage.server() as asked:
         running = stage.start(*SHORT, target=asked.url)
         asked.wait_for(5, running)
@@ -165,7 +165,7 @@ def verdict_of(finished: Finished) -> list[str]:
 DISKS = (
     Fault(
         "run-directory-deleted",
-        "the run directory is deleted in mid-wave",
+        "the run directory is deleted in the middle of the wave",
         ELSEWHERE,
         REST,
         3,
@@ -184,7 +184,7 @@ DISKS = (
     ),
     Fault(
         "parent-deleted",
-        "the folder of run directories is deleted in mid-wave",
+        "the folder of run directories is deleted in the middle of the wave",
         ELSEWHERE,
         REST,
         3,
@@ -193,7 +193,7 @@ DISKS = (
     ),
     Fault(
         "renamed",
-        "the folder of run directories is renamed in mid-wave, and Ctrl-C",
+        "the folder of run directories is renamed in the middle of the wave, and Ctrl-C",
         ELSEWHERE,
         REST,
         130,
@@ -203,7 +203,7 @@ DISKS = (
     ),
     Fault(
         "replaced",
-        "a file takes the name of the folder of run directories in mid-wave, and Ctrl-C",
+        "a file takes the name of the folder of run directories in the middle of the wave, and Ctrl-C",
         ELSEWHERE,
         REST,
         130,
@@ -213,7 +213,7 @@ DISKS = (
     ),
     Fault(
         "spool-deleted",
-        "the file of what was reported so far is deleted in mid-wave",
+        "the file of what was reported so far is deleted in the middle of the wave",
         "what was sent until then",
         REST,
         3,
@@ -222,7 +222,7 @@ DISKS = (
     ),
     Fault(
         "logs-deleted",
-        "the logs are deleted in mid-wave",
+        "the logs are deleted in the middle of the wave",
         "everything but the logs",
         "the logs",
         0,
@@ -231,7 +231,7 @@ DISKS = (
     ),
     Fault(
         "read-only",
-        "the folder of run directories becomes read-only in mid-wave",
+        "the folder of run directories becomes read-only in the middle of the wave",
         EVERYTHING_ELSEWHERE,
         NOTHING,
         0,
@@ -240,7 +240,7 @@ DISKS = (
     ),
     Fault(
         "full",
-        "the disk is full in mid-wave",
+        "the disk is full in the middle of the wave",
         ELSEWHERE,
         REST,
         3,
@@ -249,7 +249,7 @@ DISKS = (
     ),
     Fault(
         "no-names",
-        "the disk has no room for another file (no inodes) in mid-wave",
+        "the disk has no room for another file (no inodes) in the middle of the wave",
         EVERYTHING_ELSEWHERE,
         NOTHING,
         0,

@@ -48,7 +48,7 @@ def refused(*flags: object, **options: Any) -> Callable[[Stage], Ending]:
 
 
 def a_byte_at_a_time(stage: Stage) -> Ending:
-    """The list of a server's models comes a byte each 0.2 s."""
+    """The list of a server's models arrives one byte every 0.2 s."""
     with ScriptedServer([[part for _ in range(1000) for part in (b"H", 0.2)]]) as server:
         url = f"{server.url}/v1/chat/completions"
         return Ending(stage.start(url, "--prompt", "a", *SHORT, text=None).finish(), None, stored=False)
@@ -118,13 +118,13 @@ CLOSED = "Permission denied (closed is closed to this user)"
 ENVIRONMENT = (
     Fault(
         "models-dribble",
-        "the list of an OpenAI-compatible server's models comes a byte each 0.2 s",
+        "the list of an OpenAI-compatible server's models arrives one byte every 0.2 s",
         NOT_BEGUN,
         NOTHING,
         2,
         a_byte_at_a_time,
         slow=True,
-        says="it did not answer to the end within 10 s. Give --model NAME.",
+        says="its answer was not complete within 10 s. Give --model NAME.",
     ),
     Fault(
         "loopback-down",
@@ -148,7 +148,7 @@ ENVIRONMENT = (
     Fault(
         "no-proc",
         "/proc is hidden or not mounted",
-        "everything but the CPU, memory and network of the client's host, which are told as N/A with the reason",
+        "everything but the CPU, memory and network of the client's host, which are reported as N/A with the reason",
         "a process that the user's code leaves behind outside of its worker's group is not found",
         0,
         without_proc,
@@ -195,7 +195,7 @@ ENVIRONMENT = (
     denied(
         "factories",
         "the factories file is in a folder that this user may not look into",
-        "--factories-file closed/a.py: this user may not look there (Permission denied)",
+        "--factories-file closed/a.py: this user may not read it (Permission denied)",
         *("--factories-file", "closed/a.py", *SHORT),
     ),
     denied(

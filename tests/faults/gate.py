@@ -84,7 +84,7 @@ def shadowed(stage: Stage) -> Ending:
 GATE = (
     Fault(
         "gate-benchmark-killed",
-        "the benchmark is killed for its memory in a job of the Action",
+        "the benchmark is killed for lack of memory in a job of the Action",
         "the job fails with the code of the kill",
         "nothing",
         137,
@@ -94,7 +94,7 @@ GATE = (
     Fault(
         "gate-never-began",
         "the Python of the benchmark cannot start in a job of the Action, which ends with the code of a broken limit",
-        "the job fails as INVALID, for no run was stored",
+        "the job fails as INVALID, because no run was stored",
         "nothing",
         3,
         benchmark_never_began,

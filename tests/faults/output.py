@@ -53,7 +53,7 @@ def ctrl_c_times(times: int) -> Callable[[Running], None]:
 
 
 def interrupted_in_the_drain(running: Running) -> None:
-    """Ctrl-C, and the terminal's end while requests in flight are waited for."""
+    """Ctrl-C, and the terminal's end while the command waits for requests in flight."""
     ctrl_c(running)
     running.wait_for(lambda: STOPPING in running.err, "the drain")
     hang_up(running)
@@ -168,7 +168,7 @@ OUTPUT = (
     ),
     Fault(
         "terminal-closed",
-        "the terminal is closed in mid-wave",
+        "the terminal is closed in the middle of the wave",
         "the wave up to then",
         "the printed report",
         130,
@@ -185,8 +185,8 @@ OUTPUT = (
     ),
     Fault(
         "hang-up-draining",
-        "Ctrl-C, then the terminal is closed while requests in flight are waited for",
-        "the wave up to then; what is in flight is abandoned",
+        "Ctrl-C, then the terminal is closed while the command waits for requests in flight",
+        "the wave up to then; requests in flight are abandoned",
         "nothing",
         130,
         wave(*LONG, act=interrupted_in_the_drain, arrivals=20, server={"service": "none", "hang_share": 1.0}),
@@ -194,18 +194,18 @@ OUTPUT = (
     ),
     Fault(
         "hang-up-metrics",
-        "the terminal is closed while the server's metrics are waited for",
+        "the terminal is closed while the command waits for the server's metrics",
         "the wave",
-        "metrics that had not come; `benchmark report` asks again",
+        "metrics that had not arrived; `benchmark report` requests them again",
         0,
         while_metrics_are_waited_for(hang_up),
         slow=True,
     ),
     Fault(
         "ctrl-c-metrics",
-        "three Ctrl-C while the server's metrics are waited for",
+        "three Ctrl-C while the command waits for the server's metrics",
         "the wave",
-        "metrics that had not come; `benchmark report` asks again",
+        "metrics that had not arrived; `benchmark report` requests them again",
         0,
         while_metrics_are_waited_for(three_times),
         slow=True,
@@ -215,7 +215,7 @@ OUTPUT = (
         "stdout-full",
         "`>/dev/full`",
         EVERYTHING,
-        "the printed report, and it is said",
+        "the printed report, and a message says so",
         3,
         wave(before="exec >/dev/full", like={**UNTOLD, "apart": True}),
         slow=True,
@@ -251,7 +251,7 @@ OUTPUT = (
         "json-full",
         "`--json >/dev/full`",
         EVERYTHING,
-        "the printed report, and it is said",
+        "the printed report, and a message says so",
         3,
         wave(*SHORT, "--json", before="exec >/dev/full", like={**UNTOLD, "apart": True}),
         slow=True,
@@ -285,8 +285,8 @@ OUTPUT = (
     ),
     Fault(
         "stderr-stands-still",
-        "the reader of standard error stands still (a full pipe), and two Ctrl-C",
-        "the wave up to then; what is in flight is abandoned",
+        "the reader of standard error stops reading (a full pipe), and two Ctrl-C",
+        "the wave up to then; requests in flight are abandoned",
         "progress lines",
         130,
         with_a_reader_that_stands_still,
@@ -302,7 +302,7 @@ OUTPUT = (
     ),
     Fault(
         "sigterm",
-        "SIGTERM in mid-wave",
+        "SIGTERM in the middle of the wave",
         "the wave up to then, with the answers of requests in flight",
         "nothing",
         130,
@@ -312,7 +312,7 @@ OUTPUT = (
     Fault(
         "ten-ctrl-c",
         "Ctrl-C ten times",
-        "the wave up to the second; what is in flight is abandoned",
+        "the wave up to the second; requests in flight are abandoned",
         "what was due and not sent at the second",
         130,
         wave(*LONG, act=ctrl_c_times(10), arrivals=20, server={"service": "none", "hang_share": 1.0}),

@@ -52,8 +52,8 @@ def flooding(stage: Stage, port: int, until: ExitStack) -> None:
 PORT = (
     Fault(
         "stray-locust-worker",
-        "somebody else's `locust --worker` is started with the wave's port",
-        f"{EVERYTHING}; it is told",
+        "another user's `locust --worker` is started with the wave's port",
+        f"{EVERYTHING}; it is reported",
         "nothing",
         0,
         attacked(stray),
@@ -62,7 +62,7 @@ PORT = (
     Fault(
         "forged-messages",
         "another program sends forged records and broken messages to the wave's port",
-        f"{EVERYTHING}; it is told",
+        f"{EVERYTHING}; it is reported",
         "nothing",
         0,
         attacked(forging),

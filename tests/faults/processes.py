@@ -230,7 +230,7 @@ PROCESSES = (
     ),
     Fault(
         "primary-stopped",
-        "the primary is stopped (SIGSTOP) in mid-wave",
+        "the primary is stopped (SIGSTOP) in the middle of the wave",
         "what was reported until then; after 30 s of silence it is ended",
         "all from then on",
         3,
@@ -240,7 +240,7 @@ PROCESSES = (
     ),
     Fault(
         "primary-stopped-ctrl-c",
-        "the primary is stopped (SIGSTOP) in mid-wave, and two Ctrl-C",
+        "the primary is stopped (SIGSTOP) in the middle of the wave, and two Ctrl-C",
         "what was reported until then",
         "all from then on",
         130,
@@ -250,7 +250,7 @@ PROCESSES = (
     Fault(
         "primary-killed-before",
         "the primary is killed while the endpoint is loaded",
-        "nothing had begun; the log of the primary is told",
+        "nothing had begun; the message names the primary's log",
         "nothing",
         3,
         primary_dies_before,
@@ -258,7 +258,7 @@ PROCESSES = (
     ),
     Fault(
         "primary-killed",
-        "the primary is killed in mid-wave",
+        "the primary is killed in the middle of the wave",
         REPORTED,
         "the rest of the wave",
         3,
@@ -267,7 +267,7 @@ PROCESSES = (
     ),
     Fault(
         "primary-killed-in-the-drain",
-        "the primary is killed while requests in flight are waited for",
+        "the primary is killed while the command waits for requests in flight",
         REPORTED,
         "what was in flight",
         130,
@@ -276,7 +276,7 @@ PROCESSES = (
     ),
     Fault(
         "worker-stopped",
-        "a worker is stopped (SIGSTOP) in mid-wave",
+        "a worker is stopped (SIGSTOP) in the middle of the wave",
         "the other workers' parts, and its own until then; it is ended ten seconds after the drain",
         STRIPE,
         3,
@@ -286,7 +286,7 @@ PROCESSES = (
     ),
     Fault(
         "worker-killed",
-        "a worker is killed in mid-wave",
+        "a worker is killed in the middle of the wave",
         "the other workers' parts, and its own until then",
         STRIPE,
         3,
@@ -379,7 +379,7 @@ PROCESSES = (
     ),
     Fault(
         "exec",
-        "`invoke` replaces its worker by another program (`exec`)",
+        "`invoke` replaces its worker with another program (`exec`)",
         "the other workers' parts, and its own until then; the program is ended",
         STRIPE,
         3,
@@ -388,7 +388,7 @@ PROCESSES = (
     ),
     Fault(
         "sends-on",
-        "processes that `invoke` forked and started go on sending",
+        "processes that `invoke` forked and started continue to send",
         "everything; they are ended with the wave, and named",
         "nothing",
         0,
@@ -397,7 +397,7 @@ PROCESSES = (
     ),
     Fault(
         "daemon",
-        "`invoke` leaves a process that has no parent, session and environment (a double fork), and goes on sending",
+        "`invoke` leaves a process without parent, session and environment (a double fork), which continues to send",
         "everything; it is ended with the wave, and named",
         "nothing",
         0,
@@ -425,7 +425,7 @@ PROCESSES = (
     Fault(
         "killed-calibrating",
         "the command is killed in a calibration",
-        "nothing had begun; the calibration's files go by themselves",
+        "nothing had begun; the calibration's files are removed",
         "nothing",
         -9,
         calibrating,
@@ -434,7 +434,7 @@ PROCESSES = (
     Fault(
         "killed-checking",
         "`benchmark check` is killed",
-        "nothing; its files go by themselves",
+        "nothing; its files are removed",
         "nothing",
         -9,
         checked(SLOW_START.replace("from sender import post", ""), killed_in_its_temporary_folder),
@@ -442,8 +442,8 @@ PROCESSES = (
     ),
     Fault(
         "loading-computes-for-ever",
-        "the factories file computes for ever while it is loaded (`--load-timeout 8`)",
-        "nothing had begun; the line where it is stands in the message",
+        "the factories file computes forever while it is loaded (`--load-timeout 8`)",
+        "nothing had begun; the message names the line that it has reached",
         "nothing",
         2,
         loading(LOOPING, "--load-timeout", "8"),
@@ -452,8 +452,8 @@ PROCESSES = (
     ),
     Fault(
         "loading-waits-for-ever",
-        "the factories file waits for ever while it is loaded (`--load-timeout 8`)",
-        "nothing had begun; the line where it is stands in the message",
+        "the factories file waits forever while it is loaded (`--load-timeout 8`)",
+        "nothing had begun; the message names the line that it has reached",
         "nothing",
         2,
         loading(SLOW_START, "--load-timeout", "8"),
@@ -463,7 +463,7 @@ PROCESSES = (
     Fault(
         "dies-loading",
         "a worker dies while it loads the endpoint",
-        "nothing had begun; its last words are told and its log is kept",
+        "nothing had begun; its last output is reported and its log is kept",
         "nothing",
         2,
         loading(DYING, logs=True),
@@ -472,7 +472,7 @@ PROCESSES = (
     Fault(
         "factory-raises",
         "`invoke_factory` raises with a key in its text",
-        "nothing had begun; the text is told without the key",
+        "nothing had begun; the text is reported without the key",
         "nothing",
         2,
         loading(f"from sender import post\n{RAISES}"),
@@ -482,7 +482,7 @@ PROCESSES = (
     Fault(
         "factory-raises-checking",
         "`invoke_factory` raises in `benchmark check` with a key in its text",
-        "the text is told without the key",
+        "the text is reported without the key",
         "nothing",
         2,
         checked(RAISES),

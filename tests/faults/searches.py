@@ -107,8 +107,8 @@ def without_its_keeper(name: str) -> Callable[[Stage], Ending]:
 SEARCHES = (
     Fault(
         "search-keeper-killed",
-        "the process that keeps the endpoint of a search is killed, with which the endpoint goes",
-        "nothing: no rate is told of an endpoint that was not there all along",
+        "the process that runs the endpoint of a search is killed, and the endpoint with it",
+        "nothing: no rate is reported for an endpoint that was not there throughout",
         "the search",
         3,
         without_its_keeper("server_capacity.provisioning"),
@@ -117,7 +117,7 @@ SEARCHES = (
     Fault(
         "search-factory-killed",
         "the process in which `endpoint_factory` runs is killed in a search",
-        "nothing: no rate is told of an endpoint that was not there all along",
+        "nothing: no rate is reported for an endpoint that was not there throughout",
         "the search",
         3,
         without_its_keeper("server_capacity.provisioning.maker"),
@@ -125,8 +125,8 @@ SEARCHES = (
     ),
     Fault(
         "search-not-removed",
-        "an endpoint that was made for a search cannot be removed",
-        "the search; its exit code, also in `report`, is that of what is left behind",
+        "an endpoint that was created for a search cannot be removed",
+        "the search; its exit code, also in `report`, is that of a search that left something behind",
         "nothing",
         3,
         not_removed,

@@ -114,7 +114,7 @@ SERVERS = (
     ),
     Fault(
         "stalls",
-        "the endpoint stops answering for ever in mid-wave",
+        "the endpoint stops answering forever in the middle of the wave",
         "the answers until then; the others are abandoned when the drain ends, and count with their age",
         NOTHING,
         1,
@@ -133,7 +133,7 @@ SERVERS = (
     ),
     Fault(
         "garbage",
-        "the endpoint answers in something else than HTTP",
+        "the endpoint's answers are not HTTP",
         RECORDS,
         NOTHING,
         1,
@@ -142,7 +142,7 @@ SERVERS = (
     ),
     Fault(
         "byte-by-byte",
-        "the endpoint's answers come a byte at a time",
+        "the endpoint's answers arrive one byte at a time",
         EVERYTHING,
         NOTHING,
         0,
@@ -186,7 +186,7 @@ SERVERS = (
     ),
     Fault(
         "half-open",
-        "the endpoint's host takes connections that no program looks at",
+        "the endpoint's host accepts connections that no program reads",
         RECORDS,
         NOTHING,
         1,
@@ -202,7 +202,9 @@ SERVERS = (
         encrypted_where_nobody_is,
         slow=True,
     ),
-    Fault("disappears", "the endpoint disappears in mid-wave", RECORDS, NOTHING, 1, disappearing, slow=True),
+    Fault(
+        "disappears", "the endpoint disappears in the middle of the wave", RECORDS, NOTHING, 1, disappearing, slow=True
+    ),
     Fault(
         "503-for-all",
         "the endpoint answers 503 to everything",

@@ -238,13 +238,13 @@ STORED = (
     ),
     fault(
         "stored-searches-swapped",
-        "two searches below a ranking are put in each other's place",
+        "two searches below a ranking are swapped",
         "a_capacity is not what it is built on",
         ranking_told_after(swapped),
     ),
     fault(
         "stored-verdict-changed",
-        "`summary.json` of an earlier version is said to be INVALID",
+        "`summary.json` of an earlier version is changed to INVALID",
         "follows from the requests",
         told_after(another_verdict),
     ),

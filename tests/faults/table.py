@@ -41,15 +41,15 @@ _HEAD = """# What a wave survives
 Whatever happens, five things hold:
 
 - the exit code is the one of this table;
-- the verdict that is stored is the one that is printed, and `benchmark report DIR` says it again;
-- the ledger and the server's log agree: every request that is told was seen there, none was sent twice, and only the
+- the stored verdict is the printed one, and `benchmark report DIR` prints it again;
+- the ledger and the server's log agree: the server saw every reported request, none was sent twice, and only the
   part of a lost process is missing;
 - no process and no temporary file is left;
-- no secret of the environment is in a file or in what is printed, whoever printed it. [Secrets](secrets.md) says which
-  values these are, and in which spellings they are found.
+- no secret of the environment is in a file or in the output, no matter which process printed it. [Secrets](secrets.md)
+  says which values these are, and in which spellings they are found.
 
-Each row is brought about and judged by these five: `python -m tests.faults` does it for all of them, the test suite for
-the quick ones. Exit code 0 and 1 are the verdict's; -9 stands for a command that was killed.
+Each row is a fault that is injected and judged by these five: `python -m tests.faults` injects all of them, the test
+suite the quick ones. Exit codes 0 and 1 are the verdict's; -9 means that the command was killed.
 """
 
 

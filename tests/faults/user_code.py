@@ -76,7 +76,7 @@ USER_CODE = (
     Fault(
         "takes-all-memory",
         "`invoke` keeps more with each request, until the memory of the machine is nearly used up",
-        "all that was sent: the wave is ended, with what was in flight, before the kernel kills the worker",
+        "all that was sent: the wave ends, with its requests in flight, before the kernel kills the worker",
         "the rest of the wave",
         3,
         takes_all_memory,
@@ -85,7 +85,7 @@ USER_CODE = (
     Fault(
         "blocks-the-loop",
         "`invoke` blocks its worker's event loop for 0.3 s, three times in a second",
-        "everything, sent late; the wave is INVALID, and what blocked is named",
+        "everything, sent late; the wave is INVALID, and the report names what blocked",
         NOTHING,
         3,
         invoke(
@@ -140,7 +140,7 @@ USER_CODE = (
     ),
     Fault(
         "deep-recursion",
-        "`invoke` calls itself without an end",
+        "`invoke` calls itself endlessly",
         EVERYTHING,
         FAILED,
         1,
@@ -158,7 +158,7 @@ USER_CODE = (
     ),
     Fault(
         "huge-usage",
-        "`invoke` returns token counts beyond all measure",
+        "`invoke` returns absurdly large token counts",
         EVERYTHING,
         FAILED,
         1,
@@ -178,7 +178,7 @@ USER_CODE = (
         "one-long-line",
         "`invoke` prints 600 kB in one line, with a key in it",
         EVERYTHING,
-        "of the line, all but its beginning",
+        "all of the line but its beginning",
         0,
         invoke("if payload == 11:", "    print('a.' * 150_000 + secret + 'b.' * 150_000)"),
         slow=True,
@@ -202,7 +202,7 @@ USER_CODE = (
         "prints-50-mb",
         "the user's code prints 50 MB",
         EVERYTHING,
-        "of a log, what lies between its first 16 MiB and its last 256 KiB",
+        "the part of a log between its first 16 MiB and its last 256 KiB",
         0,
         invoke(before="for _ in range(1000):\n    print('a.' * 25_000)"),
         slow=True,
@@ -210,7 +210,7 @@ USER_CODE = (
     Fault(
         "prints-escapes",
         "the user's code prints escapes and a verdict of its own",
-        "everything; the escapes are made plain",
+        "everything; the escapes are shown as text",
         NOTHING,
         0,
         invoke("print('\\x1b[2J\\x1b]0;title\\x07\\nVALID\\r\\u202e')"),
@@ -263,7 +263,7 @@ USER_CODE = (
     ),
     Fault(
         "changes-clocks",
-        "the user's code replaces the functions that tell the time",
+        "the user's code replaces the functions of the clock",
         EVERYTHING,
         NOTHING,
         0,
@@ -313,7 +313,7 @@ USER_CODE = (
     ),
     Fault(
         "no-json",
-        "the user's code puts other functions into the module `json`",
+        "the user's code replaces functions of the module `json`",
         EVERYTHING,
         NOTHING,
         0,
@@ -331,9 +331,9 @@ USER_CODE = (
     ),
     Fault(
         "long-label",
-        "a payload's label has 1 MB",
+        "a payload's label is 1 MB long",
         EVERYTHING,
-        "of the label, all but its beginning",
+        "all of the label but its beginning",
         0,
         labelled("secret + 'l' * 1_000_000"),
         slow=True,
@@ -353,7 +353,7 @@ USER_CODE = (
     Fault(
         "opens-files",
         "`invoke` opens files and closes none (`ulimit -n 64`)",
-        "everything; requests that find no descriptor are dropped or fail, and it is said",
+        "everything; requests that find no descriptor are dropped or fail, and a finding says so",
         "those requests",
         3,
         wave(
@@ -367,7 +367,7 @@ USER_CODE = (
     Fault(
         "never-returns",
         "`invoke` never returns",
-        "everything; what is in flight when the drain ends is abandoned",
+        "everything; requests in flight when the drain ends are abandoned",
         NOTHING,
         1,
         invoke("post(payload)", "gevent.sleep(1e6)", flags=(*SHORT, "--drain-timeout", "0.5")),
@@ -375,8 +375,8 @@ USER_CODE = (
     ),
     Fault(
         "endless-stream",
-        "`invoke` is a stream without an end",
-        "everything; what is in flight when the drain ends is abandoned",
+        "`invoke` is a stream without end",
+        "everything; requests in flight when the drain ends are abandoned",
         NOTHING,
         1,
         wave(

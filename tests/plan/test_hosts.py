@@ -50,7 +50,7 @@ def test_a_host_is_read(text: str, name: str, workers: int | None) -> None:
     ],
 )
 def test_what_is_no_host_is_refused(text: str) -> None:
-    with pytest.raises(BenchmarkError, match=r"no host|no number of workers"):
+    with pytest.raises(BenchmarkError, match=r"not a host|not a number of workers"):
         PlannedHost.parse(text)
 
 
@@ -117,7 +117,7 @@ def test_a_host_without_a_number_has_a_worker_a_core() -> None:
         (on("a", max_clock_error_s=Decimal(0)), "--max-clock-error must be from 0.000001 to"),
         (on("a", listen="10.0.0.5:99999"), "--listen 10.0.0.5:99999: it must be an address"),
         (on("a", listen="tcp://*"), "--listen tcp://*: it must be an address"),
-        (on("a", pass_env=("API_KEY=abc",)), "--pass-env API_KEY: give the name of a variable alone"),
+        (on("a", pass_env=("API_KEY=abc",)), "--pass-env API_KEY: give only the name of a variable"),
         (on("a", with_files=(Path("/etc/hosts"),)), "--with-file /etc/hosts: give a path below the current folder"),
         (on("a", with_files=(Path("../data.csv"),)), "--with-file ../data.csv: give a path below the current folder"),
         (Hosts(pass_env=("A",)), "--pass-env: the load comes from this host alone"),

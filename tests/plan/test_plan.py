@@ -110,7 +110,7 @@ def test_waits_may_be_zero_but_not_negative(flag: str, field: str, value: Decima
     assert told(replace(OPEN, **wrong)) == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
 
 
-FROM_RECORDS = "is told from the record of each request: leave it out, or --records none."
+FROM_RECORDS = "is computed from the record of each request: leave it out, or --records none."
 REGULAR: Any = "regular"
 CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"bounds": Bounds()}, "A wave needs an end: give --obs-time SECONDS, --num-requests N, or both."),
@@ -159,8 +159,8 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"workers": 1001}, "--workers must be from 1 to 1,000, not 1001."),
     ({"port": 0}, "--port must be from 1 to 65535, not 0."),
     ({"port": 65536}, "--port must be from 1 to 65535, not 65536."),
-    ({"max_in_flight": 0}, "--max-in-flight must be at least one a worker (1), not 0."),
-    ({"max_in_flight": 2, "workers": 3}, "--max-in-flight must be at least one a worker (3), not 2."),
+    ({"max_in_flight": 0}, "--max-in-flight must be at least one per worker (1), not 0."),
+    ({"max_in_flight": 2, "workers": 3}, "--max-in-flight must be at least one per worker (3), not 2."),
     (
         {"load": ClosedLoop(2), "workers": 3},
         "--concurrency 2 cannot be split over 3 workers: use --workers 2 or fewer.",
@@ -193,7 +193,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"records": "some"}, "--records must be all or none, not 'some'."),
     (
         {"records": "none", "retries": Retries(retries=1)},
-        f"--client-retries: what came of each user {FROM_RECORDS}",
+        f"--client-retries: the result of each user {FROM_RECORDS}",
     ),
     ({"records": "none", "goodput": (RequestLimit.parse("ttft<1s"),)}, f"--goodput {FROM_RECORDS}"),
     ({"records": "none", "slos": (Slo.parse("tpot.p99<1s"),)}, f"--slo tpot.p99<1s: TPOT {FROM_RECORDS}"),

@@ -217,14 +217,14 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
     [
         ("", r"x: is empty\."),
         ("timestamp,n\n", r"x: has no row\."),
-        ("a,b\n1,2\n", r"no column is called as times are .*; it has a, b\. Name it with --replay-column\."),
+        ("a,b\n1,2\n", r"no column has a usual name for times .*; it has a, b\. Name it with --replay-column\."),
         ("time,b\nyesterday,2\n", r"x, line 2, time: 'yesterday' is no time\. Expected seconds or milliseconds"),
         ("time,b\n1,2\n\n2,x,y\n", r"x, line 4: has 3 values, and the header names 2\."),
         ("time\n0.125\n2\n\nlater\n", r"x, line 5, time: 'later' is no time\. Expected seconds since its beginning"),
         ("time\n100.125\n20\n", r"x, line 3: 20 s comes 80 s after a later time: the clock jumped back"),
         ('{"time": 1}\n[2]\n', r"x, line 2: expected a JSON object, found '\[2\]'"),
         ('{"time": 1}\n{"tim": 2}\n', r"x, line 2, time: None is no time"),
-        ('[{"time": 1}]\n', r"x: begins with a JSON array\. Write an object a line"),
+        ('[{"time": 1}]\n', r"x: begins with a JSON array\. Write one object per line"),
         ("timestamp,n\n1,2\n".encode("utf-16"), r"x: is UTF-16, and recordings are read as UTF-8\. `iconv"),
         (gzip.compress("timestamp,n\n1,2\n".encode("utf-16")), r"x: is UTF-16"),
         ("time\n1\n" + 1_000_001 * "\n" + "2\n", r"x: .*line 1,000,003 is the last of more than 1,000,000 blank ones"),
@@ -307,7 +307,7 @@ def test_a_copy_of_a_recording_leaves_others_their_disk(tmp_path: Path, monkeypa
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=20_000_000))
     large_rows(tmp_path / "x", "parquet")
     with pytest.raises(
-        BenchmarkError, match=r"read: the rows of the recording would take more than half of what is free there"
+        BenchmarkError, match=r"read: the rows of the recording would take more than half of the free space there"
     ):
         taken(tmp_path / "x")
     assert rows_of(taken(tmp_path / "x", number=2))

@@ -168,7 +168,7 @@ def test_what_contradicts_a_recording_is_told(tmp_path: Path) -> None:
     assert "there is no such file" in told(OpenLoop(replay=Replay(tmp_path / "b")))
     assert mentions(told(OpenLoop(replay=Replay(file, Decimal(0)))), "--speed", "0.001", "1,000")
     assert "6 digits" in told(OpenLoop(replay=Replay(file, Decimal("1.0000001"))))
-    assert "is no part of a recording" in told(OpenLoop(replay=Replay(file, window="10")))
+    assert "is not a part of a recording" in told(OpenLoop(replay=Replay(file, window="10")))
 
 
 @pytest.mark.parametrize("dues", [[5, 3], [-1, 3], [0, 10], [0, 1, 2], []])

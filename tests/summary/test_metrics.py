@@ -103,4 +103,4 @@ def test_the_report_has_a_row_for_each() -> None:
 def test_counted_requests_keep_those_of_the_slowest_alone() -> None:
     plan = open_plan("10", "10")
     (problem,) = problems_of_values(replace(plan, records="none", slos=(Slo.parse("metric.a.mean<1"),)))
-    assert problem.text.startswith("--slo metric.a.mean<1: a metric of your own is told from the record")
+    assert problem.text.startswith("--slo metric.a.mean<1: a metric of your own is computed from the record")

@@ -201,7 +201,7 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     told = found(schema_version=1, headline="174/s keeps p99<100ms", built_on={name: "0"})
     (tmp_path / "capacity.json").write_text(json.dumps(told))
-    with pytest.raises(BenchmarkError, match="is no folder below its own"):
+    with pytest.raises(BenchmarkError, match="is not a folder below its own"):
         of_capacity.load(tmp_path)
 
 

@@ -49,7 +49,7 @@ def test_batches_are_the_frame_in_parts(wave: Wave) -> None:
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda wave: wave.frame(["don"]), r"'don' is no column .* Did you mean done\? There are index, attempt,"),
+        (lambda wave: wave.frame(["don"]), r"'don' is not a column .* Did you mean done\? There are index, attempt,"),
         (lambda wave: wave.frame(where=[("nope", "==", 1)]), "chooses no rows: .*nope"),
         (lambda wave: wave.batches(where=[("due", "==", "x")]), "chooses no rows: .*Give tuples like"),
         (lambda wave: wave.frame(where="due > 5"), "chooses no rows: .*Give tuples like"),

@@ -119,7 +119,7 @@ def test_digests_without_one_of_their_own_are_refused(run: RunDir) -> None:
     facts = read_json(run.summary)
     del facts["digest"]
     write_json(run.summary, facts)
-    with pytest.raises(BenchmarkError, match="digests of the other files and none of its own"):
+    with pytest.raises(BenchmarkError, match="digests of the other files but none of its own"):
         Wave.load(run.path)
 
 

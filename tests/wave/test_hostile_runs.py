@@ -211,7 +211,7 @@ class TestSpools:
             ((), {"ledger": 3}, "batch.ledger is the number 3"),
             ((), {"use": {"delays_us": ["x"]}}, "delays_us[0] is a str"),
             ((2_000, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "arrival 2,000 is none of the 20 that were planned"),
-            ((-1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "requests of a warm-up, and none was planned"),
+            ((-1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "requests of a warm-up, but none was planned"),
             ((1, 0, 0, (1 << 63) - 1, 0, NONE, 0, 0, 0), {}, "window.duration_ns is 9.223e+09 s"),
             ((1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "an arrival has two first attempts"),
             ((1, 0, 0, NS, 0, NONE, 0, 0, 0), {"attempts": [[0, 1]] * 2}, "2 attempts of 1 requests"),

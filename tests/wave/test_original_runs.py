@@ -58,7 +58,7 @@ def test_without_aiperf_there_is_nothing_to_show(tmp_path: Path, capsys: pytest.
     for arguments in (["report", str(old)], ["--plot", str(old)]):
         assert main(arguments) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"benchmark: {old} {ORIGIN} Its numbers stand in locust_stats/locust_stats.csv")
+        assert line.startswith(f"benchmark: {old} {ORIGIN} Its numbers are in locust_stats/locust_stats.csv")
 
 
 @pytest.mark.parametrize("read", [Wave.load, RunDir.find])

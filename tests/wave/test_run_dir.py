@@ -221,7 +221,7 @@ class TestWave:
         with pytest.raises(BenchmarkError, match=r"requests\.parquet: cannot be read"):
             Wave.load(run_dir.path)
         pq.write_table(pa.table({"a": [1]}), run_dir.requests)
-        with pytest.raises(BenchmarkError, match=r"requests\.parquet: has other columns"):
+        with pytest.raises(BenchmarkError, match=r"requests\.parquet: does not have the columns"):
             Wave.load(run_dir.path)
 
     def test_an_empty_wave_is_stored_and_loaded(self, tmp_path: Path) -> None:
@@ -249,10 +249,10 @@ def test_a_file_of_another_wave_is_said_though_it_is_whole(tmp_path: Path) -> No
     one, other = (Wave.load(run_dir.path) for run_dir in runs)
     assert one.ledger == other.ledger
     runs[0].requests.write_bytes(runs[1].requests.read_bytes())
-    with pytest.raises(BenchmarkError, match=r"requests\.parquet: is a file of another wave than summary\.json"):
+    with pytest.raises(BenchmarkError, match=r"requests\.parquet: belongs to another wave than the summary\.json"):
         Wave.load(runs[0].path)
     write_counts(runs[1].counts, counted(on_time(PLAN)), one.window.start_unix_ns)
-    with pytest.raises(BenchmarkError, match=r"counts\.parquet: is a file of another wave than summary\.json"):
+    with pytest.raises(BenchmarkError, match=r"counts\.parquet: belongs to another wave than the summary\.json"):
         Wave.load(runs[1].path)
 
 

@@ -35,20 +35,20 @@ LEAST_TIME_S = 5.0
 NOT_HERE = {
     "--client-rps": "the search chooses the rate: bound it with --start-rps and --max-rps",
     "--stages": "the search chooses the rates itself: leave it out",
-    "--concurrency": "the search chooses the number of users: say --in users",
-    "--obs-time": "say how long the search may send with --time",
-    "--num-requests": "say how long the search may send with --time, or how near it must come with --precision",
-    "--warmup": "each stretch leaves out what the one before it left: leave it out",
+    "--concurrency": "the search chooses the number of users: use --in users",
+    "--obs-time": "give --time (how long the search may send)",
+    "--num-requests": "give --time (how long the search may send) or --precision (how narrow the interval must be)",
+    "--warmup": "each stretch ignores what the one before it left behind: leave it out",
     "--replay": "a recording has rates of its own, and a search chooses them: leave it out",
     "--replay-column": "it is for --replay, which has rates of its own: leave it out",
     "--speed": "it is for --replay, which has rates of its own: leave it out",
     "--window": "it is for --replay, which has rates of its own: leave it out",
     "--interactive": "the search changes the rate itself: leave it out",
     "--records": "the answer is counted from the record of each request, which is kept: leave it out",
-    "--abort-on": "the search itself ends what is not worth its time: leave it out",
-    "--no-abort": "the search itself ends what is not worth its time: leave it out",
-    "--calibrate": "a stretch in which this client is the limit counts for nothing, so nothing need be measured before",
-    "--ui": "Locust's page knows one wave, and a search has several: leave it out",
+    "--abort-on": "the search itself ends waves that are not worth their time: leave it out",
+    "--no-abort": "the search itself ends waves that are not worth their time: leave it out",
+    "--calibrate": "a stretch in which this client is the limit does not count, so nothing needs to be measured before",
+    "--ui": "Locust's page shows one wave, and a search has several: leave it out",
     "--aiperf": "run aiperf at the rate that was found, in a wave of its own",
     "--aiperf-only": "run aiperf at the rate that was found, in a wave of its own",
     "--aiperf-args": "run aiperf at the rate that was found, in a wave of its own",
@@ -221,7 +221,9 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     plan = placed(plan, None if asked == AUTO else plan.workers, problems)
     problems += given.told([*problems_of(plan), *_problems(given, settings)])
     if plan.server_limits and in_users:
-        problems.append(f"--slo {plan.server_limits[0].expression}: a search in users keeps no limit on the server.")
+        problems.append(
+            f"--slo {plan.server_limits[0].expression}: a search in users cannot use a limit on the server."
+        )
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     if options["suspend_scaling"] and options["endpoint_config"] is None:

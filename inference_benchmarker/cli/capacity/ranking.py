@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CHILD = "inference_benchmarker.cli.capacity.variant_process"
 _SUSPENDING = (
-    "--suspend-scaling is for an endpoint that is there, and endpoint_factory makes one: leave the flag out, and "
+    "--suspend-scaling is for an existing endpoint, and endpoint_factory creates one: leave the flag out, and "
     "let it make the endpoint without scaling."
 )
 _OF_THIS_PROCESS = (
@@ -142,7 +142,7 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
 def _agreed(sentence: str, spend: Spend) -> bool:
     """Ask whoever sits at the terminal; where nobody does, BenchmarkError."""
     if not has_terminal():
-        raise BenchmarkError(f"{sentence} Nobody can be asked here.", _how_to_agree(spend))
+        raise BenchmarkError(f"{sentence} There is no terminal on which to ask.", _how_to_agree(spend))
     say(sentence)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -21,9 +21,9 @@ _THINK_TIME = next(flag for flags in WAVE_FLAGS.values() for flag in flags if fl
 _OF_USERS = {"think_time": "--think-time", "max_users": "--max-users", "start_users": "--start-users"}
 _OF_RATES = {"arrivals": "--arrivals", "max_rps": "--max-rps", "start_rps": "--start-rps"}
 _NOT_OF_USERS = {
-    "--arrivals": "is not for a search in users, who send when they have thought: say --think-time",
-    "--max-rps": "is not for a search in users: say --max-users",
-    "--start-rps": "is not for a search in users: say --start-users",
+    "--arrivals": "is not for a search in users, who send after their think time: use --think-time",
+    "--max-rps": "is not for a search in users: use --max-users",
+    "--start-rps": "is not for a search in users: use --start-users",
 }
 
 USER_FLAGS = [
@@ -46,7 +46,7 @@ def stray_flags(options: dict[str, Any]) -> Iterator[str]:
     in_users = options["in"] == USERS
     for name, flag in (_OF_RATES if in_users else _OF_USERS).items():
         if options[name] is not None:
-            yield f"{flag} {_NOT_OF_USERS[flag]}." if in_users else f"{flag} is for a search in users: say --in users."
+            yield f"{flag} {_NOT_OF_USERS[flag]}." if in_users else f"{flag} is for a search in users: add --in users."
     for name in ("max_users", "start_users"):
         text = str(options[name] or "1").strip()
         if in_users and text.isdecimal() and not 1 <= int(text) <= MAX_CONCURRENCY:

@@ -65,7 +65,7 @@ def _refuse_demo_alone(options: dict[str, Any]) -> None:
     there = options["demo"] or options["endpoint_name"] or DEMO_URL in os.environ
     if options["factories_file"] in of_demo and not there:
         raise BenchmarkError(
-            f"--verify {options['verify']}: its search was of the embedded endpoint, which is not there.",
+            f"--verify {options['verify']}: its search used the embedded endpoint, which is not running.",
             "Add --demo, or give --factories-file FILE.",
         )
 

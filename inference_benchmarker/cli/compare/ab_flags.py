@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 REPEATS, WARMUP_S, LENGTH_S = 5, 2, 10
 _MOST_REPEATS = 1000
 _OF_AIPERF = "aiperf has runs of its own, as `benchmark --aiperf` starts them"
-_SERVERS = "ask for a run's server metrics afterwards, with `benchmark report RUN --endpoint-config FILE`"
+_SERVERS = "collect a run's server metrics afterwards, with `benchmark report RUN --endpoint-config FILE`"
 NOT_HERE = {
     "--demo": "name two endpoints; `benchmark endpoint` starts one to try things against",
     "--factories-file": "A and B are the files",
@@ -43,7 +43,7 @@ NOT_HERE = {
     "--calibrate": "what this tool itself adds is the same on both sides",
     "--endpoint-config": _SERVERS,
     "--metrics-wait": _SERVERS,
-    "--ui": "Locust's page knows one wave",
+    "--ui": "Locust's page shows one wave",
 }
 """Flags of a wave that stand in no wave of A and B, and what to do instead, or why."""
 

@@ -38,7 +38,7 @@ def say_what_was_invalid(wave: Wave) -> None:
 def why(experiment: Experiment) -> str:
     """The reason for which waves are missing."""
     if experiment.cut_off:
-        return "Cut off, or still at it"
+        return "Cut off, or still running"
     if experiment.interrupted:
         return "Interrupted"
     return f"Aborted ({experiment.aborted})" if experiment.aborted else f"INVALID: {experiment.given_up}"
@@ -52,7 +52,7 @@ def why_aborted(wave: Wave) -> str:
 def say_what_is_missing(experiment: Experiment) -> None:
     """Say, above the comparison, that it has not all its waves."""
     if experiment.cut_code:
-        say(f"{why(experiment)}: what is compared is what was measured by then.")
+        say(f"{why(experiment)}: the comparison uses what was measured by then.")
 
 
 def say_closing(experiment: Experiment) -> None:

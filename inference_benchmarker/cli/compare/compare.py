@@ -33,8 +33,10 @@ thing differ. Without arguments, compares the last two runs in .tmp/.
   benchmark compare --base monday/* --new tuesday/*
 """
 _EPILOG = """\
-A limit is kept where the interval ends below it, and broken where the metric got worse by more, and beyond noise.
-exit codes: 0 no limit is broken, 1 one is (with --strict: or cannot be told), 2 bad input, 3 a run is INVALID
+A limit is kept where the interval ends below it. It is broken where the metric got worse by more than the limit, and by
+more than noise explains.
+exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
+            3 a run is INVALID
 """
 _MAX_REGRESSION_HELP = (
     "how much worse a metric may get, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%"
@@ -126,7 +128,7 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
         given = f", not {len(options.runs)} of them" if options.runs and not several else ""
         problems.append(
             f"compare takes BASE and NEW, each a run directory or a folder of runs{given}. "
-            "Of several of each: `--base DIR... --new DIR...`. For any number side by side: `benchmark --plot DIR...`."
+            "For several of each: `--base DIR... --new DIR...`. For any number side by side: `benchmark --plot DIR...`."
         )
         return [], []
     base_runs, new_runs = (_each_once(run for runs in _good(runs_of, side, problems) for run in runs) for side in sides)

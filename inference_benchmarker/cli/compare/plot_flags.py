@@ -24,7 +24,7 @@ KINDS = ("html", "png", "svg")
 def _formats(flag: str, text: str) -> tuple[str, ...]:
     formats = tuple(name.strip().lower() for name in text.split(","))
     if unknown := [name for name in formats if name not in KINDS]:
-        raise BenchmarkError(f"{flag}: {', '.join(map(repr, unknown))} is none of {', '.join(KINDS)}.")
+        raise BenchmarkError(f"{flag}: {', '.join(map(repr, unknown))} is not one of {', '.join(KINDS)}.")
     return formats
 
 

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 RENAMED = {"--parent-dir": "--output-dir"}
 GONE = {
-    "--no-postprocess": "there is nothing to leave out any more, as a wave is summed up while it runs",
-    "--theme": "the page takes the colours, light or dark, that its reader's system has",
+    "--no-postprocess": "it has no effect any more, because a wave is summed up while it runs",
+    "--theme": "the page uses the colours of its reader's system, light or dark",
 }
 """Flags without a meaning, and what is so instead."""
 

@@ -41,8 +41,8 @@ def _in_file(flag: str, text: str) -> tuple[PlannedHost, ...]:
         with path.open(encoding="utf-8") as file:
             return hosts_in_lines(file.read(_LONGEST_FILE))
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise BenchmarkError(f"{flag} {path}: cannot be read ({reason}).", "Write a host a line.") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise BenchmarkError(f"{flag} {path}: cannot be read ({reason}).", "Write one host per line.") from None
     except BenchmarkError as error:
         raise BenchmarkError(f"{flag} {path}: {error.message}", error.hint) from None
 

@@ -158,7 +158,7 @@ def at_the_keys(plan: WavePlan, live: Live) -> Iterator[KeyPilot | None]:
     from inference_benchmarker.cli.live.keys import Keys
     from inference_benchmarker.cli.live.progress import PanelView
 
-    assert isinstance(live, PanelView), "it is asked for on a terminal alone"
+    assert isinstance(live, PanelView), "it is asked for only on a terminal"
     with Keys(sys.stdin.fileno()) as keys:
         yield KeyPilot(keys.pressed, plan.load.rate, live.set_foot)
 

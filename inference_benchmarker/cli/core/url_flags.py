@@ -44,13 +44,13 @@ def _setting(_: str, text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise BenchmarkError(f"--set must be NAME=VALUE, not {redact(text)[:100]!r}.")
     if _SECRET.search(name.upper()):
-        raise BenchmarkError(f"--set {name.strip()}: its value would be stored; give a secret by the environment.")
+        raise BenchmarkError(f"--set {name.strip()}: its value would be stored; pass a secret in the environment.")
     return name.strip(), _text(f"--set {name.strip()}", value)
 
 
 def _text(flag: str, text: str) -> str:
     if not is_utf8(text):
-        raise BenchmarkError(f"{flag} has a byte that is no UTF-8.{_IN_A_FILE if flag == '--body' else ''}")
+        raise BenchmarkError(f"{flag} has a byte that is not UTF-8.{_IN_A_FILE if flag == '--body' else ''}")
     return text
 
 
@@ -123,11 +123,11 @@ URL_FLAGS = [
     Flag(
         "--history",
         "KIND",
-        "with --turns, what a turn says of the answers before it: live, as they came (default), or recorded, made-up "
+        "with --turns, the earlier answers in a turn: live, as they came (default), or recorded, synthetic "
         "ones of --output-tokens",
         _history,
     ),
-    Flag("--session-header", "NAME", "with --turns, a request header that tells the conversation's id", _header_name),
+    Flag("--session-header", "NAME", "with --turns, a request header with the conversation's id", _header_name),
 ]
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
@@ -211,7 +211,7 @@ def _contradictions(options: Mapping[str, Any]) -> Iterator[str]:
         if options.get(name):
             yield f"Give either an address or {_flag(name)}, not both."
     if options["header"] and _is_for_aiperf(options):
-        yield "--header: aiperf would have it among its arguments, where it can be seen; leave one of them out."
+        yield "--header: aiperf would show it among its arguments; leave one of them out."
 
 
 def _apply(described: Described | None, options: dict[str, Any], problems: list[str]) -> None:
@@ -224,7 +224,9 @@ def _apply(described: Described | None, options: dict[str, Any], problems: list[
     settings = described.settings if described else {}
     told = (text.partition("=")[0].strip() for text in options["set"] or ())
     problems += [
-        f"--set {name}: the address says it; change it there." for name in told if name in ADDRESS_SETTINGS and settings
+        f"--set {name}: the address already sets it; change it there."
+        for name in told
+        if name in ADDRESS_SETTINGS and settings
     ]
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
     options["url"] = described.server if described and _is_for_aiperf(options) else None
@@ -258,7 +260,7 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
         else:
             stray.append("--header")
     if stray:
-        instead = "" if options["factories_file"] is None else "; what a factories file sends is said by --set"
+        instead = "" if options["factories_file"] is None else "; for a factories file, use --set"
         problems.append(f"{', '.join(stray)}: for an address, as in `benchmark URL`{instead}.")
 
 

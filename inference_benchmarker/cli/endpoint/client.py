@@ -84,7 +84,7 @@ def _saturation(command: str, arguments: list[str]) -> int:
     except KeyboardInterrupt:
         interrupted = True
     if found is None:
-        say("Interrupted before the first step ended: no rate was tried to its end.")
+        say("Interrupted before the first step ended: no rate was measured.")
         return INTERRUPTED
     print_result(found, as_json=options["json"])
     if interrupted or found.limited_by == "interrupted":

@@ -52,11 +52,11 @@ WORKERS = [
 ]
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (
-        "The highest rate that one worker holds for your invoke, with a 95% interval. Takes one to two minutes.",
+        "Finds the highest rate that one worker holds for your invoke, with a 95% interval. Takes one to two minutes.",
         table_for(Conditions, table={**ENDPOINTS, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
     ),
     "rps-saturation": (
-        "The highest rate that this client holds, and with how many workers. Takes some minutes.",
+        "Finds the highest rate that this client holds, and the number of workers for it. Takes some minutes.",
         table_for(
             Conditions,
             table={**ENDPOINTS, "search": [*WORKERS, *SEARCH], OF_HOSTS: HOSTS_FLAGS, "output": OUTPUT},
@@ -70,7 +70,7 @@ exit codes: 0 a rate was found, 1 none was, 2 bad input, 130 interrupted (after 
 CLIENT_HELP = """\
 usage: benchmark client COMMAND [options]
 
-What this machine can send, before it is taken for a slow endpoint. Commands (each with --help):
+Finds what this machine can send, so that its limit is not mistaken for a slow endpoint. Commands (each with --help):
   worker-saturation            the highest rate that one worker holds for your invoke, with an interval
   rps-saturation               the highest rate of all workers, and how many to use for a rate
   limits                       file descriptors and ports, and what they allow

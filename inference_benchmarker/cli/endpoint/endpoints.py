@@ -25,7 +25,9 @@ def run(arguments: list[str]) -> int:
     from server_capacity.provisioning.cleaning import clean
 
     if options.dir is not None and kind_of(options.dir) != "folder":
-        raise BenchmarkError(f"{options.dir}: is no folder.", "Give that of a search, or the --output-dir of many.")
+        raise BenchmarkError(
+            f"{options.dir}: is not a folder.", "Give the folder of a search, or the --output-dir of several."
+        )
     return clean(options.dir or OUTPUT_DIR, lambda line: print(line, flush=True))
 
 

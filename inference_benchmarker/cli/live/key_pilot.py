@@ -68,12 +68,12 @@ class KeyPilot:
             return None
         if key in ("q", "Q"):
             self._ended = True
-            self._tell("Ending: what is in flight is waited for.", NS << 30)
+            self._tell("Ending: waiting for requests in flight.", NS << 30)
             return End()
         if key not in _FACTORS:
-            self._tell(f"{key if key.isprintable() else 'That'} is no key here: + - 2 / q.", now_ns)
+            self._tell(f"{key if key.isprintable() else 'That'} is not a key here: + - 2 / q.", now_ns)
         elif self._changes == MAX_STAGES - 1:
-            self._tell(f"It was changed {self._changes:,} times, which is the most.", now_ns)
+            self._tell(f"It was changed {self._changes:,} times, which is the limit.", now_ns)
         else:
             self._want(rounded(self._wanted * _FACTORS[key]), now_ns)
         return None
@@ -82,7 +82,7 @@ class KeyPilot:
         self._wanted = min(max(rate, LEAST_RATE), Decimal(MAX_RATE))
         self._hint = ""
         if now_ns < 0:
-            self._tell("It holds from the wave's start on.", now_ns)
+            self._tell("It applies from the wave's start.", now_ns)
         if rate != self._wanted:
             self._tell("This is the most." if rate > self._wanted else "This is the least.", now_ns)
 

@@ -122,7 +122,7 @@ def _is_shaped(options: Namespace) -> bool:
 
 def _the_wave(wave: Wave | None, run_dir: RunDir) -> Wave:
     if wave is None:
-        what = f"{run_dir.path}: aiperf has run in it without a wave, and of that there is a text alone."
+        what = f"{run_dir.path}: aiperf ran in it without a wave, and such a run has only the text report."
         raise BenchmarkError(what, "Leave --format and --output out.")
     return wave
 
@@ -136,7 +136,7 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
     export = read_export(run_dir.aiperf, SUCCESS_THRESHOLD, interrupted=False)
     if export is None or _is_shaped(options):
         raise of_the_original(run_dir.path)
-    say(f"{run_dir.path} {ORIGIN} What its aiperf measured is told by today's default target:")
+    say(f"{run_dir.path} {ORIGIN} What its aiperf measured, judged by today's default target:")
     print_aiperf(None, export[0], as_json=options.json)
     return export[0].exit_code
 

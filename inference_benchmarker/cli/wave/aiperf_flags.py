@@ -88,7 +88,7 @@ def _conflicts(options: dict[str, Any]) -> Iterator[str]:
         if options[name] is not None:
             yield f"aiperf has one rate: give --client-rps instead of {_flag(name)}, or leave --aiperf out."
     if options["interactive"]:
-        yield "aiperf has one rate, which nobody changes: leave --interactive or --aiperf out."
+        yield "aiperf has one constant rate: leave --interactive or --aiperf out."
     if asked := [_flag(name) for name in ("client_timeout", "client_retries") if options[name] is not None]:
         yield f"aiperf sends each request once: leave {' and '.join(asked)} out, or aiperf."
     if not options["aiperf_only"]:
@@ -115,7 +115,9 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         return {}
     given = named(data)
     problems += [
-        f"--aiperf-args: {name} is ours, because the results are read from there." for name in OURS if name in given
+        f"--aiperf-args: {name} is set by this tool, which reads the results from there."
+        for name in OURS
+        if name in given
     ]
     problems += [
         f"--aiperf-args: {name} must be a text, a number, true, false, or a list of those."

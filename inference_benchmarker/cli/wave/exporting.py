@@ -104,7 +104,7 @@ def _page(where: Any, exporter: Exporter) -> Iterator[Page]:
 
 
 def _announce(page: Page, tell: Tell) -> None:
-    anybody = "" if page.is_loopback else " Anybody who reaches this host can read them."
+    anybody = "" if page.is_loopback else " Anyone who can reach this host can read them."
     tell(f"Figures for Prometheus: {page.url}.{anybody}")
 
 
@@ -140,4 +140,4 @@ def _push(collector: Collector, exporter: Exporter, interval_s: float | None, te
         push.close()
         if push.failed:
             of = f"{push.sent} of {push.sent + push.failed}"
-            tell(f"{redact(url)} took {of} sendings of figures; the last that failed: {push.reason.text}.")
+            tell(f"{redact(url)} accepted {of} exports of figures; the last failure: {push.reason.text}.")

@@ -166,5 +166,5 @@ def _told(command: str, done: Done) -> str:
     if done.problem is not None:
         return plain(f"✗ {done.name}: {done.problem.rstrip('.')}.")
     if command == "clean":
-        return f"✓ {done.name}: nothing of this tool is left there."
+        return f"✓ {done.name}: nothing of this tool remains there."
     return plain(f"✓ {done.name}: {size_text(done.size or 0)} installed ({done.text}).")

@@ -75,7 +75,7 @@ def parse_window(text: str, now: float) -> PastWindow:
         raise BenchmarkError(f"--window must be FROM..TO, such as -15m..now, not {text[:100]!r}.")
     window = PastWindow(_instant(first, now), _instant(second, now))
     if min(window) < 0:
-        raise BenchmarkError(f"--window {text[:100]}: it begins before 1970, which no server remembers.")
+        raise BenchmarkError(f"--window {text[:100]}: it begins before 1970.")
     if window.end <= window.start:
         raise BenchmarkError(f"--window {text}: its end is not after its start ({window}).")
     if window.end > now + 1:
@@ -98,6 +98,6 @@ def _instant(text: str, now: float) -> float:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, OSError):
         raise BenchmarkError(
-            f"--window: {text[:100]!r} is no instant.",
+            f"--window: {text[:100]!r} is not an instant.",
             "Give 2026-11-22T10:00 (UTC), 2026-11-22T10:00+01:00, seconds since 1970, -15m, or now.",
         ) from None

@@ -112,7 +112,7 @@ def with_metrics(wave: Wave, sources: list[Source], follower: Follower, tell: Ca
             writer.save_server_metrics(wave)
         except OSError as error:
             reason = error.strerror or str(error)
-            say(f"The server's metrics could not be stored ({reason}); what is printed is all there is of them.")
+            say(f"The server's metrics could not be stored ({reason}); only the printed values exist.")
     return wave
 
 

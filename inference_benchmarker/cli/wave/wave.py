@@ -102,7 +102,7 @@ def run(arguments: list[str]) -> int:
         how_far(quiet=options["quiet"]),
     ):
         if options["endpoint_config"]:
-            passing("Loading what reads the server's metrics…", quiet=options["quiet"])
+            passing("Loading the reader of the server's metrics…", quiet=options["quiet"])
         sources = sources_of(options["endpoint_config"], plan.server_limits, options["metrics_wait"])
         if stage is None:
             return _exit_code(_offered(plan, sources, options, export, last=True))
@@ -138,9 +138,9 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
     if options["demo"]:
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
-        problems.append("--calibrate measures what factories cost; it has nothing to compare a --locust-file with.")
+        problems.append("--calibrate measures the overhead with a factories file, not with a --locust-file.")
     if options["interactive"] and not has_terminal():
-        problems.append("--interactive needs a terminal to show the wave on and to press keys at; there is none.")
+        problems.append("--interactive needs a terminal, to show the wave and to read keys; there is none.")
     aiperf = take_aiperf(options, problems, os.environ)
     exports = exports_of(options, problems)
     options |= read_flags(WAVE_FLAGS["server metrics"], options, problems).values
@@ -155,7 +155,7 @@ def _say_what_is_sent(described: Described, chosen: dict[str, str]) -> None:
     say(f"{described.words}.")
     if chosen:
         flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in chosen.items())
-        say(f"Not given, so chosen: {flags}.")
+        say(f"Chosen by default: {flags}.")
 
 
 def wave_parser() -> Parser:

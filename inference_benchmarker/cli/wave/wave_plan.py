@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.hosts import Hosts
 
 _LISTS = ("goodput", "stages")
-NO_CONFIG = "--slo {}: give the --endpoint-config that says where the server's metrics are."
+NO_CONFIG = "--slo {}: give an --endpoint-config that names the source of the server's metrics."
 _OF_A_REPLAY = ("speed", "window", "replay_column")
 _NOT_INTERACTIVE = ("stages", "replay", "concurrency", "quiet")
 

@@ -35,7 +35,7 @@ _ROUTES = {
 }
 _NO_BODY = {
     "folder": "this is a folder; give a file in it",
-    "something else": "this is a pipe or a device, which no two processes can read; give a file",
+    "something else": "this is a pipe or a device, which two processes cannot both read; give a file",
     None: "there is no such file",
 }
 _LINES = (".jsonl", ".ndjson")
@@ -173,9 +173,9 @@ def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
     if len(ways) > 1:
         yield f"Give either {' or '.join(ways)}."
     if asked.body is not None and asked.output_tokens is not None:
-        yield "--output-tokens is not for a --body, which says itself how long an answer may be."
+        yield "--output-tokens is not for a --body, which itself sets the length of an answer."
     if api == "embeddings" and asked.output_tokens is not None:
-        yield "--output-tokens: embeddings have no answer of tokens; leave it out."
+        yield "--output-tokens: embeddings have no output tokens; leave it out."
     yield from _session_conflicts(api, asked)
     if asked.input_tokens is not None and asked.input_tokens < 1:
         yield f"--input-tokens must be at least 1, not {asked.input_tokens}."
@@ -189,7 +189,7 @@ def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
             yield f"{', '.join(stray)}: for conversations: give their --turns, too."
         return
     if api != _CHAT:
-        yield f"--turns: of OpenAI's API chats have turns, and this address is one of {api}."
+        yield f"--turns: in OpenAI's API only chats have turns, and this is an address of {api}."
     if stray := asked.given("body", "prompt"):
         yield f"--turns makes the prompts itself: leave {' and '.join(stray)} out."
 
@@ -202,7 +202,7 @@ def _http(server: str, address: SplitResult, asked: AddressOptions, problems: li
             f"/completions, /embeddings or /v1/responses.{near}"
         )
     if asked.content_type is not None and asked.body is None:
-        problems.append("--content-type says what a --body is, and there is none.")
+        problems.append("--content-type describes a --body, and there is none.")
     if not (asked.content_type or "").isprintable():
         problems.append("--content-type has a line break or a character that no header may have.")
     method = asked.method or ("GET" if asked.body is None else "POST")
@@ -227,7 +227,7 @@ def _body(text: str, problems: list[str]) -> dict[str, str]:
         problems.append("--body @-: standard input is not read; give a file, as in --body @request.json.")
     elif (kind := kind_of(file)) != "file":
         instead = _NO_BODY[kind]
-        problems.append(f"--body {text}: {instead}. A body that is no file is given without @.")
+        problems.append(f"--body {text}: {instead}. Give a body that is not a file without @.")
     elif reason := _unreadable(file):
         problems.append(f"--body {text}: cannot be read ({reason}).")
     return {"BODY_FILE": str(file.resolve())}

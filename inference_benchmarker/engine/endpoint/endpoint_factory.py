@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "endpoint_factory"
-_YIELD = "Let it make the endpoint, `yield` its name or URL once, and remove it after that."
+_YIELD = "It must create the endpoint, `yield` its name or URL once, and then remove it."
 
 
 def begin(
@@ -30,7 +30,9 @@ def begin(
         inspect.signature(function).bind(**arguments)
     except TypeError as error:
         takes = f"it is {NAME}{inspect.signature(function)}"
-        raise BenchmarkError(f"{place(path, function)}: {NAME} cannot be called so ({error}); {takes}.") from None
+        raise BenchmarkError(
+            f"{place(path, function)}: {NAME} cannot be called with these arguments ({error}); {takes}."
+        ) from None
     generator: Generator[Any, None, None] = function(**arguments)
     return generator
 

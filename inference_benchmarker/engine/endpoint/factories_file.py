@@ -168,8 +168,8 @@ def _make_session(path: Path, factory: Callable[..., Any]) -> Callable[[int], An
         )
     if _is_async(session) or not any(map(inspect.isgeneratorfunction, (session, getattr(session, "__call__", None)))):  # noqa: B004
         raise BenchmarkError(
-            f"{place(path, session)}: session is no plain generator function.",
-            "Let it yield each turn: answer = yield Turn(payload).",
+            f"{place(path, session)}: session is not a plain generator function.",
+            "It must yield each turn: answer = yield Turn(payload).",
         )
     if not _accepts(session, 0):
         raise BenchmarkError(f"{place(path, session)}: session must take one argument, the number of its arrival.")
@@ -206,8 +206,8 @@ def _check_build(where: str, build: Any, *, with_rows: bool) -> None:
         raise BenchmarkError(f'{where}: with "pre_computed": False, "input" must be a plain function build().')
     if not with_rows and not _accepts(build):
         raise BenchmarkError(
-            f"{where}: build takes the row of a recording, and none is replayed.",
-            "Give --replay FILE, or let it do without one: def build(row=None).",
+            f"{where}: build takes the row of a recording, and no recording is replayed.",
+            "Give --replay FILE, or make the row optional: def build(row=None).",
         )
 
 
@@ -219,7 +219,7 @@ def _weights(where: str, made: dict[str, Any], payloads: Sequence[Any] | None) -
         raise BenchmarkError(f'{where}: "weights" needs "pre_computed": True.')
     if not isinstance(weights, Sequence) or len(weights) != len(payloads):
         count = len(weights) if isinstance(weights, Sequence) else kind(weights)
-        raise BenchmarkError(f'{where}: "weights" must have one number a payload ({len(payloads)}), not {count}.')
+        raise BenchmarkError(f'{where}: "weights" must have one number per payload ({len(payloads)}), not {count}.')
     numbers = [_weight(weight) for weight in weights]
     if not all(number >= 0 for number in numbers) or not 0 < sum(numbers) < inf:
         raise BenchmarkError(f'{where}: "weights" must be numbers of at least 0, and not all 0.')

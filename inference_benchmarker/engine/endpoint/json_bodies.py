@@ -36,7 +36,7 @@ def json_body(payload: Any, index: int) -> dict[str, Any]:
         body = json.loads(payload) if isinstance(payload, (str, bytes, bytearray)) else payload
         json.dumps(body, allow_nan=False)
     except (ValueError, TypeError, RecursionError) as error:
-        raise BenchmarkError(f"payload {index} is no JSON ({error}).", _EXPECTED) from None
+        raise BenchmarkError(f"payload {index} is not JSON ({error}).", _EXPECTED) from None
     if not isinstance(body, dict):
-        raise BenchmarkError(f"payload {index} is a {type(payload).__name__} and no JSON object.", _EXPECTED)
+        raise BenchmarkError(f"payload {index} is a {type(payload).__name__}, not a JSON object.", _EXPECTED)
     return body

@@ -51,13 +51,13 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
         hint = "a key is missing or wrong" if error.code == 401 else ""
         raise _untold(address, f"it answered {error.code}{at}", hint) from None
     except TimeoutError:
-        raise _untold(address, f"it did not answer to the end within {TIMEOUT_S:g} s") from None
+        raise _untold(address, f"its answer was not complete within {TIMEOUT_S:g} s") from None
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""
         raise _untold(address, str(getattr(reason, "strerror", None) or reason), hint) from None
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise _untold(address, "it answered with no list of models") from None
+        raise _untold(address, "its answer is not a list of models") from None
     return list(dict.fromkeys(names))
 
 
@@ -68,4 +68,4 @@ def _answer(request: Request) -> bytes:
 
 def _untold(address: str, reason: str, hint: str = "") -> BenchmarkError:
     doubt = f" ({hint}?)" if hint else ""
-    return BenchmarkError(f"No --model is given, and {address} tells none: {reason}{doubt}.", "Give --model NAME.")
+    return BenchmarkError(f"No --model is given, and {address} names none: {reason}{doubt}.", "Give --model NAME.")

@@ -110,8 +110,8 @@ def code_of(path: Path, given: Mapping[str, str]) -> CodeType:
 def _unknown(path: Path, name: str, known: Mapping[str, Setting]) -> str:
     if not known:
         return (
-            f"--set {name}: {shown_path(path)} has no settings. One is a constant in capitals at its top level, as in "
-            f'{name if _NAME.fullmatch(name) else "MODEL"} = "a value".'
+            f"--set {name}: {shown_path(path)} has no settings. A setting is a constant in capitals at its top level, "
+            f'as in {name if _NAME.fullmatch(name) else "MODEL"} = "a value".'
         )
     near = question(get_close_matches(name.upper(), known, n=1))
     return f"--set {name}: {shown_path(path)} has no such setting; it has {', '.join(shown(known))}.{near}"

@@ -2,7 +2,7 @@
 
 ``python -m inference_benchmarker.engine.hosts.agent MARKER [SOCKET]`` speaks lines of JSON with the command over its
 standard input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. SOCKET leads to
-the primary. The command holds a lease: once nothing was heard of it for ``LEASE_S``, the workers end, and the agent
+the primary. The command holds a lease: once it has not answered for ``LEASE_S``, the workers end, and the agent
 with them, for the end of a link that is cut is told to nobody. Another login may renew the lease, by touching a file.
 What the agent keeps lies in a folder that goes with it.
 """

@@ -123,11 +123,11 @@ def _await_all(remotes: Sequence[RemoteHost], patience_s: float, interrupts: Int
     late = f"it has not joined within {patience_s:g} s (--join-timeout)" if not found else "it had not joined yet"
     found += [f"{remote.name}: {late}. {_last_words(remote)}" for remote in missing]
     if found:
-        raise BenchmarkError("\n".join(found), "No load was sent; `benchmark hosts check` tells more.")
+        raise BenchmarkError("\n".join(found), "No load was sent; `benchmark hosts check` shows more.")
 
 
 def _last_words(remote: RemoteHost) -> str:
-    return f"Its last words: {' | '.join(remote.words_of_the_way()) or 'none'}."
+    return f"Its last output: {' | '.join(remote.words_of_the_way()) or 'none'}."
 
 
 def _address(plan: WavePlan, place: Path | None) -> str:

@@ -194,7 +194,7 @@ class RemoteHost:
         """Why it is lost by now."""
         quiet_since = max(self._heard_at, self._renewed_at)
         if now > quiet_since + LOST_S or now > self._heard_at + SILENT_S:
-            return f"nothing was heard of it for {now - self._heard_at:.0f} s"
+            return f"it has not answered for {now - self._heard_at:.0f} s"
         return None
 
     def _renew(self) -> None:
@@ -259,7 +259,7 @@ class RemoteHost:
         self._closed.set()
         if not self._closing and self.problem is None:
             words = " | ".join(self.words_of_the_way())
-            self.problem = words or "its connection was closed, without a word"
+            self.problem = words or "its connection was closed without a message"
 
     def _add_to_log(self, worker: int, data: bytes) -> None:
         with suppress(KeyError):
@@ -275,7 +275,7 @@ class RemoteHost:
             return str(reason)
         version = hello["versions"]["benchmark"]
         if version != __version__:
-            return f"it has version {version}, and here is {__version__}: `benchmark hosts prepare` installs that there"
+            return f"it has version {version}, and this host has {__version__}: `benchmark hosts prepare` installs it"
         if self._needs_socket and not hello["socket"]:
             return (
                 "its SSH server forwards no Unix socket (AllowStreamLocalForwarding in its sshd_config, or a /tmp that "

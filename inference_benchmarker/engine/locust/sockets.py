@@ -109,7 +109,7 @@ class PrimarySocket(zmqrpc.Server):
             try:
                 return _read(frames)
             except Exception as error:
-                logger.warning("a worker sent what is no message: %r", error)
+                logger.warning("a worker sent something that is not a message: %r", error)
 
 
 class Visitors:
@@ -151,5 +151,5 @@ def _read(frames: Sequence[zmq.Frame]) -> tuple[str, Message]:
     message = Message.unserialize(body.buffer)  # a batch is large: it is copied once
     message.sender = int(frames[-1].get("User-Id"))
     if message.type not in _WORDS or message.node_id.encode() != address.bytes:
-        raise ValueError(f"{message.type!r} of {message.node_id!r} is not for worker {message.sender} to say")
+        raise ValueError(f"{message.type!r} of {message.node_id!r} may not come from worker {message.sender}")
     return message.node_id, message

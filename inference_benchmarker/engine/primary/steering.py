@@ -35,13 +35,13 @@ class Steering:
         rate = _users(text) if self._in_users else _rate(text)
         at = max(whole_ms(now_ns + LEAD_NS), self._last_ns + MS)
         if not self._steered:
-            raise ValueError("the rate of this wave is settled")
+            raise ValueError("the rate of this wave is fixed")
         if now_ns < 0:
             raise ValueError("the warm-up keeps the first rate")
         if self._stages >= MAX_STAGES:
-            raise ValueError(f"the rate was changed {MAX_STAGES - 1:,} times, which is the most")
+            raise ValueError(f"the rate was changed {MAX_STAGES - 1:,} times, which is the limit")
         if self._end_ns is not None and at >= self._end_ns:
-            raise ValueError("the wave ends before it could be in force")
+            raise ValueError("the wave ends before it could take effect")
         if rate == self._rate:
             return None
         self._rate, self._last_ns = rate, at

@@ -132,7 +132,7 @@ def _port_problem(port: int | None, error: RPCError) -> dict[str, str]:
     """Why the primary cannot listen, and what to try."""
     if port is None:
         return {"message": f"The primary finds no free port on 127.0.0.1 ({error}).", "hint": ""}
-    hint = "Give another port, or none: then any free one is taken."
+    hint = "Give another port, or none to use any free one."
     return {"message": f"--port {port} cannot be used ({error}).", "hint": hint}
 
 

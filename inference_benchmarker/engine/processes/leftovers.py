@@ -58,7 +58,7 @@ def _end_groups(sessions: Collection[int]) -> tuple[str, ...]:
     for group in sessions:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
-            ended.append("a process whose name nobody tells")
+            ended.append("a process whose name is not known")
     return tuple(ended)
 
 

@@ -78,7 +78,7 @@ class DiskForecast:
         if told or not self._told:
             return None
         return (
-            f"{self._name}: {_size(free + to_store)} of disk are free{_stored(to_store)}, and {_size(growth)} are "
+            f"{self._name}: {_size(free + to_store)} of disk is free{_stored(to_store)}, and {_size(growth)} are "
             f"taken each second: at that rate it is full in about {left_s:.0f} s. A wave that still runs then cannot "
             "be stored there; it is stopped when the disk is full."
         )

@@ -72,6 +72,6 @@ class FeedWatcher:
         if aborted is None:
             return
         wave.end_early(aborted)
-        wave.live.say("Requests in flight are waited for.")
+        wave.live.say("Waiting for requests in flight.")
         if aborted.by_dead_endpoint:
             wave.drained_by = time.monotonic() + DEAD_DRAIN_S

@@ -48,7 +48,7 @@ def finite(value: str | float) -> float:
     """A number to compute with; ValueError for another."""
     found = float(value)
     if not abs(found) < MOST_FLOAT:
-        raise ValueError(f"{value} is no number to compute with")
+        raise ValueError(f"{value} is not a usable number")
     return found
 
 

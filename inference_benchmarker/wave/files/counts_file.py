@@ -74,7 +74,7 @@ def read_counts(path: Path) -> Counts:
         with opened(path) as file, pa.OSFile(own_path(file)) as source:
             parquet = pq.ParquetFile(source)
             if parquet.schema_arrow != SCHEMA:
-                raise BenchmarkError(f"{path}: has other columns than this tool writes.")
+                raise BenchmarkError(f"{path}: does not have the columns that this tool writes.")
             _check_size(parquet.metadata, os.fstat(file.fileno()).st_size)
             for number in range(parquet.num_row_groups):
                 table = parquet.read_row_group(number)

@@ -32,7 +32,7 @@ def check_of_wave(path: Path, start_unix_ns: int) -> None:
     with suppress(ValueError):  # a mark that is none says nothing
         if told is not None and int(told) != start_unix_ns:
             raise BenchmarkError(
-                f"{path}: is a file of another wave than summary.json beside it.",
+                f"{path}: belongs to another wave than the summary.json beside it.",
                 "Was one of the two copied? Put back the files of one wave.",
             )
 

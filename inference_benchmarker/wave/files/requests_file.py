@@ -77,7 +77,7 @@ def read_requests(path: Path, part: int = PART) -> Requests:
     try:
         parquet, size = _opened(path)
         if not _has_our_columns(parquet.schema_arrow):
-            raise BenchmarkError(f"{path}: has other columns than this tool writes.")
+            raise BenchmarkError(f"{path}: does not have the columns that this tool writes.")
         return _checked(parquet, size, part)
     except (OSError, MemoryError, *UNREADABLE) as error:
         raise foreign(path, error) from None

@@ -73,7 +73,7 @@ def _columns(data: bytes) -> dict[str, npt.NDArray[np.float64]]:
     for name, values in found.items():
         written = np.count_nonzero(np.isnan(values)) > told.column(name).null_count
         if written or np.nanmax(np.abs(values), initial=0.0) >= MOST_FLOAT:
-            raise ValueError(f"{name} has what is no number to compute with")
+            raise ValueError(f"{name} has a value that is not a usable number")
     return found
 
 

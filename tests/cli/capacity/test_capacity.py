@@ -79,14 +79,14 @@ def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--think-time 5s --max-users 3", ["--think-time is for a search in users: say --in", "--max-users is"]),
+        ("--think-time 5s --max-users 3", ["--think-time is for a search in users: add --in", "--max-users is"]),
         (
             "--in users --max-rps 5 --arrivals poisson",
-            ["--arrivals is not for a search in", "--max-rps is not for a search in users: say"],
+            ["--arrivals is not for a search in", "--max-rps is not for a search in users: use"],
         ),
         (
             "--in users --max-users 0 --think-time x",
-            ["--think-time 'x' is no time that a user thinks", "--max-users must be from 1"],
+            ["--think-time 'x' is not a think time", "--max-users must be from 1"],
         ),
         ("--in users --slo response_time.p99<1s", ["--slo response_time.p99<1s: a closed loop has"]),
         ("--in users --slo server.CPUUtilization<70%", ["--slo server.CPUUtilization<70%: a search in users"]),

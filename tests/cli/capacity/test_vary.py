@@ -184,7 +184,10 @@ def test_what_costs_nothing_that_anybody_knows_is_agreed_to_by_a_flag(
     (tmp_path / "f.py").write_text((tmp_path / "f.py").read_text().replace(', instance_type: str = "ml.m5.large"', ""))
     ran = Ran(capsys, "--vary", "servers=1")
     assert ran.code == 2
-    assert "Nobody can be asked here. Give --yes if it costs nothing, as a process of this machine does" in ran.err
+    assert (
+        "There is no terminal on which to ask. Give --yes if it costs nothing, as a process of this machine does"
+        in ran.err
+    )
     ran = Ran(capsys, "--vary", "servers=1", "--yes", "--max-cost", "1")
     assert ran.code == 2
     assert "no price of an endpoint without instance_type. Leave --max-cost out." in ran.err

@@ -101,8 +101,8 @@ def test_a_plan_is_proven_on_as_many_instances_as_it_says(
     [
         (["--vary", "kind=a"], "--vary is for a search, and --verify sends the plan's target"),
         (["--arrivals", "constant", "--soak", "10"], "--soak is for a search, and --verify sends"),
-        ([], "Nobody can be asked here. Give --yes"),
-        (["--slo", "server.CPUUtilization<70%"], "give the --endpoint-config"),
+        ([], "There is no terminal on which to ask. Give --yes"),
+        (["--slo", "server.CPUUtilization<70%"], "give an --endpoint-config"),
         (["--max-cost", "1", "--yes"], "--max-cost 1: there is no price of"),
     ],
 )
@@ -178,7 +178,7 @@ def test_a_plan_of_the_demo_needs_the_demo_before_money_is_told(
 
     err = capsys.readouterr().err
     assert err.splitlines() == [
-        f"benchmark: --verify {plan}: its search was of the embedded endpoint, which is not there. "
+        f"benchmark: --verify {plan}: its search used the embedded endpoint, which is not running. "
         "Add --demo, or give --factories-file FILE."
     ]
 

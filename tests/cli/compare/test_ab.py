@@ -94,7 +94,7 @@ class TestArguments:
             (["old.py", "new.py", "--demo", "--ui"], ["--demo is not for ab: name two", "--ui is not for ab: "]),
             (
                 ["old.py", "new.py", *RATE, "--slo", "server.CPUUtilization<70%"],
-                ["--slo server.CPUUtilization<70% is not for ab: ask for a run's server metrics afterwards"],
+                ["--slo server.CPUUtilization<70% is not for ab: collect a run's server metrics afterwards"],
             ),
             (
                 ["old.py", "new.py", "--repeats", "0", "--max-regression", "p99", "--compare"],

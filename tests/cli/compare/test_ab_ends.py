@@ -58,7 +58,7 @@ def test_a_wave_that_cannot_be_sent_leaves_those_before_it(capsys: pytest.Captur
     assert cli.main([*COMMAND]) == stored_code() == 3
     out, err = capsys.readouterr()
     assert "A: old.py, 2 runs: VALID" in out
-    assert ": new.py: worker 0 ended while it loaded it: what is compared is what was measured by then." in err
+    assert ": new.py: worker 0 ended while it loaded it: the comparison uses what was measured by then." in err
 
 
 def test_nor_does_one_that_could_only_be_stored_elsewhere(

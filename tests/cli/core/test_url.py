@@ -91,13 +91,13 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["localhost:8080/a"], "Give it with http:// or https:// before it: http://localhost:8080/a"),
         (["htp://h"], "Did you mean http://h?"),
         (["http:/h/a"], "Did you mean http://h/a?"),
-        (["http://h/a", "--set", "PATH=/b"], "--set PATH: the address says it; change it there."),
+        (["http://h/a", "--set", "PATH=/b"], "--set PATH: the address already sets it; change it there."),
         (["http://h/a b"], "It has a blank in it: write %20 for one."),
         (["http://::1:8080"], "An IPv6 address stands in brackets: http://[::1]:8080"),
         (["http://h:port"], "A port is a number from 1 to 65535"),
         (["unix:///var/run/a.sock"], "A Unix socket has none: give it a port"),
         (["grpc://h:80"], "It must begin with http:// or https://; for other protocols, `benchmark factory` lists"),
-        (["http://h", "--header", "A: b", "--aiperf"], "--header: aiperf would have it among its arguments"),
+        (["http://h", "--header", "A: b", "--aiperf"], "--header: aiperf would show it among its arguments"),
         (["http://h", "http://i"], "Give one address, not 2."),
         (["http://h", "--factories-file", "f.py"], "Give either an address or --factories-file, not both."),
         (["http://h", "--body", "@-"], "--body @-: standard input is not read; give a file"),
@@ -108,9 +108,9 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h", "--body", "a", "--content-type", "a\r\nB: c"], "--content-type has a line break"),
         (
             ["http://h", "--body", "\udcff"],
-            "--body has a byte that is no UTF-8. Bytes are given in a file: --body @FILE.",
+            "--body has a byte that is not UTF-8. Bytes are given in a file: --body @FILE.",
         ),
-        (["http://h/v1", "--model", "m\udcff"], "--model has a byte that is no UTF-8."),
+        (["http://h/v1", "--model", "m\udcff"], "--model has a byte that is not UTF-8."),
         (["http://h/\udcff"], "It has a byte that is no UTF-8 in it."),
         (["http://a:\udcff@h/"], "In a password, signs are written as %XX"),
         (["http://h", "--body", "@/proc/self/mem"], "--body @/proc/self/mem: cannot be read (Input/output error)."),
@@ -160,7 +160,7 @@ def test_of_a_bad_address_no_load_is_missing() -> None:
 
 @pytest.mark.parametrize("name", ["API_KEY", "my_token", "Password"])
 def test_a_secret_is_no_setting(name: str) -> None:
-    with pytest.raises(BenchmarkError, match="its value would be stored; give a secret by the environment") as raised:
+    with pytest.raises(BenchmarkError, match="its value would be stored; pass a secret in the environment") as raised:
         wave_of(["http://127.0.0.1:9", "--set", f"{name}={SECRET}"])
     assert SECRET not in str(raised.value)
 
@@ -285,11 +285,11 @@ def test_a_model_is_found_and_its_streams_are_measured(bench: Bench) -> None:
 def test_without_a_load_a_gentle_one_is_chosen_and_told(capsys: pytest.CaptureFixture[str]) -> None:
     plan = wave_of(["http://127.0.0.1:9/a"])
     assert (plan.target_rate, plan.expected_s) == (10, 10)
-    told = "GET http://127.0.0.1:9/a.\nNot given, so chosen: --client-rps 10 --obs-time 10.\n"
+    told = "GET http://127.0.0.1:9/a.\nChosen by default: --client-rps 10 --obs-time 10.\n"
     assert capsys.readouterr().err == told
     plan = wave_of(["http://127.0.0.1:9/v1", "--model", "m", "--concurrency", "3"])
     assert plan.expected_s == 10
-    assert "Not given, so chosen: --obs-time 10.\n" in capsys.readouterr().err
+    assert "Chosen by default: --obs-time 10.\n" in capsys.readouterr().err
     wave_of(["http://127.0.0.1:9/a", "--client-rps", "5", "--num-requests", "5"])
     assert capsys.readouterr().err == "GET http://127.0.0.1:9/a.\n"
 

@@ -91,7 +91,7 @@ def test_keys_within_fifty_milliseconds_are_one_change() -> None:
 def test_keys_before_the_start_hold_from_the_start_on() -> None:
     person = Person()
     assert person.at(-0.5, "2") == []
-    assert person.shown[-1] == "Rate 200/s. It holds from the wave's start on."
+    assert person.shown[-1] == "Rate 200/s. It applies from the wave's start."
     assert person.at(-0.01, "+") == []
     assert person.at(0) == ["rate 220"]
 
@@ -100,13 +100,17 @@ def test_q_ends_the_wave_and_nothing_after_it_counts() -> None:
     person = Person()
     assert person.at(1, "q2") == ["end"]
     assert person.at(9, "2qq") == []
-    assert person.shown[-1] == "Ending: what is in flight is waited for."
+    assert person.shown[-1] == "Ending: waiting for requests in flight."
     assert Person().at(-1, "Q") == ["end"]
 
 
 def test_a_key_that_does_nothing_is_answered_with_the_reason_for_a_while() -> None:
     person = Person("1000000")
-    for key, said in (("x", "x is no key here: + - 2 / q."), ("\0", "That is no key here"), ("+", "This is the most.")):
+    for key, said in (
+        ("x", "x is not a key here: + - 2 / q."),
+        ("\0", "That is not a key here"),
+        ("+", "This is the most."),
+    ):
         assert person.at(1, key) == []
         assert said in person.shown[-1]
     person.at(7)
@@ -120,7 +124,7 @@ def test_beyond_the_most_stages_a_key_is_answered_with_the_reason() -> None:
     person = Person()
     changes = [person.at(second, "+-"[second % 2]) for second in range(MAX_STAGES)]
     assert sum(map(len, changes)) == MAX_STAGES - 1
-    assert "It was changed 999 times, which is the most." in person.shown[-1]
+    assert "It was changed 999 times, which is the limit." in person.shown[-1]
 
 
 def test_a_line_that_cannot_be_shown_loses_nothing() -> None:

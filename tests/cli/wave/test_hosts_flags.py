@@ -81,7 +81,7 @@ def test_without_them_a_plan_is_what_it_was() -> None:
         ("--hosts a --demo", "--demo is not for --hosts: the embedded endpoint listens on this host's loopback"),
         ("--hosts a --calibrate", "--calibrate is not for --hosts: "),
         ("--hosts a --pass-env NO_SUCH", "--pass-env NO_SUCH: there is no such variable in this command's"),
-        ("--hosts a --pass-env API_KEY=abc", "--pass-env API_KEY: give the name of a variable alone"),
+        ("--hosts a --pass-env API_KEY=abc", "--pass-env API_KEY: give only the name of a variable"),
         ("--hosts a --with-file no.csv", "--with-file no.csv: there is no such file."),
         ("--hosts a --with-file ../x", "--with-file ../x: give a path below the current folder"),
         ("--listen 10.0.0.5", "--listen: the load comes from this host alone: give --hosts, too"),

@@ -81,7 +81,7 @@ def test_the_flags_make_a_plan(file: Path, tmp_path: Path) -> None:
         (["--warmup", "2"], "leave --warmup out"),
         (["--speed", "0"], "--speed must be from 0.001 to 1,000, not 0."),
         (["--speed", "fast"], "--speed must be a number, not 'fast'."),
-        (["--window", "noon"], "--window: 'noon' is no part of a recording."),
+        (["--window", "noon"], "--window: 'noon' is not a part of a recording."),
         (["--num-requests", "0"], "--num-requests must be from 1"),
     ],
 )

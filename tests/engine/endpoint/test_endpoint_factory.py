@@ -13,7 +13,7 @@ from inference_benchmarker.errors import BenchmarkError
 if TYPE_CHECKING:
     from pathlib import Path
 
-YIELD = "Let it make the endpoint, `yield` its name or URL once, and remove it after that."
+YIELD = "It must create the endpoint, `yield` its name or URL once, and then remove it."
 
 
 def test_it_runs_to_its_yield_and_then_to_its_end(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_it_runs_to_its_yield_and_then_to_its_end(tmp_path: Path) -> None:
         ),
         (
             "def endpoint_factory(size=1):\n    yield 'a'",
-            ", line 1: endpoint_factory cannot be called so (got an unexpected keyword argument 'instances');"
-            " it is endpoint_factory(size=1).",
+            ", line 1: endpoint_factory cannot be called with these arguments (got an unexpected"
+            " keyword argument 'instances'); it is endpoint_factory(size=1).",
         ),
         (
             "def endpoint_factory(instances):\n    if 0: yield",

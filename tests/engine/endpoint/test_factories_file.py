@@ -233,7 +233,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "build wants a row": (
         returning('{"pre_computed": False, "input": lambda row: row}'),
-        ", line 3: build takes the row of a recording, and none is replayed. Give --replay FILE, or let it do without",
+        ", line 3: build takes the row of a recording, and no recording is replayed.",
     ),
     "build wants more": (
         returning('{"pre_computed": False, "input": lambda row, more: row}'),
@@ -252,7 +252,7 @@ WRONG: dict[str, tuple[str, str]] = {
         )
     },
     **{
-        f"weights are {value}": (given(f'"weights": {value}'), '"weights" must have one number a payload (2), not ')
+        f"weights are {value}": (given(f'"weights": {value}'), '"weights" must have one number per payload (2), not ')
         for value in ("[1]", "[1, 2, 3]", "3", "{1: 2}")
     },
     "weights without a list": (

@@ -68,7 +68,7 @@ def test_a_host_of_another_version_is_named_with_both(
 ) -> None:
     monkeypatch.setattr(remote, "__version__", "99.1")
     (other,) = lab.start(Spec("other"))
-    with pytest.raises(BenchmarkError, match=rf"other: .* it has version {__version__}, and here is 99\.1"):
+    with pytest.raises(BenchmarkError, match=rf"other: .* it has version {__version__}, and this host has 99\.1"):
         run_wave(a_plan(tmp_path, stamps.url, "other*1"))
     assert (len(stamps.log()), other.left()) == (0, [])
 

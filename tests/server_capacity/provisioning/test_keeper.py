@@ -263,7 +263,7 @@ def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest
     assert cli.main(["endpoints", "wipe"]) == 2
     told = capsys.readouterr()
     assert FOREIGN in told.out
-    assert "is no folder" in told.err
+    assert "is not a folder" in told.err
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, w
         run_dir = RunDir(folder / ("B" if kind == "ab" else ".") / f"20261123T10000{number}Z_benchmark")
         run_dir.path.mkdir(parents=True)
         run_dir.plan.write_text("{}")
-    told = rf"that was ended before it stored its answer \(it has no {FILES[kind]}\)"
+    told = rf"that ended before it stored its result \(it has no {FILES[kind]}\)"
     with pytest.raises(BenchmarkError, match=told) as error:
         report.run([str(folder)])
     assert ("start it again" in str(error.value)) == (not waves)

@@ -119,7 +119,7 @@ class TestCommands:
         cut = made(tmp_path, 1.0, given_up=given_up, interrupted=interrupted)
         cut.save(None, None)
         assert cli.main(["report", str(tmp_path)]) == code
-        assert "what is compared is what was measured by then." in capsys.readouterr().err
+        assert "the comparison uses what was measured by then." in capsys.readouterr().err
 
     def test_one_that_was_killed_is_not_told_as_whole(
         self, capsys: pytest.CaptureFixture[str], experiment: Experiment, tmp_path: Path
@@ -130,7 +130,7 @@ class TestCommands:
         waves = [{**each, "run": f"waves/{each['run']}"} for each in data["waves"]]
         (tmp_path / FILE).write_text(json.dumps({**data, "waves": waves[:7], "limits": [], "exit_code": None}))
         assert cli.main(["report", str(tmp_path)]) == 130
-        assert "Cut off, or still at it: what is compared is what was measured by then." in capsys.readouterr().err
+        assert "Cut off, or still running: the comparison uses what was measured by then." in capsys.readouterr().err
 
     def test_report_gives_the_forms_that_there_are(
         self, experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]

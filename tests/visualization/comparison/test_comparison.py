@@ -268,7 +268,7 @@ class TestLimits:
             ("p50=10", "the % is missing: p50=10%"),
             ("p0=3%", "percentiles start above 0"),
             ("max=3%", "max is one request's time, which has no interval"),
-            ("goodput=3%", "a goodput is one under its own run's limits"),
+            ("goodput=3%", "each run's goodput has its own limits"),
             ("ttft.rate=3%", "rate belongs to the whole wave, not to ttft"),
         ],
     )
