@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.processes.child_logs import ChildLogs, hidden
+from inference_benchmarker.engine.processes.child_logs import ChildLogs, HiddenLines, hidden
 from inference_benchmarker.engine.processes.children import child_environment, note_asked_for
 from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
@@ -49,7 +49,7 @@ class Making(threading.Thread):
         self._accounts = accounts
         self._mark = new_mark()
         note_asked_for(Path(order["factories_file"]))
-        self._hide = hidden()
+        self._hide, self._spoken = hidden(), HiddenLines()
         self._numbers: list[int] = []
         self._has_answered, self._is_wanted = False, True
 
@@ -88,7 +88,9 @@ class Making(threading.Thread):
             job = {**self._order, **held}
             with suppress(OSError):  # of a process that has ended already is told when it is listened to
                 ours.sendall(json.dumps(job).encode() + b"\n")
-            if self._listen(ours):
+            ended = self._listen(ours)
+            self._tell_lines(self._spoken.rest())
+            if ended:
                 restore(self._cleanup, of=self._numbers[1:], say=self._progress)
                 _say(ours, over=True)
                 with suppress(subprocess.TimeoutExpired):
@@ -139,6 +141,10 @@ class Making(threading.Thread):
             return
         if "say" in said and self._has_answered and self._is_wanted:
             return  # while load is sent nobody reads the channel, which would fill up; the log has it
+        if "say" in said:
+            self._tell_lines(self._spoken.after(said["say"]))
+            return
+        self._tell_lines(self._spoken.rest())
         if "made" in said or "failed" in said:
             self._has_answered = True
         self._tell(
@@ -147,6 +153,10 @@ class Making(threading.Thread):
                 for key, value in said.items()
             }
         )
+
+    def _tell_lines(self, lines: list[str]) -> None:
+        for line in lines:
+            self._tell(say=line)
 
     def _hold(self, given: Any) -> dict[str, str]:
         try:

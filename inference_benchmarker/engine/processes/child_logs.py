@@ -112,6 +112,31 @@ def hidden(also: Iterable[str] = ()) -> Callable[[str], str]:
     return lambda text: redact(text, every)
 
 
+class HiddenLines:
+    """Lines that are passed on one by one as they are said, hidden as in the whole of them.
+
+    A line waits while what it may begin of a secret goes on in the next one, and is given with that.
+    """
+
+    def __init__(self, also: Iterable[str] = ()) -> None:
+        self._secrets = _secrets(also)
+        self._pending = ""
+
+    def after(self, line: str) -> list[str]:
+        """The lines that are decided now that this one is said."""
+        self._pending += f"{line}\n"
+        size = decided(self._pending, self._secrets)
+        return self._given(size if len(self._pending) - size <= MOST_UNDECIDED else len(self._pending))
+
+    def rest(self) -> list[str]:
+        """The lines that waited, when nothing follows them."""
+        return self._given(len(self._pending))
+
+    def _given(self, size: int) -> list[str]:
+        lines, self._pending = self._pending[:size], self._pending[size:]
+        return redact(lines, self._secrets).splitlines()
+
+
 def _secrets(also: Iterable[str]) -> tuple[str, ...]:
     return (*own_secrets(with_numbers=True), *also)
 

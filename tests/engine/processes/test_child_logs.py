@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.engine.processes import child_logs
-from inference_benchmarker.engine.processes.child_logs import LONGEST_LINE, ChildLogs, child_log
+from inference_benchmarker.engine.processes.child_logs import LONGEST_LINE, ChildLogs, HiddenLines, child_log
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.text import plain_lines
 
@@ -251,3 +251,17 @@ def test_a_log_has_what_it_would_have_of_all_in_one_however_it_is_printed(whole:
 def seen_in(clean: str) -> str:
     """What is left beside secrets. Of lines that a secret has the ends of, a log still makes lines."""
     return clean.replace("[hidden]", "").replace("\n", "")
+
+
+@pytest.mark.parametrize("spelt", [base64.encodebytes((SECRET * 4).encode()).decode(), f"a\n{SECRET}\nb\n"])
+def test_lines_that_are_said_one_by_one_are_hidden_as_in_the_whole(spelt: str) -> None:
+    lines = ["Making it.", *spelt.splitlines(), "Made."]
+    said = HiddenLines([SECRET * 4, SECRET])
+    given = [each for line in lines for each in said.after(line)] + said.rest()
+    assert given == redact("\n".join(lines) + "\n", [SECRET * 4, SECRET]).splitlines()
+    assert (given[0], given[-1]) == ("Making it.", "Made.")
+    assert not any(line in given for line in spelt.splitlines() if len(line) > 8)
+
+
+def test_a_line_that_begins_no_secret_is_given_at_once() -> None:
+    assert HiddenLines([SECRET]).after("The endpoint is in service.") == ["The endpoint is in service."]
