@@ -45,7 +45,7 @@ def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
     """
     plan = resolve(plan)  # the seed is drawn here, so that both runs have the same arrivals
     seconds = calibration_bounds(plan).duration_s
-    (live or NullView()).say(f"Calibrating: up to {seconds:.2g} s against nothing, then against a local echo.")
+    (live or NullView()).say(f"Calibrating: up to {seconds:.2g} s without an endpoint, then with a local echo server.")
     with scratch_folder("benchmark_calibration_") as folder, counting_interrupts() as interrupts:
         null = _run(calibration_plan(plan, NULL, folder), interrupts)
         with start(EndpointConfig(servers=1, service="none")) as endpoint:  # one that takes no time is always free
@@ -114,7 +114,7 @@ def _check(wave: Wave) -> None:
     if wave.disk_error is not None:
         raise BenchmarkError(
             f"The calibration cannot write to {tempfile.gettempdir()} ({wave.disk_error}).",
-            "Free some space there, or run without the calibration.",
+            "Free some space there, or run without --calibrate.",
         )
     if wave.primary_lost or wave.lost_workers:
         assert wave.run_dir is not None

@@ -75,7 +75,7 @@ class Conditions:
     def _hosts_problems(self) -> Iterator[Problem]:
         """The hosts' own problems are those of each plan."""
         for host in self.hosts.uncounted:
-            text = f"--hosts {host.name}: say how many workers may be tried there at the most, as in {host.name}*8."
+            text = f"--hosts {host.name}: give the maximum number of workers there, as in {host.name}*8."
             yield Problem(("hosts",), text)
         if self.hosts and self.max_workers is not None and self.max_workers > self.hosts.workers:
             text = f"--max-workers {self.max_workers}: --hosts name {self.hosts.workers} of them."
@@ -88,7 +88,7 @@ class Conditions:
 
     def _endpoint_problems(self) -> list[Problem]:
         if self.factories_file is None:
-            text = "No endpoint: give its address, or --factories-file FILE (or --demo to try it out)."
+            text = "No endpoint: give its address, or --factories-file FILE (or --demo to try it)."
             return [Problem(("factories_file",), text)]
         return problems_of(replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir))
 

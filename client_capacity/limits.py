@@ -26,8 +26,8 @@ SPARE = 16  # what a worker keeps free for the user's code
 NO_LIMIT = sys.maxsize  # as Linux writes it
 MANY_WAIT = 0.5  # of the ports
 _REUSE = {  # values of net.ipv4.tcp_tw_reuse
-    1: "more here: ports are taken again after 1 s (net.ipv4.tcp_tw_reuse = 1)",
-    2: "more on loopback: there ports are taken again after 1 s",
+    1: "more here: ports are reused after 1 s (net.ipv4.tcp_tw_reuse = 1)",
+    2: "more on loopback, where ports are reused after 1 s",
 }
 
 

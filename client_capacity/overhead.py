@@ -23,7 +23,7 @@ GRACE_NS = NS // 10  # an answer of an echo that comes later than this after the
 LEAST_IN_TIME = 0.95
 LEAST_FOR_P99 = 100  # with fewer requests the p99 is the largest value, and is called so
 
-_NULL = "invoke that does nothing"
+_NULL = "an invoke that does nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Calibration:
     def lines(self) -> tuple[str, ...]:
         """The sentences that a reader of the wave's numbers must know."""
         if self.null is None and self.echo is None:
-            return ("what this tool adds is not known: no request fell into the calibration at this rate",)
+            return ("the overhead of this tool is not known: the calibration was too short for a request at this rate",)
         return (*_null_lines(self.null), *_echo_lines(self.echo))
 
 
@@ -140,7 +140,7 @@ def _null_lines(run: Run | None) -> Iterator[str]:
         return
     if not run.kept_up:
         workers, missed = _counted(run.workers, "worker"), run.missed_text
-        yield f"this tool cannot keep {run.load_text} with {workers} on this host ({missed} by an {_NULL})"
+        yield f"this tool cannot send {run.load_text} with {workers} on this host ({missed} by an {_NULL})"
     elif run.response is None:
         yield (
             f"this tool takes {duration_text(run.workers / run.rate)} of a worker's time for each request on this "

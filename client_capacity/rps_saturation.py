@@ -137,16 +137,16 @@ class RpsSaturation(FormerKeys):
         if workers is None:
             return self._beyond(rate)
         held = next(row.rate for row in self.rows if row.workers == workers)
-        room = "" if held * HEADROOM >= rate else ", with little room for hiccups"
+        room = "" if held * HEADROOM >= rate else ", with little headroom"
         return f"For {rate_text(rate)}/s use --workers {workers} ({workers} hold {rate_text(held)}/s{room})."
 
     def _beyond(self, rate: float) -> str:
         if self.limited_by != "client":
-            return f"Whether this client can send {rate_text(rate)}/s was not shown."
+            return f"It is not known whether this client can send {rate_text(rate)}/s."
         if not self.rate:
-            return f"This client cannot send {rate_text(rate)}/s: make invoke cheaper."
+            return f"This client cannot send {rate_text(rate)}/s: make invoke faster."
         clients = math.ceil(rate / (HEADROOM * self.rate))
-        what = f"take a bigger machine, or {clients} like it with a part each"
+        what = f"use a larger machine, or {clients} machines like it"
         return f"This client cannot send {rate_text(rate)}/s: {what}."
 
     def to_text(self) -> str:
@@ -194,8 +194,11 @@ class RpsSaturation(FormerKeys):
 
     def _closing(self) -> Iterator[str]:
         if self.limited_by == "client":
-            yield f"This client holds {rate_text(self.rate)}/s; use --workers {self.workers}: more do not send more."
-            yield f"Plan with up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves room for hiccups."
+            yield (
+                f"This client holds {rate_text(self.rate)}/s; use --workers {self.workers}: more workers do not "
+                "send more."
+            )
+            yield f"Plan with up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves headroom."
         else:
             yield f"{at_least_text('This client', self.rate)} {self._reason()}"
         if self.conditions.wanted_rps is not None:
@@ -212,12 +215,12 @@ class RpsSaturation(FormerKeys):
             if row.limited_by == "client" and row.rate < before.rate:
                 yield (
                     f"{row.workers} workers hold less than {before.workers}: other programs, the primary or an "
-                    "endpoint on this machine may have taken the cores; repeat on a quiet machine."
+                    "endpoint on this machine may have used the cores; repeat on a quiet machine."
                 )
 
     def _reason(self) -> str:
         if self.limited_by == "wanted":
-            return "Nothing higher was tried, since no more is wanted."
+            return "No higher rate was tried, since no more is needed."
         if self.limited_by == "max_workers":
             return f"More than {self.rows[-1].workers} workers were not tried: raise --max-workers."
         return reason_text(self.limited_by, self.rows[-1].steps)

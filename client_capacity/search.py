@@ -171,7 +171,7 @@ class _Seeker:
     def _bracket(self) -> tuple[float, float]:
         """A rate that is held and a higher one that is not; ends the search where one of them does not exist."""
         rate = min(rounded(self._settings.start), self._settings.max_rate)
-        self._say(f"Growing from {rate_text(rate)}/s until a rate is not held.")
+        self._say(f"Doubling from {rate_text(rate)}/s until a rate is not held.")
         if not self._holds(rate, "growing"):
             return self._shrink(rate)
         return self._grow(rate)

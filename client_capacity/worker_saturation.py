@@ -90,8 +90,8 @@ class WorkerSaturation(FormerKeys):
             yield f"{at_least_text('One worker', self.rate)} {reason_text(self.limited_by, self.steps)}"
         elif self.rate:
             yield f"One worker holds {rate_text(self.rate)}/s ({self._interval()}){self._cause()}."
-            yield f"Give a worker up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves room for hiccups."
-            yield "How many workers this machine can use: benchmark client rps-saturation"
+            yield f"Give a worker up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves headroom."
+            yield "To find how many workers this machine can use: benchmark client rps-saturation"
         else:
             least = rate_text(self.high or 0)
             yield f"One worker does not even hold {least}/s: {self.steps[-1].reason}. Make invoke cheaper."
@@ -191,7 +191,7 @@ def disturbed_text(steps: Sequence[Step], *, crowded: bool = False) -> Iterator[
     """The doubt that others had the cores; ``crowded``: as many workers as cores, so that they may be our own."""
     if disturbed := sum(step.disturbed for step in steps):
         own = " (or the primary and the endpoint, where they share the cores)" if crowded else ""
-        yield (f"In {disturbed} of {len(steps)} steps other programs took the core{own}: repeat on a quiet machine.")
+        yield (f"In {disturbed} of {len(steps)} steps other programs used the core{own}: repeat on a quiet machine.")
 
 
 def store(result: Any, folder: Path) -> None:
@@ -212,10 +212,10 @@ def reason_text(limited_by: LimitedBy, steps: tuple[Step, ...]) -> str:
 
 
 _NOT_THE_CLIENT = {
-    "server": "The endpoint was the limit, not this client{seen}: to measure the client alone, give it an endpoint "
-    "that answers at once, as --demo does.",
-    "errors": "Requests failed{seen}: mend that, and begin again.",
-    "max_rps": "Nothing higher was tried: raise --max-rps to see where it ends.",
+    "server": "The endpoint was the limit, not this client{seen}: to measure the client alone, use an endpoint that "
+    "answers at once, as --demo does.",
+    "errors": "Requests failed{seen}: fix that, and start again.",
+    "max_rps": "No higher rate was tried: raise --max-rps to find the limit.",
     "interrupted": "Interrupted before the limit was found.",
 }
 

@@ -95,7 +95,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printe
         if now > until and not loaded:
             raise BenchmarkError(
                 f"{shown_path(plan.factories_file)}: was not loaded within {plan.load_timeout_s} s.",
-                "Make it quicker, or give it more time with --load-timeout.",
+                "Make it faster, or allow more time with --load-timeout.",
             )
         time.sleep(POLL_S)
 

@@ -86,7 +86,7 @@ def wait_for_baseline(
     if not moved:
         sleep(PAUSE_S)
         return
-    say("Waiting until the server's metrics are back at their baseline ...")
+    say("Waiting until the server's metrics return to their baseline ...")
     deadline = clock() + LIMIT_S
     while left := away(moved, _now(sources, clock, sleep)):
         if clock() >= deadline:

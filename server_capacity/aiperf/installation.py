@@ -184,7 +184,7 @@ def environment_of(environment: Mapping[str, str], arguments: Sequence[str], scr
 
 def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str], None]) -> None:
     """Until it ends; every ten seconds how many requests its export tells of."""
-    say("aiperf: starting, which takes some seconds ...")
+    say("aiperf: starting, which takes a few seconds ...")
     begun = told = time.monotonic()
     done = read = 0
     while process.poll() is None:

@@ -90,5 +90,5 @@ def _communicate(process: subprocess.Popen[bytes], line: str, plan: WavePlan, sa
     except subprocess.TimeoutExpired:
         raise BenchmarkError(
             f"{plan.factories_file}: aiperf's requests were not made within {plan.load_timeout_s} s.",
-            "Make it quicker, or give it more time with --load-timeout.",
+            "Make it faster, or allow more time with --load-timeout.",
         ) from None

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 KEY = "api-key"
 INPUTS = "inputs.json"
 _STREAMS_DIFFER = (
-    "some payloads ask for a stream and others do not; aiperf takes all answers alike, and its TTFT would be wrong."
+    "some payloads ask for a stream and others do not; aiperf treats all answers alike, and its TTFT would be wrong."
 )
 _WHOLE = (
-    'aiperf measures whole answers, as the payload says nothing of "stream": for TTFT put "stream": true into it, or '
-    "give --aiperf-args '{\"streaming\": true}'."
+    'aiperf measures whole answers, as the payload has no "stream": for TTFT add "stream": true to it, or give '
+    "--aiperf-args '{\"streaming\": true}'."
 )
 _TAKE_THEM_ALIKE = (
     "Name a factories file for each kind, or say how to take them: --aiperf-args '{\"streaming\": false}' (no TTFT)."
@@ -140,7 +140,7 @@ class AiperfStage:
             result.save()
         except OSError as error:
             reason = error.strerror or str(error)
-            self.say(f"aiperf's result could not be stored ({reason}); what is printed is all there is of it.")
+            self.say(f"aiperf's result could not be stored ({reason}); the results exist only in the printed text.")
 
     def _secrets(self) -> list[str]:
         """The values that must be in no file, longest first so that no part of one is left."""
@@ -203,5 +203,5 @@ def _given(options: AiperfOptions) -> Requests | None:
 def _misspelt(options: AiperfOptions, environment: Mapping[str, str], say: Callable[[str], None]) -> Iterator[str]:
     """Flags that aiperf does not have; it is asked only where some may not be there."""
     if names := strange(options.given):
-        say("Asking aiperf which flags it has ...")
+        say("Reading aiperf's flags ...")
         yield from problems_of_names(names, aiperf.known_flags(options.installation, environment))

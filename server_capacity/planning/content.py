@@ -196,8 +196,8 @@ def _scale_out(case: Case) -> ScaleOut | None:
         return None
     if known is None:
         raise BenchmarkError(
-            f"--growth asks how long an instance of {case.main.name} takes until it serves, and the search did not "
-            "measure it.",
+            f"--growth needs the time until a new instance of {case.main.name} serves, and the search did not "
+            "measure that.",
             "Give --seconds-to-create.",
         )
     create_s, source = known

@@ -45,8 +45,8 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
     folder = best.folder
     if not capacity_folder.is_capacity(folder):
         raise BenchmarkError(
-            f"{folder}: is no folder of a search (it has no {capacity_folder.FILE}).",
-            "Give a <timestamp>_capacity folder that `benchmark capacity` left, or a <timestamp>_ranking.",
+            f"{folder}: is not the folder of a search (it has no {capacity_folder.FILE}).",
+            "Give a <timestamp>_capacity folder that `benchmark capacity` wrote, or a <timestamp>_ranking.",
         )
     data, _, told = capacity_folder.load(folder)
     try:
@@ -69,7 +69,7 @@ def changed_since(found: PlanResult) -> Iterator[str]:
         if not is_there(folder / capacity_folder.FILE):
             continue
         if source.digest is not None and _digest_of(folder / capacity_folder.FILE) != source.digest:
-            yield f"{folder} is not the search any more that it was made from: changed, or another one"
+            yield f"{folder} is no longer the search that the plan was made from: it was changed or replaced"
             continue
         try:
             capacity_folder.read(folder)
@@ -102,7 +102,9 @@ def _best_of(folder: Path) -> _Best:
         raise BenchmarkError(f"{folder}: no variant of this ranking was searched.", "Give another folder.")
     name = row.capacity or ""
     if "/" in name or name in (".", ".."):
-        raise BenchmarkError(f"{folder}: its first row names {name!r}, which is no folder of it.", "Give another one.")
+        raise BenchmarkError(
+            f"{folder}: its first row names {name!r}, which is not a folder in it.", "Give another one."
+        )
     tied = tuple(label_of(found.rows[place - 1].variant) for place in row.tied_with)
     return _Best(folder / name, row.variant, tied, row.price and _ranked_price(row.price))
 

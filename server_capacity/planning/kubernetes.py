@@ -22,7 +22,7 @@ _NO_LABEL = re.compile(r"[^a-z0-9-]+")
 
 _HPA = """\
 # {target} requests/s a pod, {minimum} to {maximum} pods. The Deployment {name}, and the metric {metric} of its pods,
-# which an adapter (prometheus-adapter) has to bring, are to be called as they are in your cluster.
+# which an adapter (prometheus-adapter) must provide, need the names they have in your cluster.
 apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata:
@@ -51,8 +51,8 @@ spec:
 
 _KEDA = """\
 # {target} requests/s a pod, {minimum} to {maximum} pods. The Deployment {name}, the address of Prometheus and the
-# metric http_requests_total are to be called as they are in your cluster. There is no cooldownPeriod: it would act on
-# the step to zero alone.
+# metric http_requests_total need the names they have in your cluster. There is no cooldownPeriod: it would act on
+# scaling to zero only.
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
 metadata:

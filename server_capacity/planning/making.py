@@ -88,7 +88,7 @@ def _each_for_all(questions: Sequence[PlanRequest], cases: Sequence[Case]) -> It
     for asked in questions:
         own = [case for case in cases if case.asked is asked]
         if len(own) > 1:
-            yield f"Each of {len(own)} endpoints is planned for {load_text(own[0].demand.target_rps)}."
+            yield f"Each of the {len(own)} endpoints is planned for {load_text(own[0].demand.target_rps)}."
 
 
 def _read(replay: Replay) -> Recorded:
@@ -126,7 +126,7 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
             else:
                 same.append(found)
         if len(own) > 1 and asked.endpoint_name:
-            problems.append(f"--endpoint-name names one endpoint, and these are {len(own)}: name them in a --mix file.")
+            problems.append(f"--endpoint-name names one endpoint, and there are {len(own)}: name them in a --mix file.")
         groups += [(asked, group) for group in own]
     refuse(problems)
     return groups

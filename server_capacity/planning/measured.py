@@ -131,38 +131,44 @@ class Measured:
     def remarks(self) -> Iterator[str]:
         """Sentences on what it does not tell, or tells only under a condition."""
         if self.at_least:
-            yield "No limit gave out in the search: the plan takes what was kept, and fewer instances may do."
+            yield (
+                "The search violated no limit: the plan uses the highest rate that was tried, and fewer instances "
+                "may suffice."
+            )
         if self.data.arrivals == "constant":
             yield (
-                f"It was measured with evenly spaced arrivals, which flatter an endpoint by up to {EVEN:.0%}: "
-                "search with Poisson arrivals before you deploy it."
+                f"It was measured with evenly spaced arrivals, which overstate capacity by up to {EVEN:.0%}: search "
+                "with Poisson arrivals before you deploy it."
             )
         if self.data.in_ == "users":
             yield (
-                "It was searched in users, who wait for answers and so spare an endpoint that is slow: the rate is "
+                "It was searched in users, who wait for answers and so slow down with the endpoint: the rate is "
                 "theirs at the lower end, and arrivals that do not wait may need more instances."
             )
         yield from self._warnings()
         if apart := planned_with(self.data):
             yield apart
         if self.data.limit == KEEPS_UP:
-            yield 'It was searched without --slo: "holds" is only what it keeps up with. --slo "p99<500ms" says more.'
+            yield (
+                'It was searched without --slo: "holds" is only the rate that it keeps up with. A limit such as '
+                '--slo "p99<500ms" says more.'
+            )
         if self.tied:
             named = " and ".join(self.tied)
             yield f"In the ranking {named} {'tie' if len(self.tied) > 1 else 'ties'} with {label_of(self.variant)}."
         if not self.is_counted:
-            yield "How many instances were measured is not known: one is assumed. --instances N says otherwise."
+            yield "The number of measured instances is not known: one is assumed. Set it with --instances N."
 
     def _warnings(self) -> Iterator[str]:
         verdict = confirmed_of(self.data)
         if verdict == "fails":
-            yield "The wave at the interval's lower end failed: search again before you deploy it."
+            yield "The wave at the interval's lower end failed: search again before you deploy."
         elif not self.at_least and verdict != "holds":
             yield "No wave confirmed the interval's lower end."
         if self.data.outcome == "interrupted" and not self.at_least:
-            yield "The search was interrupted: its interval is wider than it had to be."
+            yield "The search was interrupted: its interval is wider than necessary."
         if self.data.cache == "warm":
-            yield "Each payload had been sent before the search: requests that no cache knows may take longer."
+            yield "Each payload was sent before the search: requests that no cache holds may take longer."
 
 
 def measured(
@@ -221,7 +227,7 @@ def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
         low, rate, high = low * factor, rate * factor, None if high is None else high * factor
     if not low > 0:
         return (
-            f"the interval of {rate_text(rate, interval)} begins at 0: nothing is sure to hold; search for longer "
+            f"the interval of {rate_text(rate, interval)} starts at 0: no rate is certain to hold; search for longer "
             "with --time"
         )
     return low, rate, high
@@ -239,6 +245,6 @@ def _never_judged(data: CapacityResult, rate: float) -> str:
     kept = f" for {length_text(seconds)}" if seconds > 0 else ""
     unit = unit_of(data)
     return (
-        f"the search was interrupted before there was an answer: {rate_text(rate, None, unit)} kept every limit{kept}, "
-        "and no limit was found. Search again"
+        f"the search was interrupted before there was an answer: {rate_text(rate, None, unit)} met every "
+        f"limit{kept}, and no limit was found. Search again"
     )

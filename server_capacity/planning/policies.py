@@ -102,7 +102,7 @@ def policy_files(plan: EndpointPlan, search: Measured, given: str = "") -> tuple
         **_step_files(resource, chosen),
     }
     missing = [
-        f"{POLICY_ARN} in alarm_out.json and alarm_in.json is to be the ARN that put-scaling-policy prints for "
+        f"{POLICY_ARN} in alarm_out.json and alarm_in.json stands for the ARN that put-scaling-policy prints for "
         f"{STEP_FILE}."
     ]
     if resource.placeholders:

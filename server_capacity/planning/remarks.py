@@ -36,7 +36,7 @@ def missed_text(plan: EndpointPlan) -> str:
     if not found or not found.runs or found.runs[0].share_over <= found.allowed:
         return ""
     share, allowed = (percent_text(round(each, 4)) for each in (found.runs[0].share_over, found.allowed))
-    return f"Simulated with its policy, {share} of requests miss {found.limit} ({allowed} may)."
+    return f"Simulated with its policy, {share} of requests violate {found.limit} ({allowed} may)."
 
 
 def simulated_remarks(plan: EndpointPlan) -> Iterator[str]:
@@ -51,11 +51,11 @@ def simulated_remarks(plan: EndpointPlan) -> Iterator[str]:
         advice = (
             "Give a higher --minimum" if cheapest is None else f"{_keeping(plan, cheapest)} it: {_how(plan, cheapest)}"
         )
-        yield f"{missed} The load rises faster than instances come. {advice}."
+        yield f"{missed} The load rises faster than instances start. {advice}."
     elif cheapest is not None and (saved := 1 - cheapest.instance_hours / planned.instance_hours) >= LEAST_SAVED:
         yield (
-            f"{_keeping(plan, cheapest)} {found.limit} under this load, too, with "
-            f"{percent_text(round(saved, 2))} fewer instance hours than {planned.policy}: {_how(plan, cheapest)}."
+            f"{_keeping(plan, cheapest)} {found.limit} under this load as well, with {percent_text(round(saved, 2))} "
+            f"fewer instance hours than {planned.policy}: {_how(plan, cheapest)}."
         )
 
 
@@ -68,7 +68,7 @@ def _keeping(plan: EndpointPlan, run: Run) -> str:
     """The subject of what keeps a limit, and its verb."""
     if run.file is None:
         instances = plan.chosen.instances
-        return f"{instances_text(instances)} all along {'keeps' if instances == 1 else 'keep'}"
+        return f"{instances_text(instances)} throughout {'keeps' if instances == 1 else 'keep'}"
     name = run.policy
     return f"{name[:1].upper()}{name[1:]} keeps"
 
@@ -94,18 +94,16 @@ def instances_text(count: int) -> str:
 def _room(plan: EndpointPlan) -> Iterator[str]:
     chosen, lost = plan.chosen, plan.chosen.with_one_lost
     if chosen.instances < 2:
-        yield (
-            "One instance is in one zone, and nothing is left where it is lost: two zones need 2 instances at least."
-        )
+        yield ("One instance is in one zone, and nothing is left if it fails: two zones need at least 2 instances.")
     elif lost.holds:
         yield (
-            f"With one lost, {_have(lost)}, {percent_text(round(lost.share_of_low or 0.0, 3))} of what one is sure to "
-            "hold: the limit is kept."
+            f"With one lost, {_have(lost)}, {percent_text(round(lost.share_of_low or 0.0, 3))} of what one is "
+            "certain to hold: the limit is still met."
         )
     else:
         yield (
-            f"With one lost, {_have(lost)}, more than one is sure to hold: "
-            f"{instances_text(chosen.with_spare)} would keep the limit then."
+            f"With one lost, {_have(lost)}, more than one is sure to hold: {instances_text(chosen.with_spare)} would "
+            "still meet the limit."
         )
 
 
@@ -117,33 +115,36 @@ def _have(lost: WithOneLost) -> str:
 def _load(case: Case, plan: EndpointPlan) -> Iterator[str]:
     demand, chosen = case.demand, plan.chosen
     if demand.told:
-        bound = ": the maximum is for that" if case.asked.maximum is None else f", and --maximum is {chosen.maximum:,}"
+        bound = (
+            ": the maximum allows for that" if case.asked.maximum is None else f", and --maximum is {chosen.maximum:,}"
+        )
         yield f"{demand.told} {metric_text(demand.peak_rps)}/s{bound}."
     if demand.recorded is not None and demand.recorded.peak_second > 1.5 * demand.peak_rps:
         yield (
-            f"Its busiest second has {demand.recorded.peak_second:,} requests: no policy is as quick, and instances "
-            "for the minute alone queue them."
+            f"Its busiest second has {demand.recorded.peak_second:,} requests: no policy is that fast, and instances "
+            "sized for the minute queue them."
         )
     if chosen.instances > needed_by(plan):
         yield (
             f"The load needs {instances_text(needed_by(plan))}, and {chosen.minimum:,} are the minimum: the cost is "
-            "theirs."
+            "that of the minimum."
         )
     if chosen.capped:
-        yield f"More than {instances_text(chosen.maximum)} cannot be told of, so that the maximum may be too low."
+        yield f"More than {instances_text(chosen.maximum)} cannot be planned, so the maximum may be too low."
     if demand.least_rps == 0:
         stay = f"{instances_text(chosen.minimum)} {'stays' if chosen.minimum == 1 else 'stay'}"
-        yield f"There are minutes without a request. {stay} all the same: from none it would take minutes."
+        yield f"There are minutes without a request. {stay} nevertheless: starting from none takes minutes."
 
 
 def _together(case: Case) -> Iterator[str]:
     """The searches that were merged: nothing but their names may tell two endpoints apart."""
     if len(case.searches) > 1:
         folders = ", ".join(each.folder for each in case.searches)
-        rests = (
-            "" if case.main.not_linear else f"; the plan rests on {case.main.folder}, with the least of each instance"
+        rests = "" if case.main.not_linear else f"; the plan uses {case.main.folder}, with the lowest rate per instance"
+        yield (
+            f"These are treated as searches of one endpoint: {folders}{rests}. Use a --mix file for different "
+            "endpoints."
         )
-        yield f"These are taken as searches of one endpoint: {folders}{rests}. Entries of a --mix file are apart."
 
 
 def _scaling(case: Case, plan: EndpointPlan) -> Iterator[str]:
@@ -157,15 +158,16 @@ def _scaling(case: Case, plan: EndpointPlan) -> Iterator[str]:
         )
     if plan.endpoint and plan.endpoint.kind == "inference-component":
         yield (
-            "An instance is a copy of the inference component here: the instances below must have room for the copies. "
-            "They are what is paid and what a quota counts, so that copies have no cost and no quota of their own."
+            "An instance here is a copy of the inference component: the instances below must have room for the "
+            "copies. Instances are what you pay for and what a quota counts, so copies have no cost and no quota of "
+            "their own."
         )
     if str(case.main.instance_type).startswith("ml.t2."):
         yield "Application Auto Scaling does not scale instances of the burstable type T2."
     if case.routing == LEAST_OUTSTANDING:
         yield (
-            "Requests go to the instance with the fewest outstanding ones: together instances hold more than each "
-            "alone, and counting them one by one is the safe side."
+            "Requests go to the instance with the fewest outstanding requests: together, instances hold more than "
+            "the sum of each alone, so the plan is conservative."
         )
 
 
@@ -175,10 +177,10 @@ def _extrapolated(case: Case, plan: EndpointPlan) -> Iterator[str]:
     if not plan.linear:
         *fewer, most = sorted({each.instances for each in plan.capacities})
         counts = f"{', '.join(map(str, fewer))} and {most} instances"
-        yield f"It was measured at {counts}, and is told of between them: {case.main.not_linear}."
+        yield f"It was measured at {counts}, and is interpolated between them: {case.main.not_linear}."
         yield (
-            f"The policy's target is {chosen.invocations_per_instance:,.15g} a minute for each: the least that one "
-            f"holds of {chosen.minimum:,} to {chosen.maximum:,} instances."
+            f"The policy's target is {chosen.invocations_per_instance:,.15g} a minute per instance: the least that "
+            f"one holds among {chosen.minimum:,} to {chosen.maximum:,} instances."
         )
     if planned > FAR * measured:
         yield (

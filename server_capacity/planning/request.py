@@ -54,7 +54,7 @@ class PlanRequest:
     def problems(self) -> Iterator[Problem]:
         """Everything that is wrong with it, whatever the searches found."""
         if not self.capacities:
-            yield Problem(("capacities",), "Give the folder of a search: CAPACITY_DIR, or one for each entry of --mix.")
+            yield Problem(("capacities",), "Give the folder of a search: CAPACITY_DIR, or one per entry of --mix.")
         if self.target_rps is None and not self.stages and self.replay is None:
             yield Problem(("target_rps", "stages", "replay"), "No load: give --target-rps R, --stages or --replay.")
         if self.target_rps is not None and not float(LEAST_RATE) <= self.target_rps <= MAX_RATE:
@@ -95,7 +95,7 @@ def parse_growth(flag: str, text: str) -> float:
     """The share by which the load grows in a minute: ``20%/min``, ``0.2``, ``50%/h``."""
     match = _GROWTH.fullmatch(text.strip()) if text.isascii() else None
     if match is None:
-        raise BenchmarkError(f"{flag} must be how much the load grows: 20%/min, 50%/h; not {text[:100]!r}.")
+        raise BenchmarkError(f"{flag} must be the growth of the load, such as 20%/min or 50%/h, not {text[:100]!r}.")
     if float(match["number"]) > 1 and not match["percent"]:
         number, unit = match["number"], match["unit"] or "min"
         raise BenchmarkError(

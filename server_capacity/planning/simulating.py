@@ -34,9 +34,9 @@ def simulation(case: Case, plan: EndpointPlan, *, compare: bool) -> Simulation |
     if not plan.linear:
         return not_simulated(f"its instances do not add up: {case.main.not_linear}")
     if disagree(case.main.data):
-        return not_simulated("the search's count and its queueing model, which would be simulated, disagree")
+        return not_simulated("the search's count and the queueing model to simulate disagree")
     if known is None:
-        return not_simulated("how long an instance takes until it serves is not known: give --seconds-to-create")
+        return not_simulated("the time until a new instance serves is not known: give --seconds-to-create")
     requests = _requests(demand)
     if requests > MOST_REQUESTS:
         return not_simulated(f"{requests:,.0f} requests are more than the {MOST_REQUESTS:,} that are simulated")

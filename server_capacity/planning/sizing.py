@@ -99,7 +99,7 @@ class Between:
                 return instances
         raise CannotTellError(
             f"{rate:,.4g}/s at {share:.0%} need more than {self.most} instances, and {self.points[-1][0]} are the "
-            f"most that were measured. It is not extrapolated further: {self.reason}. Measure it with more instances"
+            f"most that were measured. It is not extrapolated further: {self.reason}. Measure more instances"
         )
 
 
@@ -112,7 +112,7 @@ def law_of(searches: list[Measured]) -> Law | str:
     if len(lowest) == 1:
         count = searches[0].instances
         return (
-            f"it was measured at {count} instance{'' if count == 1 else 's'} alone, and {reason}: N instances do not "
+            f"it was measured at {count} instance{'' if count == 1 else 's'} only, and {reason}: N instances do not "
             "hold N times as much. Search with another number of instances, and give both folders"
         )
     return Between(tuple(sorted(lowest.items())), reason)

@@ -109,8 +109,8 @@ def _cpu(search: Measured, rps: float) -> CpuTarget | str:
     if row is None:
         return "CPUUtilization was not measured (--endpoint-config asks for it)"
     if row.reason or not row.demand_s or row.demand_s < 0 or row.idle is None:
-        return "CPUUtilization does not grow in a straight line with the rate"
+        return "CPUUtilization does not grow linearly with the rate"
     if cores is None:
-        return "the instance type does not tell how many cores CPUUtilization adds up"
+        return "the instance type does not say how many cores CPUUtilization covers"
     use = CpuUse(100.0 * cores * row.idle, 100.0 * cores * row.demand_s * search.instances)
     return CpuTarget(floored(min(100.0 * cores, use.idle + use.per_rps * rps)), use)

@@ -120,11 +120,11 @@ def _measured(plan: EndpointPlan) -> str:
     limit = limit_text(plan)
     counted = ("Measured on " if one.counted else "Taken as ") + instances_text(one.measured_at)
     if one.at_least or one.high is None:
-        return f"{counted}: each held {low} and no limit gave out."
+        return f"{counted}: each held {low} and no limit was violated."
     interval = Interval(one.low, one.high)
     rate = rate_text(one.rate, interval)
     ends = between(interval, "/s")
-    return f"{counted}: {rate} each (95%: {ends}){limit}. The plan rests on the lower end, {low}."
+    return f"{counted}: {rate} each (95%: {ends}){limit}. The plan uses the lower end, {low}."
 
 
 def limit_text(plan: EndpointPlan) -> str:
@@ -199,9 +199,9 @@ def _no_cost(data: PlanResult) -> str:
     currencies = sorted({each.cost.currency for each in endpoints if each.cost})
     priceless = [each for each in endpoints if not each.cost]
     if not priceless:
-        return f"No cost of all together: prices are in {' and '.join(currencies)}."
+        return f"No total cost: prices are in {' and '.join(currencies)}."
     if all((each.endpoint and each.endpoint.kind) == COMPONENT for each in priceless):
-        return "No cost of copies of an inference component: the instances below them are paid."
+        return "No cost of copies of an inference component: you pay for the instances below them."
     return _of_others(data.priced, priceless) or NO_PRICE
 
 

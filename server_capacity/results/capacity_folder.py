@@ -30,5 +30,5 @@ def save(folder: Path, found: CapacityResult) -> CapacityResult:
         return _STORED.write(folder, found)
     except OSError as error:
         reason = error.strerror or str(error)
-        told = f"{folder}: cannot be written ({reason}). What is printed is all there is."
+        told = f"{folder}: cannot be written ({reason}). The results exist only in the printed text."
         return replace(found, failures=[*(each for each in found.failures or [] if each != told), told])

@@ -376,7 +376,7 @@ def _of_proof(found: ProofResult) -> Iterator[str]:
     if found.outcome == "holds" and any(row.verdict != "holds" for row in found.limits):
         yield "it holds, and a limit does not"
     if found.outcome == "holds" and found.backlog:
-        yield f"it holds, and {found.backlog:,} requests were left in the end"
+        yield f"it holds, and {found.backlog:,} requests were left at the end"
     yield from _of_fleet(found)
     for row in found.limits:
         yield from _of_proven(row)

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from server_capacity.results.types.ranking import RankedRow
 
-NO_LIMIT = "holds: what each keeps up with, since no --slo gave out before. One is given as --slo 'p99<500ms'."
+NO_LIMIT = (
+    "holds: the rate that each keeps up with, since no --slo was violated below it. Set one with --slo 'p99<500ms'."
+)
 
 
 class Scores(NamedTuple):
@@ -149,5 +151,5 @@ def _on_prices(answered: Sequence[RankedRow], by: By) -> list[str]:
     if len(unpriced) == len(answered):
         return [NO_PRICE]
     if unpriced:
-        return [f"No price of {', '.join(unpriced)}, so that the order is not by cost. {NO_PRICE}"]
-    return ["The prices are in several currencies, so that the order is not by cost."]
+        return [f"No price of {', '.join(unpriced)}, so the order is not by cost. {NO_PRICE}"]
+    return ["The prices are in several currencies, so the order is not by cost."]

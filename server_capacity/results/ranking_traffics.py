@@ -47,7 +47,7 @@ def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
     on = label_of({name: text for name, text in rows[0].variant.items() if not name.startswith(PAYLOAD)})
     if len(known) < len(rows):
         missing = ", ".join(_traffic(row) for row in rows if not row.interval)
-        return None, f"To {on} nobody can tell whether the traffics are equivalent: no interval of {missing}."
+        return None, f"To {on} it is not decided whether the traffics are equivalent: no interval of {missing}."
     least, its = min(known, key=lambda each: each[1].high)
     most, the_most = max(known, key=lambda each: each[1].low)
     if the_most.low > its.high:
@@ -61,8 +61,8 @@ def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
     if spread <= WITHIN:
         return True, f"To {on} {names} are equivalent: what it holds of each differs by at most {spread:.0%}."
     return None, (
-        f"To {on} nobody can tell whether {names} are equivalent: the intervals overlap, and up to {spread:.0%} would "
-        "not show. More --time tells."
+        f"To {on} it is not decided whether {names} are equivalent: the intervals overlap, and up to {spread:.0%} "
+        "would not show. More --time tells."
     )
 
 

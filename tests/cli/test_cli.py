@@ -815,7 +815,7 @@ class TestClient:
         self, capsys: pytest.CaptureFixture[str], command: str
     ) -> None:
         (problem,) = problems(capsys, "client", command)
-        assert problem == "No endpoint: give its address, or --factories-file FILE (or --demo to try it out)."
+        assert problem == "No endpoint: give its address, or --factories-file FILE (or --demo to try it)."
 
     @pytest.mark.parametrize("value", [*NONSENSE, "0", "-1", "1e300", "1e999999999"])
     @pytest.mark.parametrize("flag", SEARCH_FLAGS)

@@ -207,8 +207,8 @@ def test_the_null_endpoint_does_nothing() -> None:
             RUN,
             RUN,
             [
-                "this tool adds p50 0.06 ms, p99 0.31 ms at 100/s on this host "
-                "(invoke that does nothing, 200 requests)",
+                "this tool adds p50 0.06 ms, p99 0.31 ms at 100/s on this host (an invoke that does nothing, 200 "
+                "requests)",
                 "a local echo answers in p50 0.45 ms, p99 0.9 ms",
             ],
         ),
@@ -216,7 +216,8 @@ def test_the_null_endpoint_does_nothing() -> None:
             replace(RUN, requests=1, target_rate=0.1),
             replace(RUN, requests=99),
             [
-                "this tool adds p50 0.06 ms, max 0.31 ms at 0.1/s on this host (invoke that does nothing, 1 request)",
+                "this tool adds p50 0.06 ms, max 0.31 ms at 0.1/s on this host (an invoke that does nothing, 1 "
+                "request)",
                 "a local echo answers in p50 0.45 ms, max 0.9 ms",
             ],
         ),
@@ -224,8 +225,8 @@ def test_the_null_endpoint_does_nothing() -> None:
             replace(RUN, requests=20_000, target_rate=1e6, in_time_share=0.412),
             replace(RUN, requests=20_000, target_rate=1e6, in_time_share=0.0, latency=None),
             [
-                "this tool cannot keep 1,000,000/s with 2 workers on this host "
-                "(41% of 20,000 requests answered in time by an invoke that does nothing)",
+                "this tool cannot send 1,000,000/s with 2 workers on this host (41% of 20,000 requests answered in "
+                "time by an an invoke that does nothing)",
                 "a local echo could not keep up with 1,000,000/s (0% of 20,000 requests answered in time): "
                 "no figure for it",
             ],
@@ -234,13 +235,17 @@ def test_the_null_endpoint_does_nothing() -> None:
             CLOSED,
             replace(CLOSED, rate=8_000.0),
             [
-                "this tool takes 0.05 ms of a worker's time for each request on this host "
-                "(invoke that does nothing, 20,000 requests at full speed, 40,000/s)",
+                "this tool takes 0.05 ms of a worker's time for each request on this host (an invoke that does "
+                "nothing, 20,000 requests at full speed, 40,000/s)",
                 "a local echo answers in p50 0.45 ms, p99 0.9 ms at full speed (8,000/s)",
             ],
         ),
         (None, RUN, ["a local echo answers in p50 0.45 ms, p99 0.9 ms"]),
-        (None, None, ["what this tool adds is not known: no request fell into the calibration at this rate"]),
+        (
+            None,
+            None,
+            ["the overhead of this tool is not known: the calibration was too short for a request at this rate"],
+        ),
     ],
 )
 def test_what_a_calibration_says(null: Run | None, echo: Run | None, lines: list[str]) -> None:

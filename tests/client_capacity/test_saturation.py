@@ -77,8 +77,8 @@ class TestWorkerResult:
         ("limited_by", "what"),
         [
             ("server", "The endpoint was the limit, not this client (12/s completed): to measure the client alone"),
-            ("errors", "Requests failed (12/s completed): mend that"),
-            ("max_rps", "Nothing higher was tried: raise --max-rps"),
+            ("errors", "Requests failed (12/s completed): fix that"),
+            ("max_rps", "No higher rate was tried: raise --max-rps"),
             ("interrupted", "Interrupted before the limit was found."),
         ],
     )
@@ -92,7 +92,7 @@ class TestWorkerResult:
 
     def test_a_machine_that_was_not_quiet_is_said(self) -> None:
         text = worker("client", STEP, replace(LATE, disturbed=True)).to_text()
-        assert "In 1 of 2 steps other programs took the core: repeat on a quiet machine." in text
+        assert "In 1 of 2 steps other programs used the core: repeat on a quiet machine." in text
 
     def test_the_table_has_a_row_a_step_with_its_reason(self) -> None:
         rows = worker("client", STEP, LATE).to_text().splitlines()[2:5]
@@ -151,12 +151,10 @@ class TestClientResult:
 
     def test_a_rate_beyond_the_client_gets_advice(self) -> None:
         found = self.of(row(1, 1000), row(2, 1000), wanted=3000)
-        assert "This client cannot send 3,000/s: take a bigger machine, or 4 like it with a part each." in (
-            found.to_text()
-        )
+        assert mentions(found.to_text(), "cannot send 3,000/s", "4 machines like it")
         assert found.to_json()["wanted"] == {"rate": 3000, "workers": None}
-        assert "was not shown" in self.of(row(1, 1000, "server"), limited_by="server").advice_for(2000)
-        assert "make invoke cheaper" in self.of(row(1, 0)).advice_for(1)
+        assert "not known" in self.of(row(1, 1000, "server"), limited_by="server").advice_for(2000)
+        assert "make invoke faster" in self.of(row(1, 0)).advice_for(1)
 
     def test_a_rate_that_is_tight_is_said(self) -> None:
         found = self.of(row(1, 1000), row(2, 1900))
@@ -178,9 +176,9 @@ class TestClientResult:
     def test_a_machine_that_was_not_quiet_is_said(self) -> None:
         bad = replace(row(2, 1800), steps=(STEP, replace(LATE, disturbed=True)))
         found = self.of(row(1, 1000), bad)
-        assert "In 1 of 3 steps other programs took the core: repeat on a quiet machine." in found.to_text()
+        assert "In 1 of 3 steps other programs used the core: repeat on a quiet machine." in found.to_text()
         crowded = replace(found, cores=2).to_text()
-        assert "took the core (or the primary and the endpoint, where they share the cores): repeat on" in crowded
+        assert "used the core (or the primary and the endpoint, where they share the cores): repeat on" in crowded
         assert "other programs" not in self.of(row(1, 1000), row(2, 1800)).to_text()
 
     def test_more_workers_that_hold_less_are_a_doubt(self) -> None:

@@ -208,7 +208,7 @@ def test_an_interrupt_before_the_first_step_is_one() -> None:
 def test_what_comes_next_is_said() -> None:
     said: list[str] = []
     search(Simulated(1000), SearchSettings(), said.append)
-    assert [line.split()[0] for line in said] == ["Growing", "Bisecting", "Repeating"]
+    assert [line.split()[0] for line in said] == ["Doubling", "Bisecting", "Repeating"]
 
 
 def test_a_series_that_swings_between_two_levels_lies_between_them() -> None:

@@ -378,7 +378,7 @@ def payload_factory():
         assert (done.code, done.out) == (2, "")
         *waiting, told = done.err.splitlines()
         assert waiting == ["Loading the endpoint ..."]
-        assert told.endswith("was not loaded within 3 s. Make it quicker, or give it more time with --load-timeout.")
+        assert told.endswith("was not loaded within 3 s. Make it faster, or allow more time with --load-timeout.")
 
     @pytest.mark.parametrize(
         ("body", "key"),

@@ -155,7 +155,7 @@ def _measured(plan: EndpointPlan) -> str:
     rate, lower, higher = (supported(value, one.high - low) for value in (one.rate, low, one.high))
     limit = f" of {plan.limit or ''}".removesuffix(" of ").replace(" of keeps up", ", which it keeps up with")
     ends = f"(95%: {lower} to {higher}){limit}"
-    return f"{count}: {rate}/s each {ends}. The plan rests on the lower end, {lower}/s."
+    return f"{count}: {rate}/s each {ends}. The plan uses the lower end, {lower}/s."
 
 
 def _priced(cost: Cost | None) -> Iterator[str]:

@@ -143,9 +143,9 @@ def _notes(data: RankingResult) -> Iterator[str]:
             "the interval's lower end at most."
         )
     if any(row.latency and row.latency.p99 is not None and not _p99_is_measured(row) for row in rows):
-        yield "~ is taken between neighbouring rates: no wave at the lower end told its p99."
+        yield "~ is interpolated between neighbouring rates: no wave at the lower end measured p99."
     if any(row.tied_with for row in rows):
-        yield "= ties: the intervals do not tell which of them is better."
+        yield "= ties: the intervals do not decide which is better."
     yield from (f"? {_label(row)}: {'; '.join(row.warnings)}." for row in rows if row.rank and row.warnings)
     if prices := dict.fromkeys(_price(row.price) for row in rows if row.price is not None):
         yield f"Prices of an instance: {'; '.join(prices)}. A month has 730 hours."

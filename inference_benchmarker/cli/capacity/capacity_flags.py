@@ -33,7 +33,7 @@ OF_ENDPOINTS = "endpoints that are made, and compared"
 FRESH, WARM = "fresh", "warm"
 LEAST_TIME_S = 5.0
 NOT_HERE = {
-    "--client-rps": "the search chooses the rate: bound it with --start-rps and --max-rps",
+    "--client-rps": "the search chooses the rate: limit it with --start-rps and --max-rps",
     "--stages": "the search chooses the rates itself: leave it out",
     "--concurrency": "the search chooses the number of users: use --in users",
     "--obs-time": "give --time (how long the search may send)",

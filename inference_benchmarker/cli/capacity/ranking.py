@@ -135,7 +135,7 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
     for line in ([sentence] if asked.sure else []) + asked.prices.remarks:
         tell(line)
     if not asked.sure and not _agreed(sentence, spend):
-        raise BenchmarkError("Nothing was made.")
+        raise BenchmarkError("Nothing was created.")
     return Before(quotas, spend)
 
 
@@ -155,7 +155,7 @@ def _how_to_agree(spend: Spend) -> str:
     if spend.unpriced == [UNTYPED]:
         return "Give --yes if it costs nothing, as a process of this machine does: only endpoint_factory knows."
     priced = "" if spend.cost is not None else "--price TYPE=USD and "
-    return f"Give --yes, with {priced}--max-cost USD to bound it."
+    return f"Give --yes, with {priced}--max-cost USD to limit the cost."
 
 
 def _recommended(options: dict[str, Any]) -> Recommender | None:

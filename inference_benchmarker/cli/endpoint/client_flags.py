@@ -64,8 +64,8 @@ SATURATION: dict[str, tuple[str, Table]] = {
     ),
 }
 SATURATION_EPILOG = """\
-Real load is sent to the endpoint. For the client alone use --demo, or a stub that answers at once.
-exit codes: 0 a rate was found, 1 none was, 2 bad input, 130 interrupted (after what was found)
+This sends real load to the endpoint. To measure the client alone, use --demo or a stub that answers at once.
+exit codes: 0 a rate was found; 1 none was; 2 bad input; 130 interrupted (what was found is reported)
 """
 CLIENT_HELP = """\
 usage: benchmark client COMMAND [options]

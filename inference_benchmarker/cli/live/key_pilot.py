@@ -84,7 +84,7 @@ class KeyPilot:
         if now_ns < 0:
             self._tell("It applies from the wave's start.", now_ns)
         if rate != self._wanted:
-            self._tell("This is the most." if rate > self._wanted else "This is the least.", now_ns)
+            self._tell("This is the maximum." if rate > self._wanted else "This is the minimum.", now_ns)
 
     def _change(self, now_ns: int) -> Rate:
         self._ordered = self._wanted

@@ -128,7 +128,7 @@ class LoadingWatcher:
         place = self._place(number)
         raise BenchmarkError(
             f"{wave.file}: worker {number} has not loaded it within {wave.plan.load_timeout_s} s{place}.",
-            "Make it quicker, or give it more time with --load-timeout.",
+            "Make it faster, or allow more time with --load-timeout.",
         )
 
     def _place(self, number: int) -> str:

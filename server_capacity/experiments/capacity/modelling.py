@@ -26,7 +26,7 @@ _COLUMNS = ("index", "attempt", "sent", "done", "outcome")
 def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> Twin:
     """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
     if question.plan.retries.retries:
-        return refused("clients that try again send more than arrives")
+        return refused("retrying clients send more requests than arrive")
     if question.in_users:
         return refused("it is for arrivals at a rate")
     try:

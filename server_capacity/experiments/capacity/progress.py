@@ -19,7 +19,9 @@ def progress_text(
     void = sum(stretch.seconds for stretch in loads if stretch.void)
     spent = sum(stretch.seconds for stretch in loads) - void
     running, unit = stretches[-1], " users" if in_users else "/s"
-    doing = f"{running.rate:,.4g}{unit} ({running.purpose})" if running.rate else "a pause until nothing is in flight"
+    doing = (
+        f"{running.rate:,.4g}{unit} ({running.purpose})" if running.rate else ("a pause until no request is in flight")
+    )
     of = "" if time_s is None else f" of {time_s:.0f}"
     beside = f" and {void:.0f} s void" if round(void) else ""
     return f"{spent:.0f}{of} s{beside}: {doing}{_between(limits, loads, unit)}"

@@ -25,15 +25,15 @@ def warm(question: Question, waves: Waves) -> list[Wave]:
     """
     first = _sent(waves, _plan(question, waves, 1, 1))
     if waves.payloads is None:
-        waves.say("Payloads are built for each request: there are none to be sent before the search.")
+        waves.say("Payloads are built per request: there is nothing to send before the search.")
         return [first]
     left = waves.payloads - 1
     if not left:
         return [first]
-    waves.say(f"Sending each of the {waves.payloads:,} payloads once, so that caches are warm.")
+    waves.say(f"Sending each of the {waves.payloads:,} payloads once, to warm caches.")
     rest = _sent(waves, _plan(question, waves, min(AT_ONCE, left), left))
     if rest.ledger.sent < left:
-        waves.say(f"Within {MOST_S} s {rest.ledger.sent + 1:,} of them were sent; caches have not seen the others.")
+        waves.say(f"Within {MOST_S} s {rest.ledger.sent + 1:,} of them were sent; the caches are cold for the others.")
     return [first, rest]
 
 

@@ -135,7 +135,10 @@ class ClientWatch:
     def reason(self, spool_state: SpoolState, stage: int, seconds: float) -> str:
         """Why the stretch that runs, for so many seconds by now, counts for nothing; empty where it does."""
         if (dropped := spool_state.ledger.dropped - self._before.dropped) > 0:
-            return f"{CLIENT}: {self._where(spool_state, 'dropped')}{dropped:,} arrivals found no place in flight"
+            return (
+                f"{CLIENT}: {self._where(spool_state, 'dropped')}{dropped:,} arrivals were dropped at the limit "
+                "of requests in flight"
+            )
         if spool_state.ledger.late_changes > self._before.late_changes:
             where = self._where(spool_state, "late_changes")
             return f"{CLIENT}: {where}a worker heard of a change of the rate too late"

@@ -48,8 +48,8 @@ class ProofPilot:
         for limit, most in self._limits:
             if (over := self._over(limit, spool_state.feed, now_ns)) >= most:
                 self.why = (
-                    f"{over:,} requests over {limit.expression} in {length_text(now_ns / NS)} are more than a plan "
-                    f"that holds has in {length_text(self._length.seconds)}"
+                    f"{over:,} requests over {limit.expression} in {length_text(now_ns / NS)} are more than a "
+                    f"sufficient plan has in {length_text(self._length.seconds)}"
                 )
                 return [End()]
         return []

@@ -43,7 +43,7 @@ class Length:
     @property
     def too_short(self) -> str:
         """A clause on a time in which nothing can hold, whatever comes; empty for any other."""
-        return "" if self.holds else f"{length_text(self.seconds)} is too short to tell: {self._instead()}"
+        return "" if self.holds else f"{length_text(self.seconds)} is too short to decide: {self._instead()}"
 
     def told(self) -> ProofLength:
         """Its part of the proof."""
@@ -52,23 +52,23 @@ class Length:
     def sentence(self) -> str:
         """The time, and what it can tell, before it begins."""
         told = (
-            f"Sends for {length_text(self.seconds)}, after {length_text(self.warmup_s)} that count for nothing: that "
-            f"rejects a plan that is one instance short in {self.rejects:.0%} of cases, and holds a right one in "
+            f"Sends for {length_text(self.seconds)}, after {length_text(self.warmup_s)} of warm-up: this rejects a "
+            f"plan that is one instance short in {self.rejects:.0%} of cases, and accepts a sufficient one in "
             f"{self.holds:.0%}"
         )
         told += "." if self.measured else ", by bursts as dense as any: the search did not tell of them."
         if self.too_short:
             return f"{told} {self.too_short}."
         if self.rejects >= REJECTED and self.holds < HELD and self.seconds >= self.needed_s:
-            told += " A right plan may not be told from its limit: it is near it."
+            told += " A sufficient plan may be too close to its limit to decide."
         elif min(self.rejects / REJECTED, self.holds / HELD) < 1 and (self.seconds < self.needed_s or self._is_longest):
-            told += f" A right plan may not be told from a short one: {self._instead()}."
+            told += f" A sufficient plan may look like one that is an instance short: {self._instead()}."
         return told
 
     def _instead(self) -> str:
         if not self._is_longest:
             return f"give --time {math.ceil(self.needed_s)}"
-        return f"more than {length_text(LONGEST_S)} would be needed, which --time can ask for"
+        return f"more than {length_text(LONGEST_S)} would be needed: ask for it with --time"
 
     @property
     def _is_longest(self) -> bool:

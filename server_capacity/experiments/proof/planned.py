@@ -63,16 +63,16 @@ class Planned:
         signature = factory_arguments(factories_file).endpoint
         if signature is None:
             raise BenchmarkError(
-                f"{factories_file}: has no endpoint_factory, which would make {self.aim.instances} instances.",
+                f"{factories_file}: has no endpoint_factory to create {self.aim.instances} instances.",
                 "Give --endpoint-name of an endpoint that has them.",
             )
         names = {each.name: each for each in signature.parameters}
         count = next((name for name in COUNTS if name in names), None)
         if count is None:
             raise BenchmarkError(
-                f"{factories_file}: endpoint_factory takes no argument `instances` or `instance_count`, so that it "
-                f"cannot make {self.aim.instances}.",
-                "Give it one, or --endpoint-name of an endpoint that has them.",
+                f"{factories_file}: endpoint_factory takes no argument `instances` or `instance_count`, so it cannot "
+                f"create {self.aim.instances}.",
+                "Add one, or give --endpoint-name of an endpoint that has them.",
             )
         given = dict(self.endpoint.arguments or {})
         if self.instance_type and "instance_type" in names:
@@ -81,7 +81,7 @@ class Planned:
         stray = [name for name in given if name not in names and not signature.takes_any]
         missing = [name for name, each in names.items() if each.required and name not in given]
         problems = [f"endpoint_factory takes no argument {name!r}, which the search had." for name in stray]
-        problems += [f"endpoint_factory needs {name}, which the search does not tell." for name in missing]
+        problems += [f"endpoint_factory needs {name}, which the search does not record." for name in missing]
         refuse([f"{factories_file}: {problem}" for problem in problems])
         known = {name: each.default for name, each in names.items() if each.default is not None} | given
         return Job((Variant(),), given, known, payload)
@@ -99,7 +99,7 @@ def read_planned(path: Path) -> Planned:
         raise BenchmarkError(f"{file}: plans no endpoint: {headline(plan)}", "Give another plan.")
     if len(plan.endpoints) > 1:
         raise BenchmarkError(
-            f"{file}: plans {len(plan.endpoints)} endpoints, and one is proven at a time.", "Plan each on its own."
+            f"{file}: plans {len(plan.endpoints)} endpoints, and one is proved at a time.", "Plan each on its own."
         )
     planned = _planned(file, plan.endpoints[0], plan.exit_code)
     return replace(planned, warnings=(*planned.warnings, *changed_since(plan)))
@@ -108,7 +108,7 @@ def read_planned(path: Path) -> Planned:
 def _no_plan(path: Path) -> BenchmarkError:
     what = "is no plan" if kind_of(path) else "is not there"
     return BenchmarkError(
-        f"--verify {path}: {what}.", f"Give a <timestamp>_plan folder that `benchmark plan` left, or its {FILE}."
+        f"--verify {path}: {what}.", f"Give a <timestamp>_plan folder that `benchmark plan` wrote, or its {FILE}."
     )
 
 

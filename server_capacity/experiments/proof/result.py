@@ -112,10 +112,10 @@ def _answer(data: ProofResult) -> str:
     kind = f" of {data.instance_type}" if data.instance_type else ""
     fleet, load, beside = f"{instances_text(data.instances)}{kind}", load_text(data.target_rps), ""
     if instances_there(data.endpoint) is None:
-        beside = f"; planned: {fleet}, how many served is not known"
+        beside = f"; planned: {fleet}, the number that served is not known"
         fleet = endpoint_text(data.endpoint)
     if data.outcome == "interrupted":
-        return f"Interrupted after {length_text(data.sent_s)} of {load} on {fleet}: nothing is proven."
+        return f"Interrupted after {length_text(data.sent_s)} of {load} on {fleet}: nothing is proved."
     if data.outcome == "holds":
         seconds = length_text(data.length.seconds)
         return f"Holds: {fleet} served {load} for {seconds} within every limit{beside}."
@@ -139,7 +139,7 @@ def _reason(data: ProofResult) -> str:
     if data.reason:
         return data.reason
     if data.backlog:
-        return f"requests came faster than answers, and {pluralize(data.backlog, 'was', 'were')} left in the end"
+        return f"requests came faster than answers, and {pluralize(data.backlog, 'was', 'were')} left at the end"
     row = next((row for row in data.limits if row.verdict == data.outcome), None)
     if row is None:
         return str(data.ended_early)
@@ -158,7 +158,7 @@ def _over(row: ProvenLimit, *, fails: bool) -> str:
     if fails:
         return over
     if row.interval and row.interval.low > (row.allowed or 0.0):
-        return f"{over}, which bursts alone seldom explain, but more often than in {percent_text(WRONGLY)} of cases"
+        return f"{over}, which bursts rarely explain, but in more than {percent_text(WRONGLY)} of cases"
     if (row.share_over or 0.0) <= (row.allowed or 0.0):
         return f"{over}, which is not few enough to tell that no instance is missing"
-    return f"{over}, which bursts alone can explain"
+    return f"{over}, which bursts can explain"

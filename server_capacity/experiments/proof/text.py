@@ -52,14 +52,14 @@ def _share(value: float | None) -> str:
 def _notes(data: ProofResult) -> Iterator[str]:
     length = data.length
     sent = f"{data.sent:,} requests in {length_text(data.sent_s)}"
-    warmed = f"after {length_text(length.warmup_s)} that count for nothing"
+    warmed = f"after {length_text(length.warmup_s)} of warm-up"
     if early := data.ended_early:
         yield from _folded(f"{sent} of {length_text(length.seconds)}, {warmed}. It ended early: {early}.")
     else:
         yield from _folded(
             f"{sent}, {warmed}: that rejects a plan that is one instance short in {length.rejects_one_short:.0%} of "
-            f"cases, and holds a right one in {length.holds_if_right:.0%}. The intervals know that slow requests "
-            "come in bursts."
+            f"cases, and accepts a sufficient one in {length.holds_if_right:.0%}. The intervals take bursts of slow "
+            "requests into account."
         )
     if data.latency is not None:
         times = (("p50", data.latency.p50), ("p99", data.latency.p99))

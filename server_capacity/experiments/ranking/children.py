@@ -75,7 +75,7 @@ class _Child:
             self.ended = True
             code = self._process.wait()
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            why = None if code == INTERRUPTED else f"The process that searched it {how}."
+            why = None if code == INTERRUPTED else f"The process that ran the search {how}."
             for place in self.missing:
                 yield Result(self.number, place, None, why, INVALID)
 

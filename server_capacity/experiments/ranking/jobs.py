@@ -71,7 +71,7 @@ def _job(
 def _not_made(plan: WavePlan, values: Values | list[tuple[str, str]]) -> str:
     name = values[0][0]
     if plan.endpoint_name is not None:
-        return f"--vary {name} makes endpoints, and --endpoint-name names one that is there: leave one of them out."
+        return f"--vary {name} makes endpoints, and --endpoint-name names an existing one: leave one of them out."
     return f"{plan.factories_file}: has no endpoint_factory, which --vary {name} needs."
 
 

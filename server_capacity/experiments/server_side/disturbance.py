@@ -140,4 +140,4 @@ def _foreign(waves: Sequence[WaveFacts], course: MetricSeries) -> Iterator[Distu
 
 
 def _more(others: float, counted: float) -> str:
-    return f"{others:,.0f} requests of others were among the {counted:,.0f} that the server counted"
+    return f"{others:,.0f} requests from elsewhere were among the {counted:,.0f} that the server counted"

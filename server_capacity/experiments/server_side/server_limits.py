@@ -63,7 +63,9 @@ def server_estimates(limits: Iterable[ServerLimit], measured: Measured | None) -
 
     ``measured`` None: nothing was told.
     """
-    return [_estimate(limit, measured) if measured else _unknown(limit, "the server told nothing") for limit in limits]
+    return [
+        _estimate(limit, measured) if measured else _unknown(limit, "the server reported nothing") for limit in limits
+    ]
 
 
 def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> Resources | None:
@@ -107,13 +109,13 @@ def _resource(course: MetricSeries, measured: Measured, limit: ServerLimit | Non
     )
 
 
-_BENT = "it does not grow in a straight line with the rate, so that nothing is told beyond what was measured"
+_BENT = "it does not grow linearly with the rate, so it is not extrapolated beyond the measured rates"
 
 
 def _estimate(limit: ServerLimit, measured: Measured) -> ServerEstimate:
     rows = [course for course in metric_series(measured.rows) if course.row.name == limit.name]
     if not rows:
-        return _unknown(limit, f"the server told nothing of {limit.name}")
+        return _unknown(limit, f"the server did not report {limit.name}")
     found = [_of_course(limit, course, measured) for course in rows]
     return min(found, key=_first)
 
@@ -130,10 +132,10 @@ def _of_course(limit: ServerLimit, course: MetricSeries, measured: Measured) -> 
         return _unknown(limit, why_no_bound(limit, course.row))
     found = _points(limit, course, measured)
     if not found:
-        return _unknown(limit, course.row.reason or f"nothing came of {limit.name} while requests were completed")
+        return _unknown(limit, course.row.reason or f"no value of {limit.name} arrived while requests were completed")
     line = line_through(found)
     if line is None:
-        return _bracketed(limit, found, bound, f"{limit.name} was measured at one rate alone")
+        return _bracketed(limit, found, bound, f"{limit.name} was measured at only one rate")
     if line.bent:
         return _bracketed(limit, found, bound, f"{limit.name}: {_BENT}")
     worsens = line.demand > 0 if limit.is_upper else line.demand < 0

@@ -92,7 +92,7 @@ def simulations(
     service = Service.of(capacity.twin, instances)
     limit = _limit(capacity)
     if isinstance(service, str) or limit is None or limit.bound is None or limit.allowed is None:
-        return not_simulated(service if isinstance(service, str) else "no limit is on the time until an answer ends")
+        return not_simulated(service if isinstance(service, str) else "no limit is on response time or latency")
     fleet = max(chosen.instances, chosen.maximum)
     for count, most, what in (
         (fleet, MOST_INSTANCES, "instances"),

@@ -38,7 +38,10 @@ class Service:
             reason = (twin and twin.reason) or "the search ended before one was fitted"
             return f"the capacity has no model of the endpoint: {reason}"
         if not twin.services_s:
-            return "the capacity is of an older version, without the services of its model: measure it again"
+            return (
+                "the capacity was measured by an older version, without the service times of its model: measure "
+                "it again"
+            )
         if not twin.servers or twin.overhead_s is None or twin.overhead_s < 0 or not any(twin.services_s):
             raise ValueError("twin has no servers, or a time below 0")
         if twin.servers % instances:

@@ -57,7 +57,7 @@ def _block(
     arrivals: Arrivals,
 ) -> result.Twin:
     if not bounds(limits):
-        return refused("no limit is on the time until an answer ends, which is all that the model has")
+        return refused("no limit is on response time or latency, which is all that the model predicts")
     twin = fit(exploration)
     tell(_TOLD, 1, _STEPS)
     if isinstance(twin, Refused):
@@ -70,7 +70,7 @@ def _block(
     estimate = twin.capacity(limits, arrivals)
     tell(_TOLD, 3, _STEPS)
     if estimate is None or estimate.rate is None:
-        return replace(described, reason="by the model no rate keeps the limits")
+        return replace(described, reason="according to the model no rate meets the limits")
     return replace(
         described,
         fits=True,

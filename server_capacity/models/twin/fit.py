@@ -37,10 +37,10 @@ def fit(waves: Sequence[Trace]) -> Twin | Refused:
         return Refused("nothing was sent")
     good = sum(int((wave.ok & wave.answered).sum()) for wave in waves)
     if of - good > max(3, _FAILED * of):
-        return Refused(f"{1 - good / of:.1%} of requests failed, and a queue that refuses is not described")
+        return Refused(f"{1 - good / of:.1%} of requests failed, and the model does not describe a queue that refuses")
     line = _likeliest(waves)
     if line is None:
-        return Refused("too few requests waited, or too few did not, to tell servers from services")
+        return Refused("too few requests waited, or too few did not, to estimate servers and service times")
     reason = _no_line(line) or _changing(line) or _together(line)
     return Refused(reason) if reason else Twin.of(line)
 
@@ -64,16 +64,16 @@ def _best(lines: Lines, servers: range) -> Line | None:
 def _no_line(line: Line) -> str:
     if line.impossible > _IMPOSSIBLE:
         return (
-            f"{line.impossible:.0%} of requests overtook others, as with last come, first served, "
-            "with shared servers, or with several lines behind a router"
+            f"{line.impossible:.0%} of requests overtook others, as with last-in-first-out order, processor sharing, "
+            "or several queues behind a router"
         )
     services, waited = line.services_s, line.waited
     chance = _SIGMAS * _spread(services) * (1 / waited.sum() + 1 / (~waited).sum()) ** 0.5 / 2
     if line.disagreement > _APART + chance:
         return (
-            "no number of servers explains both the answers of requests that waited and those of others "
-            f"(the nearest, {line.servers}, is {line.disagreement:.0%} off), "
-            "as with batches, shared servers or workers that come and go"
+            "no number of servers explains the answers of requests that waited and of those that did not (the "
+            f"nearest, {line.servers}, is {line.disagreement:.0%} off), as with batches, processor sharing, or a "
+            "changing number of workers"
         )
     queue = waited & (line.wait_s > np.median(line.wait_s[waited]))
     return _different(services[waited & ~queue], services[queue], "services take {:.0%} {} where many wait")
@@ -103,8 +103,8 @@ def _together(line: Line) -> str:
     dispersion = float(blocks.mean(axis=1).var(ddof=1) * size / services.var())
     if dispersion > 1.5 + _SIGMAS * (2 / len(blocks)) ** 0.5:
         return (
-            f"services that are long come together (the variance of their means is {dispersion:.1f} times that of "
-            "independent ones), as in pauses"
+            f"slow requests come in bursts (the variance of their means is {dispersion:.1f} times that of "
+            "independent ones), as during pauses"
         )
     return ""
 

@@ -93,7 +93,7 @@ def _compared(name: str, measured: float, predicted: Floats, near: float = _NEAR
 
 def _told(off: Compared) -> str:
     shown = "{:.2%}".format if off.name.startswith("share") else lambda value: f"{value * 1e3:.3g} ms"
-    return f"{off.name} was {shown(off.measured)}, foretold {shown(off.low)} to {shown(off.high)}"
+    return f"{off.name} was {shown(off.measured)}, predicted {shown(off.low)} to {shown(off.high)}"
 
 
 def responses(twin: Twin, sent_s: Floats) -> NDArray[np.float32]:

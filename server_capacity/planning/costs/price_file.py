@@ -37,9 +37,9 @@ def read_prices(data: bytes, source: str) -> list[Price]:
         try:
             found = list(of_aws(_products(content), str(content.get("publicationDate") or "")))
         except NOT_OF_AWS:
-            raise ValueError("is no price list of AWS's: take the index.json of AmazonSageMaker") from None
+            raise ValueError("is no AWS price list: use the index.json of AmazonSageMaker") from None
         if not found:
-            raise ValueError("is a price list of AWS's without any price of SageMaker hosting: take AmazonSageMaker's")
+            raise ValueError("is an AWS price list without SageMaker hosting prices: use that of AmazonSageMaker")
         return [replace(price, source=f"{PRICE_LIST} in {source}") for price in found]
     return list(_own(content, source))
 

@@ -107,11 +107,11 @@ class Prices:
                 self._remark(f"AWS's price list was not read: {error}.")
             return None
         except NOT_OF_AWS:
-            self._remark("AWS's price list was not read: its answer is none of AWS's.")
+            self._remark("AWS's price list was not read: the answer has an unknown form.")
             return None
         told = {(price.per_hour, price.currency): price for price in found}
         if len(told) > 1:
-            self._remark(f"{PRICE_LIST} tells several prices of {instance_type} in {where}: give --price.")
+            self._remark(f"{PRICE_LIST} has several prices of {instance_type} in {where}: give --price.")
         return next(iter(told.values())) if len(told) == 1 else None
 
     def _remark(self, sentence: str) -> None:

@@ -17,7 +17,7 @@ from server_capacity.results.types.ranking import Recommendation, Recommender
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NOTE = "Inference Recommender's own numbers, read where invocations level out (at saturation): no limit is kept there."
+NOTE = "Inference Recommender's own numbers, taken at saturation, where invocations level off: no limit is met there."
 _METRICS = ("CostPerHour", "CostPerInference", "MaxInvocations", "ModelLatency", "CpuUtilization", "MemoryUtilization")
 
 
@@ -33,7 +33,7 @@ def recommendations(job: str, region: str | None = None) -> Recommender:
         reason = str(error) or "there are no AWS credentials"
         raise BenchmarkError(f"--recommender {job}: {reason}.") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise BenchmarkError(f"--recommender {job}: the answer is none of AWS's ({type(error).__name__}).") from None
+        raise BenchmarkError(f"--recommender {job}: the answer has an unknown form ({type(error).__name__}).") from None
 
 
 def told(job: str, answer: Mapping[str, Any]) -> Recommender:

@@ -53,8 +53,8 @@ def planned_with(found: CapacityResult) -> str:
     apart = f"The count ({between(count, unit)}{unit}) and the queueing model ({between(model, unit)}{unit}) disagree."
     low = rate_text(count.low, count, unit)
     if undecided(found):
-        return f"{apart} No wave confirmed the count either: search again before you deploy it."
+        return f"{apart} No wave confirmed the count either: search again before you deploy."
     return (
-        f"{apart} The plan rests on {low}, the lower end of the count: the count is of requests that were sent, and "
-        "the model computes what was not."
+        f"{apart} The plan uses {low}, the lower end of the count: the count is of requests that were sent, and the "
+        "model extrapolates."
     )

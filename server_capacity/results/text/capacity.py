@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MAX_ROWS = 24
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = ", by the bursts that were seen"
+_BY_BURSTS = ", given the observed bursts"
 _HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
 
 
@@ -115,7 +115,7 @@ def _confirmations(found: CapacityResult) -> Iterator[str]:
         soaked = "Soaked" if wave.soak else "Confirmed" if wave.verdict == "holds" else "Tried"
         first = f"{soaked} at {rate}{length}: {_HOLDS[wave.verdict]}"
         if wave.spoilt:
-            whose = "the server did not stand still" if wave.spoilt_by == "server" else "this client was the limit"
+            whose = "the server did not stay constant" if wave.spoilt_by == "server" else "this client was the limit"
             first, values = f"{first}, for {whose}", [wave.spoilt]
         yield from _listed(first, values)
 
@@ -124,7 +124,7 @@ def _soak(found: CapacityResult) -> Iterator[str]:
     drift = None if found.soak is None else found.soak.drift
     if drift and drift.clear:
         first, last = duration_text(drift.first), duration_text(drift.last)
-        yield f"It drifted: the median went from {first} to {last} during the soak."
+        yield f"It drifted: the median changed from {first} to {last} during the soak."
     elif drift:
         yield "It did not drift during the soak."
 
@@ -133,7 +133,7 @@ def _law(found: CapacityResult) -> Iterator[str]:
     """The response time law N = X (R + Z), held against the wave that confirmed."""
     law = None if found.users is None else found.users.law
     if law:
-        times = f"({duration_text(law.r)} + {duration_text(law.z)} of thought)"
+        times = f"({duration_text(law.r)} + {duration_text(law.z)} of think time)"
         away = f"{percent_text(abs(law.over - 1))} {'more' if law.over > 1 else 'fewer'}"
         yield f"The response time law: {law.x:,.4g}/s x {times} is {law.n:,.4g} users,"
         yield f"  {away} than the {law.users:,} there were."
@@ -165,23 +165,24 @@ def _notes(found: CapacityResult) -> Iterator[str]:
     unit = unit_of(found)
     for island in found.islands:
         low, high = (rate_text(end, None, unit) for end in (island.low, island.high))
-        yield f"Every limit was also kept from {low} to {high}, above a rate that broke one;"
-        yield "  why is not known."
+        yield f"Every limit was also met from {low} to {high}, above a rate that violated one;"
+        yield "  the cause is not known."
     yield from _slower(found)
     if void_s := found.void_s:
-        yield f"It sent load for {length_text(found.load_s or 0.0)}, of which {length_text(void_s)} count for nothing."
+        yield f"It sent load for {length_text(found.load_s or 0.0)}, of which {length_text(void_s)} do not count."
     memory = found.memory
     if memory and memory.differ:
         below, above = (rate_text(side.rate, side.interval, unit) for side in (memory.below, memory.above))
-        yield "The endpoint remembers, or was disturbed once:"
-        yield f"  {below} when coming from below, {above} from above."
+        yield "The endpoint depends on earlier load, or was disturbed once:"
+        yield f"  {below} when the rate rose, {above} when it fell."
     payloads = found.payloads
     if payloads and payloads.repeated and found.cache != "warm":
         each = f"up to {math.ceil(payloads.sent_each):,} times"
         which = pluralize(payloads.count, "payload was", "payloads were")
-        yield f"The {which} sent {each} each: a cache would flatter."
+        yield f"The {which} sent {each} each:"
+        yield "  a cache would make the results optimistic."
     if suspended := found.suspended:
-        back = "put back" if suspended.put_back else "is NOT put back yet: `benchmark endpoints clean` does it"
+        back = "has been restored" if suspended.put_back else "is NOT restored yet: run `benchmark endpoints clean`"
         yield f"Scaling was suspended for the search, and {back}."
 
 
@@ -194,7 +195,7 @@ def _slower(found: CapacityResult) -> Iterator[str]:
     told = told if early.rate is not None else []
     if found.rate is not None and found.outcome == "found":
         told.append(f"{rate_text(found.rate, found.interval, unit)} from {length_text(after.start_s)} on")
-    yield f"It got slower with time{': ' if told else ''}{', '.join(told)}."
+    yield f"It slowed down over time{': ' if told else ''}{', '.join(told)}."
     at = [f"at {rate_text(each.rate, None, unit)}, {percent_text(each.share)} over" for each in (before, after)]
     yield f"  After {length_text(before.start_s)} {at[0]}; after {length_text(after.start_s)} {at[1]}."
 
@@ -209,19 +210,19 @@ def _model(found: CapacityResult) -> Iterator[str]:
     if not twin:
         return
     if not twin.fits:
-        yield from _folded(f"No queueing model of it: {twin.reason or 'nothing was tried'}.")
+        yield from _folded(f"No queueing model: {twin.reason or 'nothing was tried'}.")
         return
     rate = rate_text(twin.rate, twin.interval, unit)
     around = f" (95%: {between(twin.interval, unit)})" if twin.interval else ""
     at = twin.confirmed_at
-    where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "no later wave was compared with it"
+    where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "it was not compared with a later wave"
     yield from _folded(f"By the model {rate}{around}; {where}.")
     yield from _folded_if(to_plan_with(found))
     service = twin.service
     if service is None or twin.servers is None:
         return
     kind = f" ({service.kind}, CV {service.cv:.2g})" if service.kind else ""
-    beside = f", {duration_text(twin.overhead_s)} beside them" if twin.overhead_s else ""
+    beside = f", plus {duration_text(twin.overhead_s)} of overhead" if twin.overhead_s else ""
     servers = pluralize(twin.servers, "server", "servers")
     yield f"{INDENT}The model: {servers} of {duration_text(service.mean)}{kind}{beside}."
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.what_if, unit))
@@ -239,7 +240,7 @@ def _folded(sentence: str) -> list[str]:
 def _what_if(what_if: Extrapolations | None, unit: str) -> Iterator[str]:
     if what_if is None:
         return
-    single = (("Evenly spaced arrivals", what_if.even_arrivals), ("Service 20% shorter", what_if.service_20_shorter))
+    single = (("Evenly spaced arrivals", what_if.even_arrivals), ("20% shorter service", what_if.service_20_shorter))
     for name, rate in single:
         if rate is not None:
             yield f"{name}: {rate_text(rate, None, unit)}."
@@ -262,7 +263,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
     yield from aligned(rows)
     following = resources.next
     if following and following.rate is not None:
-        yield f"{INDENT}Next: {following.metric}, used up at {rate_text(following.rate, None, unit)}."
+        yield f"{INDENT}Next: {following.metric}, saturated at {rate_text(following.rate, None, unit)}."
 
 
 def _stretches(found: CapacityResult) -> Iterator[str]:
@@ -277,16 +278,16 @@ def _stretches(found: CapacityResult) -> Iterator[str]:
     yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
     for reason, rows in groupby(shown, key=lambda row: row.void):
         if reason:
-            yield from _folded(f"✗ {_numbers([row.number for row in rows])} for nothing: {reason}.")
+            yield from _folded(f"✗ {_numbers([row.number for row in rows])} not count: {reason}.")
     if number > len(shown):
         yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
-        yield f"{INDENT}over: the share of requests that miss {names[judged]}"
+        yield f"{INDENT}over: the share of requests that violate {names[judged]}"
 
 
 def _numbers(numbers: Sequence[int]) -> str:
-    """The stretches in a row that count for nothing for one reason."""
-    return f"{numbers[0]} counts" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} count"
+    """The stretches in a row that do not count for one reason, as the subject of a sentence with its verb."""
+    return f"{numbers[0]} does" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} do"
 
 
 def _shown(found: CapacityResult) -> list[StretchRow]:

@@ -76,7 +76,7 @@ def _doubt(found: CapacityResult) -> str:
     waves = found.confirmation or []
     if not waves:
         return ""
-    told = {"fails": ", whose lower end failed when tried", "cannot_tell": ", not confirmed", "holds": ""}
+    told = {"fails": ", whose lower end failed to confirm", "cannot_tell": ", not confirmed", "holds": ""}
     because = f": {waves[-1].spoilt}" if waves[-1].spoilt else ""
     return told[waves[-1].verdict] + because
 
@@ -86,7 +86,7 @@ def _at_least(found: CapacityResult) -> str:
     if at_least is None and (broken := why_early(found)):
         return f"{EARLY}{broken}"
     if at_least is None:
-        because = (found.reason or "it was too little to judge by").removeprefix(CLIENT).removeprefix(": ")
+        because = (found.reason or "there was too little to judge").removeprefix(CLIENT).removeprefix(": ")
         return f"The client was the limit{f': {because}' if because else ''}"
     whose = "the client was the limit" if found.outcome == "client_limited" else "no limit was broken"
     return f"At least {rate_text(at_least.rate, None, unit)}{_how(found)}: {at_least.reason or whose}"
@@ -113,4 +113,4 @@ def _so_far(found: CapacityResult) -> str:
 
 
 def _reason(found: CapacityResult) -> str:
-    return found.reason or "it was too little to judge by"
+    return found.reason or "there was too little to judge"

@@ -100,7 +100,7 @@ def _notes(data: RankingResult) -> Iterator[str]:
     rows = [row for row in data.rows if row.rank is not None]
     said = [_how(data)] if rows else []
     if any(row.tied_with for row in rows):
-        said.append("= ties: the intervals do not tell which of them is better.")
+        said.append("= ties: the intervals do not decide which is better.")
     said += [f"? {label_of(row.variant)}: {'; '.join(row.warnings)}." for row in rows if row.warnings]
     said += approximate(rows)
     said += _of_several_instances(rows)
@@ -119,21 +119,23 @@ def _notes(data: RankingResult) -> Iterator[str]:
 def _how(data: RankingResult) -> str:
     use = f"{data.utilisation:.0%} of the interval's lower end"
     if data.target_rps is not None:
-        return f"needed: instances of which each gets at most {use}. p99, used: at the lower end."
+        return f"needed: instances, each at most at {use}. p99, used: at the lower end."
     costs = f"Costs are of {use}. " if data.ranked_by in MONEY else ""
-    return f"{costs}p99, used: at the lower end. --target-rps R tells how many instances it takes."
+    return f"{costs}p99, used: at the lower end. --target-rps R adds the number of instances."
 
 
 def approximate(rows: Sequence[RankedRow]) -> list[str]:
     """The sentence on p99s that no wave told."""
     latencies = (row.latency for row in rows if row.latency is not None)
     some = any(each.p99 is not None and not each.p99_measured for each in latencies)
-    return ["~ is taken between neighbouring rates: no wave at the lower end told its p99."] if some else []
+    return ["~ is interpolated between neighbouring rates: no wave at the lower end measured p99."] if some else []
 
 
 def _of_several_instances(rows: list[RankedRow]) -> list[str]:
     several = [f"{label_of(row.variant)}: {row.instances}" for row in rows if row.measured_on > 1]
-    return [f"Measured on several instances, each taken for an equal part: {', '.join(several)}."] if several else []
+    return (
+        [f"Measured on several instances, each assumed to hold an equal part: {', '.join(several)}."] if several else []
+    )
 
 
 def _prices(rows: list[RankedRow]) -> list[str]:

@@ -149,4 +149,4 @@ def _tie(rows: list[RankedRow], data: RankingResult) -> str:
     target = f" for {metric_text(data.target_rps)}/s" if data.target_rps is not None else ""
     amounts = list(dict.fromkeys(amount(row, data) for row in rows[:_MOST_NAMED]))
     told = f" ({origin(rows[0].price)})" if data.ranked_by in ("cost_hour", "cost_per_million") else ""
-    return f"{listed} tie{target}, by their intervals: {' or '.join(amounts)}{told}."
+    return f"{listed} tie{target} within their intervals: {' or '.join(amounts)}{told}."

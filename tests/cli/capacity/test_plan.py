@@ -106,7 +106,7 @@ def test_a_plan_says_that_its_search_was_changed_since(
     assert cli.main(["report", str(folder)]) == 0
     told = capsys.readouterr()
     assert told.out == printed, "its numbers are those of the search as it was"
-    assert told.err.count("c is not the search any more that it was made from") == remarks
+    assert told.err.count("c is no longer the search that the plan was made from") == remarks
     assert len(read_planned(folder).warnings) == remarks
 
 
@@ -203,7 +203,7 @@ def test_a_mix_has_a_folder_for_each_endpoint_one_cost_and_one_first_line(
 def test_what_was_measured_may_not_tell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capacity(tmp_path / "c", endpoint={**ENDPOINT, "kind": "multi-model"})
     assert plan("c", "--target-rps", "1000") == 1
-    assert capsys.readouterr().out.startswith("No plan: demo: it was measured at 1 instance alone, and a multi-model")
+    assert capsys.readouterr().out.startswith("No plan: demo: it was measured at 1 instance only, and a multi-model")
     assert only_plan(tmp_path)[1]["refused"]
 
 
@@ -231,13 +231,13 @@ def test_stages_and_recordings_give_bounds(tmp_path: Path) -> None:
     [
         ("c", "No load: give --target-rps R, --stages or --replay."),
         ("--target-rps 5", "Give the folder of a search"),
-        ("none --target-rps 5", "none: is no folder of a search"),
+        ("none --target-rps 5", "none: is not the folder of a search"),
         ("c --target-rps 0 --utilisation 0 --spare -1", "--target-rps must be from"),
         ("c --target-rps 0 --utilisation 0 --spare=-1", "--utilisation must be from 5% to 100%"),
         ("c --target-rps 5 --growth 20%/min", "Give --seconds-to-create."),
         ("c --target-rps 5 --growth 10", "--growth 10 is 1000%/min. Say 10%/min, or 1000%/min if you mean it."),
         ("c --target-rps 5 --utilisation 70", "from 5% to 100%, not 7000%: did you mean 70%?"),
-        ("c --target-rps 5 --growth much", "--growth must be how much the load grows"),
+        ("c --target-rps 5 --growth much", "--growth must be the growth of the load"),
         ("c --target-rps 5 --stages 5:3s --replay x.csv", "Give either --replay or --stages, not both."),
         ("c --target-rps 5 --window +1s..+2s", "--window is for --replay."),
         ("c --target-rps 5 --minimum 3 --maximum 2", "--minimum must not be above --maximum."),

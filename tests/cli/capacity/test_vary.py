@@ -68,11 +68,11 @@ def test_variants_are_ranked_and_printed_again(tmp_path: Path, capsys: pytest.Ca
     assert ran.out.splitlines()[0] == data["headline"]
     answer = "servers=3 is cheapest for 300/s: 2 instances, $0.20/h (given); next servers=1, 150% more."
     assert data["headline"].startswith(f"{answer} servers=fails has no rank: ")
-    assert data["headline"].endswith("servers=dies has no rank: The process that searched it was ended by signal 9.")
+    assert data["headline"].endswith("servers=dies has no rank: The process that ran the search was ended by signal 9.")
     rows = {row["variant"]["servers"]: row for row in data["rows"]}
     assert [row["rank"] for row in rows.values()] == [1, 2, None, None]
     assert rows["fails"]["headline"].endswith("raised ValueError: no.")
-    assert rows["dies"]["headline"] == "The process that searched it was ended by signal 9."
+    assert rows["dies"]["headline"] == "The process that ran the search was ended by signal 9."
     assert (folder / rows["3"]["capacity"] / "capacity.json").is_file()
     assert {"ranking.html", "ranking_cost.png"} <= {path.name for path in folder.iterdir()}
     assert rows["3"]["endpoint"]["arguments"] == {"servers": "3"}
@@ -103,8 +103,11 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--vary", "servers=1"], "asked here. Give --yes, with --price TYPE=USD and --max-cost USD to bound it."),
-        (["--vary", "servers=1", "--price", "ml.m5.large=1"], "asked here. Give --yes, with --max-cost USD to bound"),
+        (
+            ["--vary", "servers=1"],
+            "Give --yes, with --price TYPE=USD and --max-cost USD to limit the cost.",
+        ),
+        (["--vary", "servers=1", "--price", "ml.m5.large=1"], "Give --yes, with --max-cost USD to limit"),
         (["--vary", "servers=1", "--vary", "instances=-100", "--max-cost", "1", "--yes"], "from 1 to 10,000, not -100"),
         (["--vary", "servers=1", "--vary", "instances=0,10001", "--yes"], "from 1 to 10,000, not 10001"),
         (["--vary", "servers=1", "--yes", *SUSPENDS], "--suspend-scaling is for an endpoint that is there"),
@@ -119,7 +122,7 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
         (["--vary", "payload.sice=1", "--endpoint-name", "e"], "payload_factory takes no argument 'sice'"),
         (["--vary", "serves=1", "--yes"], "env. Did you mean servers?"),
         (["--vary", "servers=1", "--vary", "env=1,2", "--yes"], "env is a dictionary: give --vary env.NAME=V,V."),
-        (["--vary", "servers=1", "--endpoint-name", "e"], "--endpoint-name names one that is there"),
+        (["--vary", "servers=1", "--endpoint-name", "e"], "--endpoint-name names an existing one"),
         (["--vary", "a"], "--vary 'a': expected NAME=VALUE,VALUE"),
         (["--target-rps", "5"], "--target-rps is for --vary"),
         (["--vary", "servers=1", "--parallel", "1000"], "--parallel must be from 1 to the"),
@@ -175,7 +178,7 @@ def test_whoever_sits_at_a_terminal_is_asked(
     ran = Ran(capsys, "--vary", "servers=1", "--price", "ml.m5.large=0.1")
     assert ran.code == code
     assert mentions(ran.err, "1 endpoint", "16 min", "0.27 instance", "$0.027")
-    assert ("Nothing was made." in ran.err) == (code == 2)
+    assert ("Nothing was created." in ran.err) == (code == 2)
 
 
 def test_what_costs_nothing_that_anybody_knows_is_agreed_to_by_a_flag(

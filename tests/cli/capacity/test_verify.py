@@ -121,9 +121,9 @@ def test_what_is_wrong_is_said_before_anything_is_made(
     [
         (
             SERVED.replace("COUNT", "size"),
-            "takes no argument `instances` or `instance_count`, so that it cannot make 3",
+            "takes no argument `instances` or `instance_count`, so it cannot create 3",
         ),
-        (SERVED.replace("COUNT", "instances").replace("endpoint_factory", "other"), "has no endpoint_factory, which"),
+        (SERVED.replace("COUNT", "instances").replace("endpoint_factory", "other"), "has no endpoint_factory to"),
         (
             SERVED.replace("COUNT", "instance_count"),
             "endpoint_factory takes no argument 'instances', which the search had",

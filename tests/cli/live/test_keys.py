@@ -117,7 +117,7 @@ def test_a_key_that_does_nothing_is_answered_with_the_reason_for_a_while() -> No
     assert person.shown[-1] == f"Rate 1,000,000/s. {MEANING}"
     least = Person("0.000001")
     assert least.at(1, "/") == []
-    assert "This is the least." in least.shown[-1]
+    assert "This is the minimum." in least.shown[-1]
 
 
 def test_beyond_the_most_stages_a_key_is_answered_with_the_reason() -> None:

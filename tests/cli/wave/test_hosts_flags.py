@@ -147,7 +147,7 @@ def test_the_clients_limit_is_searched_with_the_workers_of_the_hosts_in_turn() -
     found = make_conditions("rps-saturation", parser.parsed(["--factories-file", "f.py", "--hosts", "a*3,b*1"])[0], [])
     assert [host.text for host in found.plan(100.0, 3, Path()).hosts.hosts] == ["a*2", "b*1"]
     assert found.to_json()["hosts"]["hosts"] == ["a*3", "b*1"]
-    with pytest.raises(BenchmarkError, match=r"--hosts b: say how many workers .*, as in b\*8"):
+    with pytest.raises(BenchmarkError, match=r"--hosts b: .* number of workers .*, as in b\*8"):
         make_conditions("rps-saturation", parser.parsed(["--factories-file", "f.py", "--hosts", "a*3,b"])[0], [])
     line = ["--factories-file", "f.py", "--hosts", "a*3,b*1", "--max-workers", "9"]
     with pytest.raises(BenchmarkError, match="--max-workers 9: --hosts name 4 of them"):

@@ -272,9 +272,9 @@ BAD: list[tuple[list[str], str]] = [
     (["--aiperf", "--url", NOBODY, "--aiperf-args", "{"], "--aiperf-args is not valid JSON"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", "[1]"], "must be a JSON object"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"a": {}}'], "a must be a text"),
-    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"artifact_dir": "x"}'], "artifact-dir is ours"),
-    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"-f": "x"}'], "config is ours"),
-    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"num-profile-runs": 2}'], "num-profile-runs is ours"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"artifact_dir": "x"}'], "artifact-dir is set by this tool"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"-f": "x"}'], "config is set by this tool"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"num-profile-runs": 2}'], "num-profile-runs is set by this tool"),
     (
         ["--aiperf", "--url", NOBODY, "--aiperf-args", '{"profile-export-level": "summary"}'],
         "export-level must be records or raw",

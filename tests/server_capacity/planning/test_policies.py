@@ -200,7 +200,7 @@ def test_what_is_not_known_is_a_placeholder_and_said() -> None:
     ("more", "said"),
     [
         ({"resources": None}, "scaling_policy_cpu.json is not written: CPUUtilization was not measured"),
-        ({"resources": {"all": [{**CPU, "reason": "bent"}]}}, "does not grow in a straight line"),
+        ({"resources": {"all": [{**CPU, "reason": "bent"}]}}, "does not grow linearly"),
         ({"curve": [{"rate": 168, "mean": 0.05}]}, "scaling_policy_concurrency.json is not written: the mean latency"),
     ],
 )

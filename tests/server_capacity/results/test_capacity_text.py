@@ -30,7 +30,7 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
         ),
         (
             {"confirmation": [{**CONFIRMED, "verdict": "fails"}]},
-            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, whose lower end failed when tried",
+            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, whose lower end failed to confirm",
         ),
         (
             {"confirmation": [{**CONFIRMED, "verdict": "cannot_tell", "spoilt": "schedule lag p99 12 ms"}]},
@@ -56,7 +56,7 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
         ),
         ({"outcome": "not_kept", **NOTHING, "reason": "missed at 1/s"}, "No rate keeps the limits: missed at 1/s"),
         ({"outcome": "cannot_tell", **NOTHING, "reason": "12 requests"}, "Cannot tell: 12 requests"),
-        ({"outcome": "cannot_tell", **NOTHING}, "Cannot tell: it was too little to judge by"),
+        ({"outcome": "cannot_tell", **NOTHING}, "Cannot tell: there was too little to judge"),
         ({"outcome": "interrupted", **NOTHING}, "Interrupted before there was an answer"),
         (
             {"outcome": "interrupted"},
@@ -111,7 +111,7 @@ def test_what_counts_for_nothing_says_why() -> None:
     assert mentions(text, "2 min", "30 s", "22 s")
     assert "of which" not in to_text(searched(stretches=stretches[:1], load_s=150.0, void_s=0.0))
 
-    assert "✗ 7 counts for nothing: the client was the limit." in text
+    assert "✗ 7 does not count: the client was the limit." in text
 
 
 def test_of_many_stretches_the_longest_are_shown() -> None:
@@ -141,7 +141,7 @@ def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
 )
 def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
     windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
-    line = f"At the lower end {text} of windows of 1 min 0 s keep it, by the bursts that were seen."
+    line = f"At the lower end {text} of windows of 1 min 0 s keep it, given the observed bursts."
     text = to_text(searched(windows=windows))
     assert line in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
@@ -197,4 +197,4 @@ def test_a_limit_on_the_server_has_no_share_of_requests_that_miss_it() -> None:
     ]
     text = to_text(searched(limits=limits, limit="server.kv_cache_use<60%"))
 
-    assert "over: the share of requests that miss p99<100ms" in text
+    assert "over: the share of requests that violate p99<100ms" in text

@@ -54,9 +54,9 @@ def test_the_cheapest_that_serves_the_target_is_first() -> None:
         (
             100,
             [(M5, 300, 0.3), (C5, 200, 0.3)],
-            f"{M5} and {C5} tie for 100/s, by their intervals: 1 instance, $0.30/h (us-east-1, given).",
+            f"{M5} and {C5} tie for 100/s within their intervals: 1 instance, $0.30/h (us-east-1, given).",
         ),
-        (None, [(M5, 300, None), (C5, 295, None)], f"{M5} and {C5} tie, by their intervals: 309/s or 304/s."),
+        (None, [(M5, 300, None), (C5, 295, None)], f"{M5} and {C5} tie within their intervals: 309/s or 304/s."),
     ],
 )
 def test_the_answer_is_one_line(target: float | None, rows: list[Any], headline: str) -> None:
@@ -66,7 +66,7 @@ def test_the_answer_is_one_line(target: float | None, rows: list[Any], headline:
 def test_where_a_price_is_missing_money_does_not_rank() -> None:
     data = ranked(1000, (M5, 300, 0.01), (C5, 310, None))
     assert data.ranked_by == "instances_for_target"
-    assert f"No price of {C5}, so that the order is not by cost." in data.remarks[0]
+    assert f"No price of {C5}, so the order is not by cost." in data.remarks[0]
     assert "--price TYPE=USD" in ranked(None, (M5, 300, None)).remarks[0]
 
 
@@ -88,7 +88,7 @@ def at_least(name: str, rate: float, price: float | None) -> RankedRow:
 def test_without_a_target_what_held_at_least_a_rate_ties_with_what_it_may_beat(price: float | None) -> None:
     data = ranking([at_least(M5, 30, price), row(C5, 50, 60, price=price)], Aim())
     assert [(each.rank, each.tied_with) for each in data.rows] == [(1, [2]), (1, [1])]
-    assert f"{C5} and {M5} tie, by their intervals: " in data.headline
+    assert f"{C5} and {M5} tie within their intervals: " in data.headline
     both = ranking([at_least(M5, 30, price), at_least(C5, 50, price)], Aim())
     assert [each.rank for each in both.rows] == [1, 1]
 
@@ -124,7 +124,7 @@ def test_p99_is_that_of_the_wave_that_confirmed(limits: list[dict[str, Any]], wa
     )
     text = " ".join(to_text(ranking([held], Aim())).split())
     assert f" {shown} " in text
-    assert ("no wave at the lower end told its p99" in text) == shown.startswith("~")
+    assert ("no wave at the lower end measured p99" in text) == shown.startswith("~")
 
 
 def test_several_instances_are_taken_for_equal_parts() -> None:
@@ -208,7 +208,7 @@ def test_an_interrupt_keeps_what_there_is() -> None:
 
 def test_an_interrupt_of_the_first_says_so() -> None:
     cut = row(C5, 250, outcome="interrupted")
-    waiting = failed_row({"instance_type": M5}, "It was not measured before the end.", "interrupted")
+    waiting = failed_row({"instance_type": M5}, "It was not measured before the command ended.", "interrupted")
     data = ranking([cut, waiting], Aim(), interrupted=True)
     assert data.headline.startswith(f"Interrupted during the first of 2 variants; so far {C5} holds most")
 
@@ -221,8 +221,8 @@ def test_a_long_reason_ends_with_a_whole_word() -> None:
 
 def test_without_a_limit_it_says_what_holds_means() -> None:
     bare, limited = row(C5, 250, limit="keeps up"), row(M5, 30)
-    assert "no --slo gave out" in to_text(ranking([bare], Aim()))
-    assert "no --slo gave out" not in to_text(ranking([bare, limited], Aim()))
+    assert "no --slo was violated" in to_text(ranking([bare], Aim()))
+    assert "no --slo was violated" not in to_text(ranking([bare, limited], Aim()))
     assert " for 60/s" in ranking([row(C5, 250, price=1, aim=Aim(60.0))], Aim(60.0)).headline
 
 

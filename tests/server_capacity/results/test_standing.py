@@ -124,7 +124,7 @@ def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
     ("code", "why"),
     [
         (1, "f.py, line 3: endpoint_factory() raised OSError."),
-        (3, "The process that searched it was ended by signal 9."),
+        (3, "The process that ran the search was ended by signal 9."),
     ],
 )
 def test_a_ranking_takes_the_exit_code_of_a_variant_that_was_not_searched(code: int, why: str) -> None:

@@ -107,7 +107,7 @@ def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_
     assert tiles["Cost"].value == "no price"
     assert not figures.runs
     assert "simulated" not in figures.footer
-    assert "of p99<100ms. The plan rests" in figures.answer[0].notes[0]
+    assert "of p99<100ms. The plan uses" in figures.answer[0].notes[0]
 
 
 def test_where_nothing_could_be_planned_every_refusal_is_said(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_the_shipped_example_is_metadata() -> None:
         (["--plot-fields", '{"locust": "Latency (ms)"}'], "--plot-fields must be an object with a list"),
         (["--plot-fields", "[]"], "--plot-fields must be an object with a list"),
         (["--plot-fields", '{"locust": ["Speed"]}'], "locust has no field 'Speed'. Its fields are Duration (s),"),
-        (["--plot-format", "html,pdf"], "--plot-format: 'pdf' is none of html, png, svg."),
+        (["--plot-format", "html,pdf"], "--plot-format: 'pdf' is not one of html, png, svg."),
         (["--demo"], "Unknown argument '--demo'"),
         (["--plot-output-dir", "/proc/none"], "/proc/none: cannot be written"),
     ],

@@ -72,7 +72,7 @@ def test_ties_are_shown_as_ties(tmp_path: Path) -> None:
     (table,) = figures.answer
     assert [each.cells[1] for each in table.rows] == ["1=", "1="]
     assert not any(each.strong for each in table.rows)
-    assert "= ties: the intervals do not tell which of them is better." in table.notes
+    assert "= ties: the intervals do not decide which is better." in table.notes
 
 
 def test_a_variant_without_an_answer_stands_in_the_table_with_its_reason(tmp_path: Path) -> None:

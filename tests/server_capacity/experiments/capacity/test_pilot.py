@@ -17,6 +17,7 @@ from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
 from inference_benchmarker.records.record import FAILED, Ledger
+from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.counting import Counted
@@ -66,6 +67,7 @@ class World:
     workers: list[Any] = field(default_factory=lambda: [SimpleNamespace(at=0, use={})])
     takers: list[Any] = field(default_factory=list)
     hit: Callable[[float], float] = lambda _: 1.0
+    hosts: HostStates = field(default_factory=HostStates)
 
     def run(self, pilot: CapacityPilot, seconds: float) -> None:
         for now_ns in range(0, int(seconds * NS), STEP_NS):
@@ -210,7 +212,7 @@ def test_arrivals_that_found_no_place_are_the_clients_limit() -> None:
     found = flown(world, [(4, "grow", 20.0)], seconds=3)
 
     assert found.pilot.client_limit is None
-    assert "3 arrivals found no place" in found.pilot.named(Counted(Stretch(0, 10, 0, 1, (), ""), 0, None)).stretch.void
+    assert "3 arrivals were dropped" in found.pilot.named(Counted(Stretch(0, 10, 0, 1, (), ""), 0, None)).stretch.void
 
 
 def test_a_pause_that_counts_for_nothing_is_over_when_the_search_says_so() -> None:

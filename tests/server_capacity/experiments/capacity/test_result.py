@@ -257,4 +257,4 @@ def test_an_answer_that_cannot_be_stored_says_so(tmp_path: Path) -> None:
         data = save(tmp_path / "absent", data)
 
     (told,) = data.failures or []
-    assert told.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory). What is printed")
+    assert told.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory).")

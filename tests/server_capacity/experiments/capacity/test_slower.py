@@ -43,8 +43,8 @@ def _at(number: int, start_s: float, rate: float, over: int, in_flight: int) -> 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        (LASTING, "It got slower with time: 179/s in the first 18 s, 71/s from 1 min 30 s on."),
-        (Answer("cannot_tell", reason=f"{SLOWER}: --time 6m"), "It got slower with time: 179/s in the first 18 s."),
+        (LASTING, "It slowed down over time: 179/s in the first 18 s, 71/s from 1 min 30 s on."),
+        (Answer("cannot_tell", reason=f"{SLOWER}: --time 6m"), "It slowed down over time: 179/s in the first 18 s."),
     ],
 )
 def test_both_rates_are_told_and_the_first_is_no_answer(answer: Answer, told: str) -> None:
@@ -56,7 +56,7 @@ def test_both_rates_are_told_and_the_first_is_no_answer(answer: Answer, told: st
     lines = [line.strip() for line in to_text(data).splitlines()]
     assert told in lines
     assert "After 10 s at 120/s, 0% over; after 1 min 30 s at 120/s, 90% over." in lines
-    assert f"✗ 0 counts for nothing: {SLOWER}." in lines
+    assert f"✗ 0 does not count: {SLOWER}." in lines
     assert [row.void for row in data.stretches or []] == [SLOWER, "", ""]
     assert [(point.rate, point.seconds) for point in data.curve or []] == [(60, 8), (120, 8)]
     assert (data.rate, data.exit_code) == (answer.rate, 1)

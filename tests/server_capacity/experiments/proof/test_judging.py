@@ -45,7 +45,7 @@ if TYPE_CHECKING:
             "cannot_tell",
             1,
             "Cannot tell about 200/s on 3 instances of ml.m5.large: 1.3% over p99<100ms, where 1% may be, which "
-            "bursts alone can explain.",
+            "bursts can explain.",
         ),
         (
             0.1,
@@ -90,7 +90,7 @@ def test_a_time_that_is_too_short_to_tell_never_ends_as_holds(
     length = length_of(planned, LIMITS, float(seconds))
     whole = wave(np.full((seconds, 25), 0.02), slos=SLOS)
     data = content(QUESTION, planned, length, judged(QUESTION, planned, whole))
-    too_short = "too short to tell" in length.sentence()
+    too_short = "too short to decide" in length.sentence()
     assert too_short == (length.holds == 0)
     assert (data.outcome == "holds") != too_short
     assert (data.exit_code == 0) != too_short
@@ -166,11 +166,11 @@ def test_a_time_that_is_too_short_is_said() -> None:
     short = length_of(flat, LIMITS, 2.0)
     assert short.holds == 0
     assert short.warmup_s <= 2.0
-    assert short.too_short == f"2.0 s is too short to tell: give --time {math.ceil(short.needed_s)}"
+    assert short.too_short == f"2.0 s is too short to decide: give --time {math.ceil(short.needed_s)}"
     assert f"{short.too_short}." in short.sentence()
     little = length_of(flat, LIMITS, 20.0)
     assert 0 < little.holds < HELD
-    told = f"A right plan may not be told from a short one: give --time {math.ceil(little.needed_s)}."
+    told = f"A sufficient plan may look like one that is an instance short: give --time {math.ceil(little.needed_s)}."
     assert told in little.sentence()
     enough = length_of(flat, LIMITS, None)
     assert "may not" not in enough.sentence()
@@ -185,7 +185,7 @@ def test_a_plan_near_its_limit_is_said_to_be_near_it() -> None:
     length = length_of(near, LIMITS, None)
     assert length.rejects >= REJECTED
     assert length.holds < HELD
-    assert length.sentence().endswith("A right plan may not be told from its limit: it is near it.")
+    assert length.sentence().endswith("A sufficient plan may be too close to its limit to decide.")
 
 
 @pytest.mark.parametrize(("endpoint", "called"), [(Endpoint("http://a.b"), "http://a.b"), (None, "the endpoint")])
@@ -197,7 +197,7 @@ def test_instances_that_nobody_counted_are_not_said_to_have_served(
     def told(of: Wave) -> str:
         return content(question, PLANNED, length, judged(question, PLANNED, of)).headline
 
-    planned = "planned: 3 instances of ml.m5.large, how many served is not known."
+    planned = "planned: 3 instances of ml.m5.large, the number that served is not known."
     assert told(ran(0.002)) == f"Holds: {called} served 200/s for 30 s within every limit; {planned}"
     assert told(ran(0.1)).startswith(f"Fails: {called} did not hold 200/s: 10% over")
     assert told(ran(0.1)).endswith(f"; {planned}")

@@ -89,7 +89,7 @@ def test_a_bucket_with_more_than_ours_is_disturbed() -> None:
     facts = invocations(wave(), *[100.0] * 4, 400.0, *[100.0] * 5)
     assert disturbed(facts) == [(4, 5)]
     (found,) = disturbances([facts])
-    assert "requests of others were among the 400" in found.reason
+    assert "requests from elsewhere were among the 400" in found.reason
 
 
 def test_a_steady_trickle_of_others_spoils_all() -> None:

@@ -115,7 +115,7 @@ def test_what_grows_faster_than_the_rate_is_not_told_beyond_what_was_measured() 
     kept, broken = estimate("server.queue_length<60", told), estimate("server.queue_length<8", told)
     assert kept.estimate.kept_everywhere
     assert kept.estimate.rate is None
-    assert "no straight line" in kept.reason or "not grow in a straight line" in kept.reason
+    assert "not grow linearly" in kept.reason
     assert broken.estimate.interval is not None
     assert [broken.estimate.interval.low, broken.estimate.interval.high] == pytest.approx([60, 100], abs=1)
 
@@ -139,7 +139,7 @@ def test_of_several_gpus_the_first_to_reach_it_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "rows", "why"),
     [
-        ("server.CPUUtilization<70%", [], "nothing of CPUUtilization"),
+        ("server.CPUUtilization<70%", [], "did not report CPUUtilization"),
         ("server.CPUUtilization<70%", ["unknown hardware"], "InstanceType"),
         ("server.CPUUtilization<70", ["known"], "write 70%"),
     ],
