@@ -23,7 +23,7 @@ def payload_factory_to_jsonl(factories_file: str | Path, output_path: str | Path
     payloads = load_payloads(Path(factories_file))
     if payloads is None:
         raise BenchmarkError(
-            f"{factories_file}: payloads are built for each request, so that there is no list of them.",
+            f"{factories_file}: payloads are built per request, so there is no list of them.",
             'Return {"pre_computed": True, "input": [...]}, or run `benchmark --aiperf`, which builds them.',
         )
     lines = [json.dumps(json_body(payload, index)) for index, payload in enumerate(payloads)]

@@ -140,11 +140,11 @@ def _null_lines(run: Run | None) -> Iterator[str]:
         return
     if not run.kept_up:
         workers, missed = _counted(run.workers, "worker"), run.missed_text
-        yield f"this tool cannot send {run.load_text} with {workers} on this host ({missed} by an {_NULL})"
+        yield f"this tool cannot send {run.load_text} with {workers} on this host ({missed} by {_NULL})"
     elif run.response is None:
         yield (
-            f"this tool takes {duration_text(run.workers / run.rate)} of a worker's time for each request on this "
-            f"host ({_NULL}, {run.count_text} at full speed, {run.rate:,.0f}/s)"
+            f"this tool uses {duration_text(run.workers / run.rate)} of a worker's time per request on this host "
+            f"({_NULL}, {run.count_text} at full speed, {run.rate:,.0f}/s)"
         )
     else:
         added = run.response.text(run.requests)

@@ -168,7 +168,7 @@ def shortfall(wave: Wave, lag_limit_s: float) -> tuple[Cause | None, str]:
     """
     ledger, lag = wave.summary.ledger, wave.summary.lag
     if wave.lost_workers or wave.primary_lost:
-        return "errors", "a process ended in mid-wave, see logs"
+        return "errors", "a process ended during the wave: see the logs"
     if lag is None or Lateness.of(wave, lag_limit_s).is_steady:
         return "client", _lateness(wave, lag_limit_s)
     if ledger.dropped or ledger.arrivals < LEAST_SENT_SHARE * ledger.scheduled:

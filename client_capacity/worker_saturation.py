@@ -94,7 +94,7 @@ class WorkerSaturation(FormerKeys):
             yield "To find how many workers this machine can use: benchmark client rps-saturation"
         else:
             least = rate_text(self.high or 0)
-            yield f"One worker does not even hold {least}/s: {self.steps[-1].reason}. Make invoke cheaper."
+            yield f"One worker does not even hold {least}/s: {self.steps[-1].reason}. Make invoke faster."
         yield from disturbed_text(self.steps)
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
@@ -112,7 +112,7 @@ class WorkerSaturation(FormerKeys):
             code = max(found, key=found.count)
             seen = next(step.reason for step in reversed(self.steps) if step.finding == code)
             return f"; what limits it: {seen}"
-        return f"; what fills it: {max(places, key=places.count)}" if places else ""
+        return f"; it is blocked by {max(places, key=places.count)}" if places else ""
 
 
 def find_worker_saturation(

@@ -62,7 +62,7 @@ WORDS = (
         within=("plan", "worker"),
     ),
     Word(r"held against", "compared with, checked against", within=PROSE),
-    Word(r"\bg[ai]ves? out\b", "violates the limit, saturates", but="gives out at", within=PROSE),  # a column's name
+    Word(r"\bg[ai]ves? out\b", "violates the limit, saturates", within=PROSE),
     Word(r"\b(requests|answers) a second\b", "per second", within=PROSE),
     Word(r"coin toss|hiccup any more|all along", "by chance, persistent, throughout", within=PROSE),
     Word(r"\b(is|are|was) told\b", "is reported", within=PROSE),

@@ -62,7 +62,7 @@ def streams_differ(requests: Requests, *, ours: bool) -> bool:
         return len({bool(body.get("stream")) for body in islice(bodies, MOST_INPUTS)}) > 1
     except UNREADABLE as error:
         raise BenchmarkError(
-            f"{requests.path}: not all of it are requests of the form {requests.form} ({error})."
+            f"{requests.path}: not all lines are requests of the form {requests.form} ({error})."
         ) from None
 
 

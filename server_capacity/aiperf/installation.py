@@ -135,11 +135,11 @@ def failure(folder: Path, secrets: Sequence[str]) -> AiperfFailedError:
     text = log.read_text(encoding="utf-8", errors="replace")
     if tokenizer := in_log(text):
         return AiperfFailedError(
-            f"aiperf could not load the tokenizer {tokenizer!r}. {ADVICE} All that aiperf said is in {log}."
+            f"aiperf could not load the tokenizer {tokenizer!r}. {ADVICE} Its whole output is in {log}."
         )
     said = [clean for line in text.splitlines() if (clean := line.strip(_FRAME))][-_LAST_LINES:]
     last_words = redact("\n".join(f"  {line}" for line in said), secrets)
-    return AiperfFailedError(f"aiperf failed; all it said is in {log}, which ends with:\n{last_words}")
+    return AiperfFailedError(f"aiperf failed; its whole output is in {log}, which ends with:\n{last_words}")
 
 
 def scrub(folder: Path, secrets: Sequence[str]) -> None:

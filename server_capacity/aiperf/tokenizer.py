@@ -130,4 +130,4 @@ class Tokenizer:
             why = f", which it takes for the placeholder {self.name!r} as the model's name," if self.is_model else ""
             return f"{why} and fetches from the network once" if why else ", which it fetches from the network once"
         whose = "the model's name; " if self.is_model else ""
-        return "" if Path(name).is_dir() else f" ({whose}there is no folder called so)"
+        return "" if Path(name).is_dir() else f" ({whose}there is no folder of that name)"

@@ -73,7 +73,7 @@ def _refusal(code: str, status: int, readable: str) -> str:
     return ""
 
 
-def client_failure(error: Exception, client: Any, failed: str = "CloudWatch could not be asked") -> Failure:
+def client_failure(error: Exception, client: Any, failed: str = "CloudWatch could not be queried") -> Failure:
     """The meaning of botocore's own error: mostly that nobody was reached; else it says what ``failed``."""
     from botocore.exceptions import ConnectionError as NoConnection
     from botocore.exceptions import HTTPClientError
@@ -96,7 +96,7 @@ def unreadable(error: Exception, client: Any) -> Failure:
     """Somebody answers who is not CloudWatch."""
     kind = "" if isinstance(error, NoResultsError) else f"{type(error).__name__}: "
     said = f"{kind}{first_line(error)}"
-    text = redact(f"the answer of {client.meta.endpoint_url} is none of CloudWatch's ({said}): is a proxy between?")
+    text = redact(f"the answer of {client.meta.endpoint_url} is not CloudWatch's ({said}): is a proxy between?")
     return Failure(text, final=True, every_call=True)
 
 
@@ -123,7 +123,7 @@ def call_failure(error: Exception, client: Any, permission: str) -> Failure:
         return Failure(text, final=status < 500, every_call=bool(refusal))
     if isinstance(error, BotoCoreError):
         return replace(client_failure(error, client, f"{permission} could not be called"), final=False)
-    text = f"the answer of {client.meta.endpoint_url} is none of AWS's ({type(error).__name__})"
+    text = f"the answer of {client.meta.endpoint_url} is not AWS's ({type(error).__name__})"
     return Failure(redact(text), final=False)
 
 

@@ -114,7 +114,7 @@ def _parse(path: Path, doubles: list[str]) -> Any:
         seen = dict(pairs)
         if len(seen) < len(pairs):
             keys = [key for key, _ in pairs]
-            doubles.extend(f'"{key}" stands twice in one object.' for key in seen if keys.count(key) > 1)
+            doubles.extend(f'"{key}" appears twice in one object.' for key in seen if keys.count(key) > 1)
         return seen
 
     try:

@@ -102,7 +102,7 @@ class _Watch:
 
     def followed(self, interval: Interval) -> Followed:
         """The counts, and what the service tells of that time. A fault of ours keeps its traceback."""
-        late = f"Who scales {self.of} did not tell all of it within {TOLD_S:g} s."
+        late = f"The scaling activities of {self.of} did not all arrive within {TOLD_S:g} s."
         told: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
         asking = threading.Thread(target=lambda: told.append(self._told(interval)), name="told", daemon=True)
         asking.start()
@@ -117,7 +117,7 @@ class _Watch:
             return self._source.told(interval.begin, interval.end)
         except Exception as error:
             traceback.print_exc()
-            return [], [f"Who scales {self.of} was not asked: that failed ({type(error).__name__})."]
+            return [], [f"The scaling activities of {self.of} could not be requested ({type(error).__name__})."]
 
     def _run(self, add: Callable[[dict[str, Any]], object]) -> None:
         over = False
@@ -150,4 +150,4 @@ class _Watch:
             yield f"The instances of {self.of} were not counted: {self._reason}."
         else:
             times = f"{self._failed} of {self._failed + len(self.counts)} times"
-            yield f"The instances of {self.of} were not told {times}, the last time because {self._reason}."
+            yield f"The instances of {self.of} were not reported {times}, the last time because {self._reason}."

@@ -132,8 +132,8 @@ class Measured:
         """Sentences on what it does not tell, or tells only under a condition."""
         if self.at_least:
             yield (
-                "The search violated no limit: the plan uses the highest rate that was tried, and fewer instances "
-                "may suffice."
+                "The search violated no limit: the plan uses the highest rate that met every limit, and fewer "
+                "instances may suffice."
             )
         if self.data.arrivals == "constant":
             yield (
@@ -222,7 +222,7 @@ def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
     if data.in_ == "users":
         law = data.users and data.users.law
         if not law or not law.users:
-            return "the search was in users, and no wave tells how many requests/s they send: search with --in rps"
+            return "the search was in users, and no wave measured how many requests/s they send: search with --in rps"
         factor = law.x / law.users
         low, rate, high = low * factor, rate * factor, None if high is None else high * factor
     if not low > 0:

@@ -102,8 +102,8 @@ def _room(plan: EndpointPlan) -> Iterator[str]:
         )
     else:
         yield (
-            f"With one lost, {_have(lost)}, more than one is sure to hold: {instances_text(chosen.with_spare)} would "
-            "still meet the limit."
+            f"With one lost, {_have(lost)}, more than one is certain to hold: {instances_text(chosen.with_spare)} "
+            "would still meet the limit."
         )
 
 

@@ -100,6 +100,6 @@ def parse_growth(flag: str, text: str) -> float:
         number, unit = match["number"], match["unit"] or "min"
         raise BenchmarkError(
             f"{flag} {text.strip()} is {100 * float(number):.15g}%/{unit}.",
-            f"Say {number}%/{unit}, or {100 * float(number):.15g}%/{unit} if you mean it.",
+            f"Give {number}%/{unit}, or {100 * float(number):.15g}%/{unit} if you mean it.",
         )
     return float(match["number"]) * (0.01 if match["percent"] else 1.0) * _PER_MIN[match["unit"] or "min"]

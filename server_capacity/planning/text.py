@@ -154,7 +154,7 @@ def _simulated(found: Simulation | None, width: int) -> Iterator[str]:
     routing, start = found.routing.replace("_", " "), length_text(found.instance_start_s)
     yield from _folded(
         f"Simulated for {length_text(60 * minutes)} of the load with {routing} routing; a new instance serves after "
-        f"{start}. Over: requests that miss {found.limit}; minutes: in which too many do.",
+        f"{start}. Over: requests that violate {found.limit}; minutes: those in which too many do.",
         width,
     )
     yield from _fitting(list(_policies(found.runs)), width)

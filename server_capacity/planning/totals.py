@@ -89,7 +89,7 @@ def _of_one(plan: EndpointPlan) -> str:
     values = {name: text for name, text in (plan.variant or {}).items() if name != "instance_type" or not kind}
     told = [kind, *([label_of(values)] if values else [])]
     what = instances_text(chosen.instances) + (f" of {', '.join(filter(None, told))}" if any(told) else "")
-    alone = f" ({limit_alone(plan):,} at the limit alone)"
+    alone = f" ({limit_alone(plan):,} without headroom)"
     verb = "holds" if chosen.instances == 1 else "hold"
     return f"{what} {verb} {load_text(plan.target_rps)}{alone}, {bounds_text(chosen)} with scaling"
 
@@ -98,7 +98,7 @@ def _of_several(endpoints: Sequence[EndpointPlan]) -> str:
     planned = sum(each.chosen.instances for each in endpoints)
     alone = sum(limit_alone(each) for each in endpoints)
     rate = load_text(sum(each.target_rps for each in endpoints))
-    return f"{len(endpoints)} endpoints: {planned:,} instances hold {rate} ({alone:,} at the limit alone)"
+    return f"{len(endpoints)} endpoints: {planned:,} instances hold {rate} ({alone:,} without headroom)"
 
 
 def load_text(rate: float) -> str:

@@ -172,7 +172,7 @@ def read(folder: Path) -> list[Entry]:
         entries = [Entry.of(each) for each in data["entries"]]
         if data["lock"] != _identity(folder):
             raise BenchmarkError(
-                f"{path}: was not written where it lies, or its lock was changed, so nothing of it is run.",
+                f"{path}: was not written where it lies, or its lock was changed, so none of it is run.",
                 "Where you know it, the lines under by_hand in it undo by hand what is held.",
             )
     except (OSError, *UNREADABLE) as error:
@@ -188,10 +188,10 @@ def left_in(entries: list[Entry]) -> list[int]:
 def _check_owner(path: Path, status: os.stat_result) -> None:
     """Refuse commands that somebody else may have written."""
     if status.st_uid != os.geteuid():
-        raise BenchmarkError(f"{path}: belongs to another user, so nothing of it is run.", "Its owner can clean it.")
+        raise BenchmarkError(f"{path}: belongs to another user, so none of it is run.", "Its owner can clean it.")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise BenchmarkError(
-            f"{path}: can be written by others, so nothing of it is run.",
+            f"{path}: can be written by others, so none of it is run.",
             "If what it holds is yours, `chmod go-w` it and try again.",
         )
 

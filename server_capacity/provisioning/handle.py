@@ -183,7 +183,9 @@ class Keeper:
         """
         if self._is_left:
             self._orders.close()
-            self._warn(f"Process {self.pid} goes on removing what is left, which stands in {self._folder / NAME}.")
+            self._warn(
+                f"Process {self.pid} continues to remove what is left, which is listed in {self._folder / NAME}."
+            )
             return
         ended_before = self._process.poll() is not None
         code = self._end()
@@ -204,7 +206,7 @@ class Keeper:
             if number not in self._told and entry.state != "refused" and not isinstance(entry.undo, Processes):
                 (self._warn if entry.state == "held" else self._say)(told(entry))
         if not self.all_is_put_back:
-            self._warn(f"{self._folder / NAME} keeps it; `benchmark endpoints clean {self._folder}` tries again.")
+            self._warn(f"{self._folder / NAME} still lists it; `benchmark endpoints clean {self._folder}` tries again.")
 
     def _put_back_itself(self) -> None:
         with CleanupFile.taken(self._folder, self._longest_s) as cleanup:

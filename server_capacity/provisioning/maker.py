@@ -76,7 +76,7 @@ class Line:
             while answer["number"] != number and not self.is_cut:
                 answer = self._answers.get()
         if self.is_cut:
-            raise BenchmarkError("The keeper has ended, so nothing more is to be made.")
+            raise BenchmarkError("The keeper has ended, so nothing more may be created.")
         if failed := answer.get("failed"):
             raise BenchmarkError(f"created(): {failed}.")
 
@@ -182,7 +182,7 @@ def _made(path: Path, line: Line, interrupts: _Interrupts) -> Generator[Any, Non
         name = make(path, generator)
         interrupts.is_making = False
     except KeyboardInterrupt:
-        line.tell(failed="The making of the endpoint was interrupted.")
+        line.tell(failed="Creating the endpoint was interrupted.")
     except BenchmarkError as error:
         line.tell(failed=error.message, hint=error.hint)
     else:

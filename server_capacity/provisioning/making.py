@@ -119,7 +119,7 @@ class Making(threading.Thread):
             patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             ready, _, _ = select.select(watched, [], [], patience)
             if not ready:
-                self._tell(warn=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it told of is removed.")
+                self._tell(warn=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it reported is removed.")
                 return False
             if self._channel in ready and not _received(self._channel):
                 self._is_wanted = False

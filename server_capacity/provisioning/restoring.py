@@ -48,7 +48,7 @@ def restore(
             if failed.final or clock() + pause >= begun + (busy_s if failed.busy else patience_s):
                 break
             if failed.busy and pause == FIRST_PAUSE_S:
-                say(f"{cleanup.entries[number].what}: is tried again, for {busy_s / 60:.0f} min at most: {failed}.")
+                say(f"{cleanup.entries[number].what}: trying again for at most {busy_s / 60:.0f} min: {failed}.")
             sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_S)
     return not any(cleanup.entries[number].state == "held" for number in meant)

@@ -96,9 +96,9 @@ def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None],
     try:
         active = _active(resources(blocks))
     except NotDoneError as error:
-        say(f"Nobody knows whether the endpoint scales while it is searched: {error}.")
+        say(f"It is not known whether the endpoint scales during the search: {error}.")
         return []
-    return [f"It would be scaled while it is searched: {target.text}. {_MADE if made else _FLAG}" for target in active]
+    return [f"It would scale during the search: {target.text}. {_MADE if made else _FLAG}" for target in active]
 
 
 @contextmanager

@@ -130,7 +130,9 @@ _EXPECTED = (
 
 def _call_given(given: dict[str, Any], region: str | None) -> Call:
     if missing := _NEEDED - set(given):
-        raise ValueError(f"a call of boto3 has service, operation and parameters; {', '.join(sorted(missing))} misses")
+        raise ValueError(
+            f"a call of boto3 has service, operation and parameters; missing: {', '.join(sorted(missing))}"
+        )
     if unknown := set(given) - _OF_A_CALL:
         raise ValueError(f"a call of boto3 has no {', '.join(sorted(map(str, unknown)))}")
     if "region" not in given and region is None:
@@ -172,7 +174,7 @@ def _call(data: dict[str, Any]) -> Call:
     if not all(isinstance(each, str) for each in named) or not isinstance(call.parameters, dict):
         raise ValueError("a call has a service, an operation, parameters and a region")
     if not _SERVICE.fullmatch(call.service) or not (_puts_back(call) or REMOVING.fullmatch(call.operation)):
-        raise ValueError(f"{call.service} {call.operation} with {', '.join(call.parameters)} is no call that undoes")
+        raise ValueError(f"{call.service} {call.operation} with {', '.join(call.parameters)} is not a call that undoes")
     if not _REGION.fullmatch(call.region):
         raise ValueError(f"{call.region!r} is no region")
     if call.endpoint_url is not None and not _is_address(call.endpoint_url):

@@ -47,22 +47,22 @@ def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
     on = label_of({name: text for name, text in rows[0].variant.items() if not name.startswith(PAYLOAD)})
     if len(known) < len(rows):
         missing = ", ".join(_traffic(row) for row in rows if not row.interval)
-        return None, f"To {on} it is not decided whether the traffics are equivalent: no interval of {missing}."
+        return None, f"For {on}, it is not decided whether the traffics are equivalent: no interval of {missing}."
     least, its = min(known, key=lambda each: each[1].high)
     most, the_most = max(known, key=lambda each: each[1].low)
     if the_most.low > its.high:
         ratio = (most.rate or 0.0) / (least.rate or math.inf) - 1
         return (
             False,
-            f"To {on} the traffics differ: it holds {ratio:.0%} more of {_traffic(most)} than of {_traffic(least)}.",
+            f"For {on}, the traffics differ: it holds {ratio:.0%} more of {_traffic(most)} than of {_traffic(least)}.",
         )
     spread = max(interval.high for _, interval in known) / min(interval.low for _, interval in known) - 1
     names = " and ".join(_traffic(row) for row in rows) if len(known) == 2 else "all traffics"
     if spread <= WITHIN:
-        return True, f"To {on} {names} are equivalent: what it holds of each differs by at most {spread:.0%}."
+        return True, f"For {on}, {names} are equivalent: the rates that it holds differ by at most {spread:.0%}."
     return None, (
-        f"To {on} it is not decided whether {names} are equivalent: the intervals overlap, and up to {spread:.0%} "
-        "would not show. More --time tells."
+        f"For {on}, it is not decided whether {names} are equivalent: the intervals overlap, and up to {spread:.0%} "
+        "would not show. Give more --time."
     )
 
 

@@ -111,7 +111,7 @@ def _without_rate(
     if not clean:
         return Answer("cannot_tell", reason="no stretch counts", estimates=estimates)
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
-        reason = f"every limit is kept at the most that was allowed, {settings.max_rps:g}/s"
+        reason = f"every limit is met at the maximum that was allowed, {settings.max_rps:g}/s"
         return Answer("at_least", at_least=most, reason=reason, estimates=estimates)
     void = [stretch.void for stretch in stretches if stretch.void and stretch.rate > most]
     if void:
@@ -119,7 +119,7 @@ def _without_rate(
     return Answer(
         "cannot_tell",
         at_least=most,
-        reason="no limit gave out in the time: give it more with --time",
+        reason="no limit was violated in the time: give more with --time",
         estimates=estimates,
     )
 

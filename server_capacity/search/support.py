@@ -30,7 +30,7 @@ WELL_BELOW, UNLIKELY = 0.75, 0.05
 NOT_FAR, FURTHER = 4.0, 0.6
 LEAST_BREAKING = 3
 """So many requests over are no accident of one."""
-MORE_TIME = "give it more with --time"
+MORE_TIME = "give more with --time"
 
 
 class Broken(NamedTuple):

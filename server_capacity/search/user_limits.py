@@ -114,11 +114,11 @@ def user_estimate(limit: UserLimit, stretches: Iterable[tuple[float, Sequence[Su
     """
     groups = [group for rate, sums in _pooled(stretches) if (group := _judged(limit, rate, sums)) is not None]
     if not groups:
-        return _unknown(limit, f"no ok request told {limit.metric}")
+        return _unknown(limit, f"no ok request reported {limit.metric}")
     broken = next((group for group in groups if group.sure and not group.kept), None)
     kept = [group for group in groups if group.sure and group.kept]
     if broken is None and not kept:
-        return _unknown(limit, f"{_told(limit, groups[-1])} is too near the limit to tell")
+        return _unknown(limit, f"{_told(limit, groups[-1])} is too close to the limit to decide")
     if broken is None:
         return UserEstimate(limit, Estimate(limit.expression, kept_everywhere=True))
     below = [group for group in kept if group.rate < broken.rate]
@@ -137,7 +137,7 @@ def _never(limit: UserLimit, groups: Sequence[_Group], broken: _Group, kept: Seq
         reason += f", though it was kept at {kept[-1].rate:.4g}: it may change with time, as while a cache fills"
     if groups[0] is broken:
         return UserEstimate(limit, Estimate(limit.expression, 0.0, Interval(0.0, broken.rate)), reason)
-    return _unknown(limit, f"{reason}, and below that it is too near the limit to tell")
+    return _unknown(limit, f"{reason}, and below that it is too close to the limit to decide")
 
 
 def _told(limit: UserLimit, group: _Group) -> str:

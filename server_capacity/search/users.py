@@ -159,19 +159,19 @@ def answer_in_users(
     if lowest is not None and lowest[0].broken is not None:
         known, estimate = lowest
         if known.broken is not None and known.broken <= 1:
-            reason = f"one user alone breaks {known.name}"
+            reason = f"a single user violates {known.name}"
             return Answer("not_kept", limit=known.name, reason=reason, estimates=estimates)
         if known.kept < 1:
-            reason = f"{known.broken:.0f} users break {known.name}, and nothing smaller was seen to keep it"
+            reason = f"{known.broken:.0f} users violate {known.name}, and no smaller number was seen to meet it"
             return Answer("cannot_tell", limit=known.name, reason=reason, estimates=estimates)
         return Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
     if settings.max_rps is not None and tried >= settings.max_rps:
-        reason = f"every limit is kept at the most that was allowed, {settings.max_rps:g} users"
+        reason = f"every limit is met at the maximum that was allowed, {settings.max_rps:g} users"
         return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
     return Answer(
         "cannot_tell",
         at_least=tried or None,
-        reason="no limit gave out in the time: give it more with --time",
+        reason="no limit was violated in the time: give more with --time",
         estimates=estimates,
     )
 

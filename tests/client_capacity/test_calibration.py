@@ -226,7 +226,7 @@ def test_the_null_endpoint_does_nothing() -> None:
             replace(RUN, requests=20_000, target_rate=1e6, in_time_share=0.0, latency=None),
             [
                 "this tool cannot send 1,000,000/s with 2 workers on this host (41% of 20,000 requests answered in "
-                "time by an an invoke that does nothing)",
+                "time by an invoke that does nothing)",
                 "a local echo could not keep up with 1,000,000/s (0% of 20,000 requests answered in time): "
                 "no figure for it",
             ],
@@ -235,8 +235,8 @@ def test_the_null_endpoint_does_nothing() -> None:
             CLOSED,
             replace(CLOSED, rate=8_000.0),
             [
-                "this tool takes 0.05 ms of a worker's time for each request on this host (an invoke that does "
-                "nothing, 20,000 requests at full speed, 40,000/s)",
+                "this tool uses 0.05 ms of a worker's time per request on this host (an invoke that does nothing, "
+                "20,000 requests at full speed, 40,000/s)",
                 "a local echo answers in p50 0.45 ms, p99 0.9 ms at full speed (8,000/s)",
             ],
         ),

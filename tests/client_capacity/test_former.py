@@ -199,7 +199,7 @@ def test_payloads_are_lines_as_aiperf_reads_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ready", "given", "said"),
     [
-        (False, "dict", "payloads are built for each request"),
+        (False, "dict", "payloads are built per request"),
         (True, "[b'\\xff']", "payload 0 is no JSON"),
         (True, "[b'[' * 9999]", "is no JSON"),
     ],

@@ -110,7 +110,7 @@ def test_the_limit_of_the_lag_is_the_callers() -> None:
 
 
 def test_a_lost_worker_ends_the_search() -> None:
-    assert shortfall(wave(lost_workers=(0,)), LIMIT_S) == ("errors", "a process ended in mid-wave, see logs")
+    assert shortfall(wave(lost_workers=(0,)), LIMIT_S) == ("errors", "a process ended during the wave: see the logs")
 
 
 POOL_OF_2 = Connections(opened=2, looked_at=300, waiting=290)

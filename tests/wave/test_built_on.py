@@ -179,7 +179,7 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
     once = experiment.sent
     experiment.sent = (*once, once[0])
     experiment.save(None, 0)
-    with pytest.raises(BenchmarkError, match="is told twice"):
+    with pytest.raises(BenchmarkError, match="is listed twice"):
         ab.load(tmp_path)
     shutil.copytree(runs[0], tmp_path / "A" / "again")
     experiment.sent = (*once, Sent("A", 1, "A/again", "VALID", counts=True))

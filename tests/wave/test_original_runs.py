@@ -39,7 +39,7 @@ def test_its_aiperf_is_plotted_beside_other_runs(old: Path, tmp_path: Path, caps
     flags = ("--plot-format", "html", "--plot-output-dir", str(out))
     assert main(["--plot", str(old), str(tmp_path / "new"), *flags]) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == f"20251123_121320: This {ORIGIN} What its aiperf measured is shown."
+    assert line == f"20251123_121320: This {ORIGIN} The results of its aiperf run are shown."
     page = (out / "benchmark_plots.html").read_text(encoding="utf-8")
     assert '"source":"aiperf"' in page
     assert "UNREADABLE" not in page

@@ -184,7 +184,7 @@ def _require_code(experiment: Experiment, told: AbResult) -> None:
 def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
     """ValueError where one wave counts twice, under its name or under another one."""
     if twice := [run for run, number in Counter(each.run for each in sent).items() if number > 1]:
-        raise ValueError(f"{twice[0]} is told twice")
+        raise ValueError(f"{twice[0]} is listed twice")
     names: dict[str, str] = {}
     for each in sent:
         digest = digests.get(each.run) if each.counts else None
@@ -224,7 +224,7 @@ def load(folder: Path) -> Experiment:
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
-        raise BenchmarkError(f"{folder}: of {' and '.join(missing)} no wave counts.", "Nothing can be compared.")
+        raise BenchmarkError(f"{folder}: no wave of {' and '.join(missing)} counts.", "Nothing can be compared.")
     try:
         _require_code(experiment, told)
     except UNREADABLE as error:

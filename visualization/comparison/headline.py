@@ -36,7 +36,7 @@ def headline(comparison: Comparison) -> str:
     open_ = [row for row in times if row.outcome != "unchanged"]
     if same:
         within = _joined([f"{_place(row, alone=alone)} within {_widest(row)}" for row in same])
-        rest = f"; {_joined([_place(row, alone=alone) for row in open_])} it cannot be told" if open_ else ""
+        rest = f"; {_joined([_place(row, alone=alone) for row in open_])} it is undecided" if open_ else ""
         return f"{new} is as fast as {base} {within}{apart}{rest}."
     if others:
         return f"{new} is {_joined([_changed(row, alone=False) for row in others])}."

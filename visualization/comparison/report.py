@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 _TITLE = "COMPARISON – InferenceBenchmarker"
 _WIDTH = 80
 _OF_ONE_RUN = (
-    "Intervals of the change: 95%, from one-second blocks. By how much two runs of one thing differ is not in them, as "
-    "each side is a single run: they are too narrow."
+    "Intervals of the change: 95%, from one-second blocks. They do not include how much two runs of one thing "
+    "differ, as each side is a single run: they are too narrow."
 )
 _OF_SEVERAL_RUNS = (
-    "Values: the mean of a side's runs (of logarithms). Intervals of the change: 95%, from how the runs of a side "
-    "differ, and no narrower than their one-second blocks say."
+    "Values: the mean of a side's runs (of logarithms). Intervals of the change: 95%, from how the runs of a "
+    "side differ, and no narrower than those from their one-second blocks."
 )
 _OUTCOMES = (
-    "They are corrected for the number of metrics (Holm, most of it for those of the first line). worse, improved: "
-    "beyond noise, and by 3% or more (success: 0.3%). unchanged: not so, and a change of 10% is excluded "
-    "(success: 1%). cannot tell: neither"
+    "They are corrected for the number of metrics (Holm, most of it for those of the first line). worse, "
+    "improved: beyond noise, and by 3% or more (success: 0.3%). unchanged: neither, and a change of 10% is "
+    "excluded (success: 1%). cannot tell: otherwise"
 )
 _TOO_SHORT = ", less than 20 seconds of load, or a rate that changes"
 _NO_INTERVAL = "-"
@@ -139,7 +139,7 @@ def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> 
     if same := comparison.on_both_sides:
         yield _on_both_sides(comparison, same)
     if comparison.unlike:
-        yield f"! Unlike things are compared: {'; '.join(comparison.unlike)}."
+        yield f"! The sides were measured differently: {'; '.join(comparison.unlike)}."
 
 
 def _on_both_sides(comparison: Comparison, same: int) -> str:
@@ -252,7 +252,7 @@ def _check_text(check: Check, comparison: Comparison) -> str:
         return f"{check.limit.expression}: {row.name} was not measured on both sides."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
     if (told := _interval(row)) == _NO_INTERVAL:
-        return f"{found}, cannot tell: it takes more runs"
+        return f"{found}, cannot tell: more runs are needed"
     return f"{found} ({told}), {_STATES[check.state]}"
 
 

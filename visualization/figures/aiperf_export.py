@@ -47,7 +47,7 @@ def read_export(path: Path, inside: Path) -> dict[str, Any]:
     data = parse_json(read_bytes(path, MOST_BYTES, inside), constant=lambda _: None)
     found = data.get("records", data) if isinstance(data, dict) else None
     if not isinstance(found, dict):
-        raise ValueError("is no export of aiperf's: it must be an object with an object for each metric")
+        raise ValueError("is not an export of aiperf: it must be an object with an object for each metric")
     stored = path.with_name("summary.json")
     ours = parse_json(read_bytes(stored, MOST_BYTES, inside)) if os.path.lexists(stored) else {}
     return {**found, BLOCK: {**_block(found, data.get("input_config")), **ours}}
@@ -59,7 +59,7 @@ def read_table(path: Path, inside: Path) -> dict[str, Any]:
     try:
         return {TABLE: dict(_rows(csv.reader(text.splitlines())))}
     except csv.Error as error:
-        raise ValueError(f"is no table of aiperf's: {error}") from None
+        raise ValueError(f"is not a table of aiperf: {error}") from None
 
 
 def _block(metrics: dict[str, Any], config: Any) -> dict[str, Any]:

@@ -38,14 +38,15 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
     yield Section(
         "curve",
         "The curve",
-        "A point for each rate that was offered, of the time that counts; the shaded band is the 95% interval of the "
-        "capacity, the dashed line the limit. A rate at which no request was over the limit has no point to the right.",
+        "One point per offered rate, over the time that counts; the shaded band is the 95% interval of the "
+        "capacity, the dashed line the limit. A rate at which no request was over the limit has no point to the "
+        "right.",
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(
         "search",
         "The search",
-        "The rates in the order in which they were offered; a gap is a stretch that counts for nothing, or a pause in "
+        "The rates in the order in which they were offered; a gap is a stretch that does not count, or a pause in "
         "which the backlog drained.",
         tuple(chain.from_iterable(map(_course, _by_unit(numbered)))),
     )

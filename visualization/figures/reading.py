@@ -162,7 +162,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     nothing: dict[str, Any] = {}
     if run_dir.is_of_the_original:
         export = _read_aiperf(run_dir, attempts, expected=True)
-        problems = (f"This {ORIGIN} What its aiperf measured is shown.", *attempts.told)
+        problems = (f"This {ORIGIN} The results of its aiperf run are shown.", *attempts.told)
         return Run(
             run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False, is_damaged=attempts.failed
         )

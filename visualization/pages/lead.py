@@ -56,7 +56,7 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
         worse = next(run for run in above if _missed(run))
         return f"{keeps}; {_load(worse)} does not: {_miss(worse)}."
     higher = any(not good and offered(runs[0]) > offered(best) for runs, good in valid)
-    return f"{keeps}; no VALID run was sent more." if higher else f"{keeps}; nothing higher was sent."
+    return f"{keeps}; no VALID run was sent more." if higher else f"{keeps}; no higher load was sent."
 
 
 def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:

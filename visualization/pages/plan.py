@@ -36,14 +36,15 @@ if TYPE_CHECKING:
 
 _FOOTER = "Everything follows from the lower end of the capacity's interval."
 _SIMULATED = (
-    " What is drawn over time is simulated: what the policy's rules do with this load, not what AWS has to give."
+    " The charts over time are simulated: they show what the policy's rules do with this load, not what AWS can "
+    "provide."
 )
 _REGISTER = "aws application-autoscaling register-scalable-target --cli-input-json file://{}"
 _POLICY = "aws application-autoscaling put-scaling-policy --cli-input-json file://{}"
 _ALARM = "aws cloudwatch put-metric-alarm --cli-input-json file://{}"
 _COMMANDS = (
     ("The recommended policy", {"scalable_target.json": _REGISTER, "scaling_policy.json": _POLICY}),
-    ("Or in its place: by requests in flight", {"scaling_policy_concurrency.json": _POLICY}),
+    ("Or instead: by requests in flight", {"scaling_policy_concurrency.json": _POLICY}),
     ("Or: by CPU", {"scaling_policy_cpu.json": _POLICY}),
     (
         "Or: in steps, with the alarms, once they have the policy's ARN",
@@ -97,7 +98,7 @@ def _tiles(data: PlanResult) -> Iterator[Tile]:
     lost = [plan.chosen.with_one_lost for plan in plans]
     if all(each.holds for each in lost):
         share = max(each.share_of_low or 0.0 for each in lost)
-        yield Tile("With one lost", "holds", f"the rest run at {share:.0%} of what they are sure to hold", "good")
+        yield Tile("With one lost", "holds", f"the rest run at {share:.0%} of what they are certain to hold", "good")
     else:
         spare = sum(plan.chosen.with_spare for plan in plans)
         yield Tile("With one lost", "does not hold", f"{pluralize(spare, 'instance', 'instances')} would", "bad")
@@ -151,7 +152,7 @@ def _measured(plan: EndpointPlan) -> str:
     count = ("Measured on " if one.counted else "Taken as ") + count
     if one.at_least or one.high is None:
         limits = " and ".join(["", *plan.limits]).replace(" and ", " of ", 1)
-        return f"{count}: each held {metric_text(low)}/s and no limit gave out{limits}."
+        return f"{count}: each held {metric_text(low)}/s and no limit was violated{limits}."
     rate, lower, higher = (supported(value, one.high - low) for value in (one.rate, low, one.high))
     limit = f" of {plan.limit or ''}".removesuffix(" of ").replace(" of keeps up", ", which it keeps up with")
     ends = f"(95%: {lower} to {higher}){limit}"
@@ -213,7 +214,7 @@ def _simulated(plan: EndpointPlan, first: int, suffix: str, of: str) -> Iterator
     yield Section(
         f"policies{suffix}",
         f"Policies{of}",
-        f"Over: requests that miss {limit}; minutes over: in which more of them do than may.",
+        f"Over: requests that violate {limit}; minutes over: those in which more of them do than the limit allows.",
         tuple(chart for chart in _compared(runs, first + 1) if chart.measured),
         tables=(_policies(runs, first + 1, plan.cost.currency if plan.cost else "USD"),),
     )
@@ -224,7 +225,7 @@ def _over_time(plan: EndpointPlan, simulation: Simulation, first: int) -> Iterat
     numbered = list(enumerate(runs, first + 1))[::-1]  # the planned one is drawn over the others
     held = tuple(Line(at, "", _course(run, lambda row: low * row.instances), stepped=True) for at, run in numbered)
     load = Line(first, "", _course(runs[0], lambda row: row.rate))
-    yield Curves("Load, and what the instances are sure to hold", _MINUTES, Axis("Rate", "/s"), (*held, load))
+    yield Curves("Load, and what the instances are certain to hold", _MINUTES, Axis("Rate", "/s"), (*held, load))
     counts = tuple(Line(at, "", _course(run, lambda row: row.instances), stepped=True) for at, run in numbered)
     yield Curves("Instances", _MINUTES, Axis("Instances", ""), counts)
     over = tuple(Line(at, "", _course(run, lambda row: 100 * row.share_over)) for at, run in numbered)

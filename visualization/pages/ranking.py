@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from server_capacity.results.types.ranking import By, RankedRow, RankingResult
 
 _FOOTER = (
-    "Bars start at zero. A bracket is the 95% interval of a capacity, or what follows from its two ends. = marks ties: "
-    "the intervals do not tell which is better. ≥ and ≤ mark bounds: no limit gave out."
+    "Bars start at zero. A bracket is the 95% interval of a capacity, or what follows from its two ends. = marks "
+    "ties: the intervals do not decide which is better. ≥ and ≤ mark bounds: no limit was violated."
 )
 _MONEY = ("cost_hour", "cost_per_million")
 
@@ -136,7 +136,7 @@ def _notes(data: RankingResult) -> Iterator[str]:
     """The sentences that the table needs."""
     rows = data.rows
     if limits := ", ".join(dict.fromkeys(row.limit for row in rows if row.rank and row.limit)):
-        yield f"The limit that gives out first: {limits}. p99 there, used: at the interval's lower end."
+        yield f"The limit that is violated first: {limits}. p99 there, used: at the interval's lower end."
     if data.target_rps is not None:
         yield (
             f"Instances: as many as it takes for {metric_text(data.target_rps)}/s, each at {data.utilisation:.0%} of "
@@ -198,5 +198,5 @@ def _score_bar(row: RankedRow, by: By) -> Bar:
 def _curves(capacities: Sequence[Capacity]) -> Iterator[Section]:
     for section in capacity_sections(capacities, first=0):
         if section.key == "curve":
-            text = "A point for each rate that was offered, of the time that counts; the level line is the limit."
+            text = "One point per offered rate, over the time that counts; the level line is the limit."
             yield replace(section, title="The curves", text=text)

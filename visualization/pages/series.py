@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 ALL_OF_AIPERF = "aiperf_all"
 _LONG = 500
-_OVER_TIME = "A strip a run, all on the same axes: seconds since the start of each wave."
+_OVER_TIME = "One strip per run, all on the same axes: seconds since the start of each wave."
 _TEXTS = {
     "times": (
         "Latency",
-        "Latency is what the endpoint took; response time counts from when each request was due.",
+        "Latency is the time that the endpoint took; response time counts from when each request was due.",
     ),
-    "metrics": ("Values of your own", "What invoke told of its requests, over those that were ok."),
+    "metrics": ("Values of your own", "What invoke reported for the requests that were ok."),
     "capacity": (
         "Capacity",
-        "A point a run, in the order of their load. Past the knee more load brings more waiting, and no more answers. "
-        "✗ marks an INVALID run, which the line leaves out where a VALID one had more load.",
+        "One point per run, in the order of their load. Past the knee more load brings more waiting, and no more "
+        "answers. ✗ marks an INVALID run, which the line leaves out where a VALID one had more load.",
     ),
     "distribution": (
         "Distribution",
@@ -54,7 +54,7 @@ _TEXTS = {
     ),
     "labels": (
         "Labels",
-        "The latency of each label, all on one scale: a model, a route, whatever the requests were told apart by.",
+        "The latency of each label, all on one scale: a model, a route, whatever distinguishes the requests.",
     ),
     "errors": ("Errors", "The failed requests of each kind, all on one scale."),
     "time": ("Over time", _OVER_TIME),

@@ -252,7 +252,7 @@ def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary
     note = "Each point is a request, at the second in which it was sent."
     if cloud.thinned:
         of = f"{shown:,} of {len(facts.records):,} requests, the slowest of every moment among them"
-        note = f"{of}; those that stand for many are darker."
+        note = f"{of}; darker points stand for many requests."
     if facts.counts is not None:
         note = f"The slowest {len(facts.records):,} requests: no record was kept of the others."
     title, axis = "Latency of each request", Axis("Latency", unit, scale_of(values))

@@ -46,8 +46,8 @@ def left_out(summary: Summary) -> Iterator[str]:
     """The sentence on a wave that is too long for its seconds to be drawn."""
     if is_too_long(summary):
         yield (
-            f"No second is drawn of a wave that is longer than {MOST_SECONDS:,} s, as this one of "
-            f"{whole_wave(summary)[1]:,.0f} s is: timeline.csv has them."
+            f"Seconds are not drawn for a wave longer than {MOST_SECONDS:,} s, such as this one of "
+            f"{whole_wave(summary)[1]:,.0f} s: see timeline.csv."
         )
 
 
@@ -165,7 +165,7 @@ def where_text(facts: WaveFacts, summary: Summary) -> str:
     whole = "the mean response time" if summary.response_time is not None else "the mean latency"
     told = f"The parts of {whole} of the requests that were ok, from when they were due to their last byte."
     if facts.server_metrics is None:
-        told += " What the network and what the endpoint took is told apart with --endpoint-config."
+        told += " To separate the time of the network from that of the endpoint, give --endpoint-config."
     return told
 
 

@@ -51,7 +51,7 @@ def _during(platform: PlatformMetrics, latency: float) -> Iterator[Step]:
     if own:
         yield Step("this client's CPU", own, "client")
     if server is not None:
-        yield Step("network, and all else on the way", rest - own, "way")
+        yield Step("network, and everything else on the way", rest - own, "way")
         if overhead:
             yield Step("OverheadLatency", overhead, "server")
         yield Step(server[0], server[1], "server")

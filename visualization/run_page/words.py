@@ -106,7 +106,7 @@ def _stream_tiles(summary: Summary) -> Iterator[Markup]:
             yield _tile(name, value_text(d, d.percentile(99)), f"p50 {value_text(d, d.percentile(50))}")
     tokens = summary.tokens
     if tokens is not None and tokens.tokens_out_per_s is not None:
-        note = f"{tokens.tokens_out:,} in all" if tokens.tokens_out is not None else ""
+        note = f"{tokens.tokens_out:,} in total" if tokens.tokens_out is not None else ""
         yield _tile("Output tokens", rate_text(tokens.tokens_out_per_s), note)
 
 
@@ -158,7 +158,7 @@ def _with_flags(text: str) -> Iterator[str]:
 
 def about_times(summary: Summary) -> str:
     """The sentences that say what the times are."""
-    told = ["Latency is what the endpoint took, seen by the client"]
+    told = ["Latency is the time that the endpoint took, as seen by the client"]
     if summary.response_time is not None:
         told.append("response time counts from when a request was due")
     told.append("p99 is what 99 of 100 requests took at most")

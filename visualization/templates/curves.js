@@ -57,7 +57,7 @@ function drawCurves(chart, width) {
   const box = { left: 54, right: width - 14 - names, top: 12, bottom };
   const points = lines.flatMap((line) => line.points).filter((point) => point.y !== null);
   if (chart.apart && new Set(points.map((point) => point.run)).size > 1) return drawStrips(chart, lines, width);
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}. Arrow keys walk along the points.` });
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}. Use the arrow keys to move along the points.` });
   svg.append(make("desc", {}, `${chart.y.title} against ${chart.x.title} of ${new Set(points.map((p) => p.run)).size} runs; the table below has the numbers.`));
   if (!points.some((point) => point.run !== null)) {
     svg.append(make("text", { x: box.left, y: 40, class: "soft" }, "Nothing to show for the chosen runs and statistic."));
@@ -272,7 +272,7 @@ function tellLines(chart, lines, stop, x) {
     return [row];
   });
   const more = rows.length - MOST_TOLD;
-  if (more > 1) rows.splice(MOST_TOLD, rows.length, make("div", {}, `and ${more} more; a click on a run lights it up alone`));
+  if (more > 1) rows.splice(MOST_TOLD, rows.length, make("div", {}, `and ${more} more; click a run to highlight it alone`));
   return [make("b", {}, title), ...rows, ...(chart.strip ? tellStrip(chart.strip, stop, x.at) : [])];
 }
 

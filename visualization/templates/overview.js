@@ -15,7 +15,7 @@ function light(run) {
 
 function runRow(run, cells, columns, most) {
   const { label, problems } = data.runs[run];
-  const name = make("button", { type: "button", class: "name", "aria-pressed": "false", title: "Light it up in every figure" }, swatch(run), make("span", {}, label));
+  const name = make("button", { type: "button", class: "name", "aria-pressed": "false", title: "Highlight it in every figure" }, swatch(run), make("span", {}, label));
   name.addEventListener("click", () => light(run));
   const head = make("th", { scope: "row", style: `--color:${color(run)}` }, name, problems.length ? make("small", { class: "problems" }, problems[0]) : null);
   return make("tr", { "data-run": run }, head, ...cells.map((cell, place) => runCell(run, cell, columns[place], most[place])));
@@ -69,7 +69,7 @@ function addOverview() {
 }
 
 function headCell(column, place, order) {
-  const button = make("button", { type: "button", title: "Sort by it" }, column.title);
+  const button = make("button", { type: "button", title: "Sort by this column" }, column.title);
   const head = make("th", { scope: "col", class: column.numeric ? undefined : "words" }, button, column.level ? make("small", { class: "bad" }, column.level.text) : null);
   button.addEventListener("click", () => {
     const falling = head.getAttribute("aria-sort") === "ascending";

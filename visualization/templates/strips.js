@@ -7,7 +7,7 @@ function drawStrips(chart, lines, width) {
   const names = Math.max(54, Math.min(Math.max(...runs.map((run) => long(nameOf(run), 400, 11))) + 24, width * 0.26));
   const box = { left: names, right: width - 40, top, bottom }, ys = lines.flatMap((line) => line.points).filter((point) => point.y !== null).map((point) => point.y);
   const levels = within(levelsOf(chart), ys, chart.y.scale);
-  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}, a strip a run. Arrow keys walk along the points.` });
+  const svg = make("svg", { viewBox: `0 0 ${width} ${height}`, tabindex: 0, role: "img", "aria-label": `${chart.title}, one strip per run. Use the arrow keys to move along the points.` });
   svg.append(make("desc", {}, `${chart.y.title} against ${chart.x.title} of ${runs.length} runs; the table below has the numbers.`));
   const x = scale({ ...chart.x, tight: true }, timeSpan(chart), box.left, box.right);
   const y = exactScale(chart.y.scale, [...ys, ...levels.map((level) => level.value)], each - 3, 6);

@@ -56,7 +56,7 @@ class Length:
             f"plan that is one instance short in {self.rejects:.0%} of cases, and accepts a sufficient one in "
             f"{self.holds:.0%}"
         )
-        told += "." if self.measured else ", by bursts as dense as any: the search did not tell of them."
+        told += "." if self.measured else ", for bursts as dense as any: the search did not measure them."
         if self.too_short:
             return f"{told} {self.too_short}."
         if self.rejects >= REJECTED and self.holds < HELD and self.seconds >= self.needed_s:

@@ -160,5 +160,5 @@ def _over(row: ProvenLimit, *, fails: bool) -> str:
     if row.interval and row.interval.low > (row.allowed or 0.0):
         return f"{over}, which bursts rarely explain, but in more than {percent_text(WRONGLY)} of cases"
     if (row.share_over or 0.0) <= (row.allowed or 0.0):
-        return f"{over}, which is not few enough to tell that no instance is missing"
+        return f"{over}, which does not rule out that an instance is missing"
     return f"{over}, which bursts can explain"

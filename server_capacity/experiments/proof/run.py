@@ -53,7 +53,7 @@ def prove(question: Question, planned: Planned, waves: Waves, before: Before) ->
     aim = planned.aim
     fleet = instances_text(aim.instances)
     if instances_there(question.endpoint) is None:
-        fleet += f"; how many {endpoint_text(question.endpoint)} has is not known"
+        fleet += f"; the number of instances of {endpoint_text(question.endpoint)} is not known"
     waves.say(f"The plan: {load_text(aim.target_rps)} on {fleet}. {length.sentence()}")
     with counting_interrupts() as interrupts:
         plan = _wave_plan(question, planned, length.seconds, length.warmup_s, waves.folder)
@@ -71,7 +71,7 @@ def _check_instances(question: Question, planned: Planned) -> None:
         raise BenchmarkError(
             f"{endpoint_text(question.endpoint)}: runs on {instances_text(there)}; "
             f"{planned.file} plans {planned.aim.instances}.",
-            "Change their number, or plan what there is.",
+            "Change their number, or make a plan for that number.",
         )
 
 

@@ -214,7 +214,7 @@ def _merge(answer: Answer, result: dict[str, Any], span: Span, *, more: bool) ->
 def _status_failure(status: str, remarks: list[str]) -> Failure | None:
     more = f" ({'; '.join(remarks)})" if remarks else ""
     if status == "PartialData":
-        return Failure(f"CloudWatch gave only part of the data{more}", final=False)
+        return Failure(f"CloudWatch returned only part of the data{more}", final=False)
     if status == "InternalError":
         return Failure(f"CloudWatch had an internal error{more}; try again later", final=False)
     if status == "Forbidden":

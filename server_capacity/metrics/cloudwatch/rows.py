@@ -158,7 +158,7 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
         elif not ending.interrupted:
             yield f"CloudWatch has no data: {hint(wanted.namespace, wanted.name, names, wanted.statistics)}"
             if reading.never_came(wanted):
-                yield "nothing of it came before the wave, either: --metrics-wait waits longer"
+                yield "it had no values before the wave either: wait longer with --metrics-wait"
             yield from _suggestions(wanted, ending)
         return
     wholes = wanted.wholes if wanted.whole else ()
@@ -168,7 +168,7 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
         why = unpublished(wanted.namespace, wanted.name, gone)
         yield f"no data for {', '.join(gone)}{f': {why}' if why else ''}"
     elif wanted.inside is not None and not within(dict.fromkeys(reading.buckets(wanted), 0.0), wanted.inside):
-        yield "nothing came for the buckets inside the window"
+        yield "no values arrived for the buckets inside the window"
 
 
 def _suggestions(wanted: Wanted, ending: Ending) -> Iterator[str]:
@@ -199,9 +199,9 @@ def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[st
                 " (some are still under way, did not reach the endpoint, or went to a part of it not listed)"
             )
         elif reading.interval.of_others and not ending.interrupted and not reading.is_empty(wanted):
-            yield f"its last values had not come {ended}: nothing happened then, or CloudWatch is late"
+            yield f"its last values had not arrived {ended}: nothing happened then, or CloudWatch is late"
         else:
-            yield f"not all values had come {ended}"
+            yield f"not all values had arrived {ended}"
 
 
 def _traffic(reading: Reading, wanted: Wanted) -> Iterator[str]:
@@ -209,7 +209,7 @@ def _traffic(reading: Reading, wanted: Wanted) -> Iterator[str]:
     total = reading.total(wanted) if wanted.counts and not reading.interval.tasks else None
     sent = reading.interval.sent
     if total is not None and total < sent and reading.has_all(wanted):
-        yield f"{sent - total:,.0f} of the {sent:,} requests sent were not counted: they had no answer, either"
+        yield f"{sent - total:,.0f} of the {sent:,} requests sent were not counted: they had no answer either"
     if total is not None and total > sent:
         yield (
             f"CloudWatch counted {total:,.0f} requests, the wave sent {sent:,}: {total - sent:,.0f} came from elsewhere"

@@ -194,7 +194,7 @@ def _labels(line: str, position: int) -> tuple[str, Labels, int]:
         key = bare or unescape(quoted or "")
         if equals:
             if key in labels:
-                raise ValueError(f"label {key} stands twice")
+                raise ValueError(f"label {key} appears twice")
             labels[key] = unescape(value)
         elif bare or name or labels:
             raise ValueError(f"label {key} has no value")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 INTERVAL_S = 1.0
 INTERRUPTED = "interrupted before it was read"
 NO_PAST = (
-    "a metrics page keeps no past: it can only be read while a wave runs, so ask a Prometheus server that scrapes it"
+    "a metrics page keeps no history: it can only be read while a wave runs, so ask a Prometheus server that scrapes it"
 )
 
 

@@ -166,5 +166,5 @@ def _secret(environment: Mapping[str, str], name: str) -> str:
     if not value:
         raise BenchmarkError(f"The environment variable {name} that the prometheus block names is not set.")
     if not (value.isascii() and value.isprintable()):
-        raise BenchmarkError(f"The environment variable {name} holds what no HTTP header can carry.")
+        raise BenchmarkError(f"The environment variable {name} has characters that no HTTP header can carry.")
     return value

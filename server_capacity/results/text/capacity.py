@@ -60,7 +60,7 @@ def _limits(found: CapacityResult) -> Iterator[str]:
         return
     told = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
     at = f"at {rate_text(told[-1], found.interval, unit)}" if told else "at the lower end"
-    yield from aligned([["Limit", at, "gives out at", "95%"], *(_limit(row, unit) for row in rows)])
+    yield from aligned([["Limit", at, "violated at", "95%"], *(_limit(row, unit) for row in rows)])
 
 
 def _limit(row: LimitRow, unit: str) -> list[str]:

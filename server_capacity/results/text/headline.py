@@ -88,7 +88,7 @@ def _at_least(found: CapacityResult) -> str:
     if at_least is None:
         because = (found.reason or "there was too little to judge").removeprefix(CLIENT).removeprefix(": ")
         return f"The client was the limit{f': {because}' if because else ''}"
-    whose = "the client was the limit" if found.outcome == "client_limited" else "no limit was broken"
+    whose = "the client was the limit" if found.outcome == "client_limited" else "no limit was violated"
     return f"At least {rate_text(at_least.rate, None, unit)}{_how(found)}: {at_least.reason or whose}"
 
 
@@ -109,7 +109,7 @@ def _interrupted(found: CapacityResult) -> str:
 
 def _so_far(found: CapacityResult) -> str:
     at_least = found.at_least
-    return "" if at_least is None else f"; {rate_text(at_least.rate, None, unit_of(found))} kept every limit"
+    return "" if at_least is None else f"; {rate_text(at_least.rate, None, unit_of(found))} met every limit"
 
 
 def _reason(found: CapacityResult) -> str:

@@ -131,7 +131,7 @@ def _next(first: RankedRow, following: RankedRow | None, data: RankingResult) ->
     one, other = ((_score_of(row, by) or 0.0) for row in (first, following))
     if by == "rate":
         less = 1 - other / one
-        return f"; next {name}, {abs(less):.0%} {'less' if less >= 0 else 'more, less surely'}"
+        return f"; next {name}, {abs(less):.0%} {'less' if less >= 0 else 'more, but less certain'}"
     return f"; next {name}" + (f", {other / one - 1:.0%} more" if one else "")
 
 

@@ -65,7 +65,7 @@ def parse_axis(flag: str, text: str) -> Axis:
     if not equals or not re.fullmatch(r"[^\W\d]\w*", bare) or "" in texts:
         raise BenchmarkError(f"{flag} {text[:100]!r}: {_EXPECTED}.")
     if twice := [value for value, count in Counter(texts).items() if count > 1]:
-        raise BenchmarkError(f"{flag} {text[:100]}: {twice[0]!r} stands there twice.")
+        raise BenchmarkError(f"{flag} {text[:100]}: {twice[0]!r} appears twice.")
     return Axis(own, bare, texts)
 
 

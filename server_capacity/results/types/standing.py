@@ -72,13 +72,13 @@ def left_behind(found: CapacityResult | ProofResult) -> Iterator[str]:
     if found.clean_up == "failed":
         yield "not everything that was made for it was removed"
     if found.suspended is not None and not found.suspended.put_back:
-        yield "scaling that was suspended for it is not put back"
+        yield "scaling that was suspended for it is not restored"
 
 
 def broken_by(found: CapacityResult) -> Iterator[str]:
     """Clauses on what ended a search early and on what it left behind, whether it has an answer or none."""
     if ended_of(found) == "early":
-        yield f"its search ended early: {why_early(found) or 'the reason is not told'}"
+        yield f"its search ended early: {why_early(found) or 'the reason is not recorded'}"
     yield from (f"its search: {each}" for each in left_behind(found))
 
 

@@ -66,7 +66,7 @@ def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest
     assert plan("c", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.23") == 0
 
     printed = capsys.readouterr().out
-    first = "15 instances of ml.m5.xlarge hold 1,000/s (10 at the limit alone), 2 to 15 with scaling; $3.45/h."
+    first = "15 instances of ml.m5.xlarge hold 1,000/s (10 without headroom), 2 to 15 with scaling; $3.45/h."
     assert printed.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["headline"] == first
@@ -192,7 +192,7 @@ def test_a_mix_has_a_folder_for_each_endpoint_one_cost_and_one_first_line(
 
     assert plan("--mix", "mix.json", "--price", "ml.m5.xlarge=0.2") == 0
 
-    first = "2 endpoints: 23 instances hold 1,100/s (15 at the limit alone); $4.60/h."
+    first = "2 endpoints: 23 instances hold 1,100/s (15 without headroom); $4.60/h."
     assert capsys.readouterr().out.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["cost"]["hour"] == pytest.approx(4.6)
@@ -235,7 +235,7 @@ def test_stages_and_recordings_give_bounds(tmp_path: Path) -> None:
         ("c --target-rps 0 --utilisation 0 --spare -1", "--target-rps must be from"),
         ("c --target-rps 0 --utilisation 0 --spare=-1", "--utilisation must be from 5% to 100%"),
         ("c --target-rps 5 --growth 20%/min", "Give --seconds-to-create."),
-        ("c --target-rps 5 --growth 10", "--growth 10 is 1000%/min. Say 10%/min, or 1000%/min if you mean it."),
+        ("c --target-rps 5 --growth 10", "--growth 10 is 1000%/min. Give 10%/min, or 1000%/min if you mean it."),
         ("c --target-rps 5 --utilisation 70", "from 5% to 100%, not 7000%: did you mean 70%?"),
         ("c --target-rps 5 --growth much", "--growth must be the growth of the load"),
         ("c --target-rps 5 --stages 5:3s --replay x.csv", "Give either --replay or --stages, not both."),

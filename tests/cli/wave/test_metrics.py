@@ -190,4 +190,4 @@ def test_ctrl_c_prints_what_came_and_is_130(
     assert run(tmp_path, block(Invocations=["Sum"], ModelLatency=["p99"])) == 130
     printed = capsys.readouterr().out
     assert "   Invocations: Sum=" in printed
-    assert "interrupted before CloudWatch had answered" in printed
+    assert "interrupted before CloudWatch answered" in printed

@@ -159,7 +159,7 @@ def test_what_is_said_of_a_file_counts(runs: Runs, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "said"), [(json.dumps(CHAT), "some payloads ask for a stream"), ("{", "not all of it are requests")]
+    ("second", "said"), [(json.dumps(CHAT), "some payloads ask for a stream"), ("{", "not all lines are requests")]
 )
 def test_a_file_that_is_not_of_one_kind_is_refused(second: str, said: str, runs: Runs, tmp_path: Path) -> None:
     mine = tmp_path / "mine.jsonl"

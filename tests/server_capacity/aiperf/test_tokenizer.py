@@ -103,14 +103,14 @@ def test_what_cannot_be_loaded_is_told_in_one_short_line_without_secrets(library
     said = problem(library, model="demo")
     assert said is not None
     assert said.startswith(
-        "aiperf cannot load the tokenizer 'demo' (the model's name; there is no folder called so): OSError: no hub, "
+        "aiperf cannot load the tokenizer 'demo' (the model's name; there is no folder of that name): OSError: no hub, "
     )
     assert "4711" not in said
     assert "\n" not in said
     assert len(said) < 400
     said = problem(library, tokenizer="two")
     assert said is not None
-    assert said.endswith("'two' (there is no folder called so): it may be one or the other")
+    assert said.endswith("'two' (there is no folder of that name): it may be one or the other")
 
 
 @pytest.mark.process

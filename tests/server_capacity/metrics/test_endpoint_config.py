@@ -170,7 +170,7 @@ def test_the_line_of_a_slip_is_named(tmp_path: Path) -> None:
 
 def test_a_key_given_twice_is_not_lost(tmp_path: Path) -> None:
     text = json.dumps([block()]).replace('"Period": 60', '"Period": 60, "Period": 10')
-    assert '"Period" stands twice' in complaint(tmp_path, text)
+    assert '"Period" appears twice' in complaint(tmp_path, text)
 
 
 def test_every_stream_is_a_module_of_its_own() -> None:

@@ -80,7 +80,11 @@ OFTEN, GONE, NONE = (
         (Told(2), [2, 2], []),
         (Told(2, 3), [2, 3], ["Nobody told."]),
         (Told(2, events=(ALARM,)), [2, 2], ["Nobody told."]),
-        (Told(OFTEN, 2), [2], ["The instances of e/v were not told 1 of 2 times, the last time because throttled."]),
+        (
+            Told(OFTEN, 2),
+            [2],
+            ["The instances of e/v were not reported 1 of 2 times, the last time because throttled."],
+        ),
         (Told(GONE), [], ["The instances of e/v were not counted: denied."]),
     ],
 )
@@ -120,7 +124,7 @@ def test_a_service_that_never_ends_its_answer_holds_up_nobody(monkeypatch: pytes
         assert source.asked.wait(30)
     (followed,) = follower.followed(Interval.past(T0, T0 + 1))
     answered.set()
-    assert followed.remarks == ("Who scales e/v did not tell all of it within 0.05 s.",)
+    assert followed.remarks == ("The scaling activities of e/v did not all arrive within 0.05 s.",)
 
 
 def test_who_has_no_instances_is_nobody() -> None:
@@ -185,7 +189,7 @@ def test_what_is_not_there_is_not_asked_again(variant: tuple[str, str], final: b
         (DENIED, True, r"these credentials may not call sagemaker:DescribeEndpoint \(AccessDeniedException: no\)"),
         (refused("ThrottlingException", "Rate exceeded"), False, "sagemaker:DescribeEndpoint was throttled"),
         (UNREACHABLE, False, "no connection to"),
-        (KeyError("x"), False, "is none of AWS's"),
+        (KeyError("x"), False, "is not AWS's"),
     ],
 )
 def test_a_refusal_is_final_and_trouble_on_the_way_is_not(

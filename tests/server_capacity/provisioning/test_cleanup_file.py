@@ -124,10 +124,13 @@ class TestUndo:
             (7, "it was given 7; expected is"),
             ({"processes": "0123456789abcdef"}, "expected is a command as a list of texts"),
             (["\0"], "without NUL"),
-            ({"service": "s3", "parameters": {}}, "has service, operation and parameters; operation misses"),
+            ({"service": "s3", "parameters": {}}, "has service, operation and parameters; missing: operation"),
             ({**CALL.to_json(), "more": 1}, "a call of boto3 has no more"),
             ({"service": "sagemaker", "operation": "delete_model", "parameters": {}}, "it names no region"),
-            ({"service": "sagemaker", "operation": "create_model", "parameters": {}, "region": "r"}, "is no call that"),
+            (
+                {"service": "sagemaker", "operation": "create_model", "parameters": {}, "region": "r"},
+                "is not a call that",
+            ),
         ],
     )
     def test_an_undo_of_the_users_is_told_by_what_it_lacks(self, given: Any, told: str) -> None:

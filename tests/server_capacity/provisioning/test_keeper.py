@@ -95,7 +95,7 @@ def test_who_may_not_ask_is_told_and_does_not_suspend(monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING", "http://127.0.0.1:9")
     said: list[str] = []
     assert active_scaling(BLOCKS, said.append) == []
-    assert "Nobody knows whether the endpoint scales while it is searched: " in said[0]
+    assert "It is not known whether the endpoint scales during the search: " in said[0]
     with pytest.raises(BenchmarkError, match="--suspend-scaling: "):
         suspended_scaling(BLOCKS, tmp_path, print).__enter__()
     assert list(tmp_path.iterdir()) == []

@@ -202,7 +202,7 @@ def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monke
         one.end()
         one.join()
         said = [json.loads(line) for line in heard]
-    assert said[0]["warn"] == "endpoint_factory did not end within 0.2 s; what it told of is removed."
+    assert said[0]["warn"] == "endpoint_factory did not end within 0.2 s; what it reported is removed."
     assert said[-1] == {"concluded": [0, 1, 2, 3]}
     assert resources(there) == set()
     assert left_running(tmp_path) == []

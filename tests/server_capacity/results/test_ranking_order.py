@@ -232,7 +232,7 @@ def test_without_a_limit_it_says_what_holds_means() -> None:
         (
             [("hot", 101, 104)],
             True,
-            "pattern=even and pattern=hot are equivalent: what it holds of each differs by at most 4%",
+            "pattern=even and pattern=hot are equivalent: the rates that it holds differ by at most 4%",
         ),
         ([("hot", 150, 160)], False, "it holds 53% more of pattern=hot than of pattern=even"),
         ([("hot", 95, 140)], None, "the intervals overlap, and up to 47% would not show"),

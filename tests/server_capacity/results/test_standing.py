@@ -47,14 +47,14 @@ def waves(verdict: str) -> list[dict[str, Any]]:
             "complete",
             "holds",
             3,
-            ["its search: scaling that was suspended for it is not put back"],
+            ["its search: scaling that was suspended for it is not restored"],
         ),
         (
             {"suspended": {"put_back": None}},
             "complete",
             "holds",
             3,
-            ["its search: scaling that was suspended for it is not put back"],
+            ["its search: scaling that was suspended for it is not restored"],
         ),
         (
             {"outcome": "interrupted", "exit_code": 130},

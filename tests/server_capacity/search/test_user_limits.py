@@ -91,10 +91,13 @@ def test_the_rate_lies_between_the_last_that_kept_it_and_the_first_that_did_not(
 def test_it_may_be_kept_at_each_rate_or_told_by_nobody() -> None:
     assert user_estimate(MEAN, [(10.0, flags(0.9)), (20.0, flags(0.79))]).estimate.kept_everywhere
     for stretches, reason in (
-        ([], "no ok request told metric.hit"),
-        ([(10.0, [Sums(0, 0.0, 0.0)])], "no ok request told metric.hit"),
-        ([(10.0, flags(0.81))], "metric.hit has a mean of 0.81 is too near the limit to tell"),
-        ([(10.0, flags(0.8)), (20.0, flags(0.1))], "has a mean of 0.1 at 20, and below that it is too near the limit"),
+        ([], "no ok request reported metric.hit"),
+        ([(10.0, [Sums(0, 0.0, 0.0)])], "no ok request reported metric.hit"),
+        ([(10.0, flags(0.81))], "metric.hit has a mean of 0.81 is too close to the limit to decide"),
+        (
+            [(10.0, flags(0.8)), (20.0, flags(0.1))],
+            "has a mean of 0.1 at 20, and below that it is too close to the limit",
+        ),
     ):
         found = user_estimate(MEAN, stretches)
         assert (found.estimate.rate, found.estimate.kept_everywhere) == (None, False)

@@ -348,7 +348,7 @@ def test_unlike_plans_are_said() -> None:
     base.environment["file_sha256"] = "a"
     told = compare(base, new)
     said = "100/s constant and 50/s constant; 2 workers and 4 workers; the content of the factories (or Locust) file"
-    assert f"! Unlike things are compared: {said}." in to_text(told)
+    assert f"! The sides were measured differently: {said}." in to_text(told)
     assert encoded(result_of(told))["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
 

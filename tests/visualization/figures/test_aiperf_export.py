@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("text", ["[1]", "5", "null", '{"records": [1]}', '{"records": "x"}'])
 def test_what_is_no_export_is_said_so(text: str, tmp_path: Path) -> None:
     (tmp_path / "export.json").write_text(text)
-    with pytest.raises(ValueError, match="is no export of aiperf's"):
+    with pytest.raises(ValueError, match="is not an export of aiperf"):
         read_export(tmp_path / "export.json", tmp_path)
 
 

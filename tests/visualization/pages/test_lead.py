@@ -59,7 +59,7 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
     [
         ((KEEPS,), ""),
         ((KEEPS, MISSES), "100/s keeps p99<200ms (50 ms); 200/s does not: response time p99 300 ms (limit p99<200ms)."),
-        ((run("z", 50, 0.04, P99), KEEPS), "100/s keeps p99<200ms (50 ms); nothing higher was sent."),
+        ((run("z", 50, 0.04, P99), KEEPS), "100/s keeps p99<200ms (50 ms); no higher load was sent."),
         (
             (KEEPS, INVALID),
             "100/s keeps p99<200ms (50 ms); no VALID run was sent more. "
@@ -70,7 +70,7 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
             "Not even 200/s keeps p99<200ms: response time p99 300 ms (limit p99<200ms).",
         ),
         ((INVALID, run("d", 400, 0.9, verdict="INVALID (client-limited)")), ALL),
-        ((run("a", 100, 0.05), run("b", 200, 0.06)), "200/s keeps success>=95%; nothing higher was sent."),
+        ((run("a", 100, 0.05), run("b", 200, 0.06)), "200/s keeps success>=95%; no higher load was sent."),
         ((run("a", 100, 0.05), run("b", 100, 0.06)), "Latency p99 goes from 50 ms (a) to 60 ms (b)."),
         (
             (KEEPS, run("b", 100, 0.3, P99, missed="response time p99 300 ms")),

@@ -50,7 +50,7 @@ def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Pat
         ("m5", "2", "309/s", "5", "$1.60"),
     ]
     assert [(each.cells[-1], table.head[-1]) for each in table.rows] == [("61%", "used")] * 2
-    assert any("gives out first: p99<100ms." in note for note in table.notes)
+    assert any("is violated first: p99<100ms." in note for note in table.notes)
     assert [each.strong for each in table.rows] == [True, False]
     bar = table.rows[0].bar
     assert bar is not None

@@ -280,7 +280,7 @@ def test_the_parts_of_the_time_are_the_whole_of_it() -> None:
     assert parts == {
         "schedule lag": pytest.approx(0.002),
         "this client's CPU": pytest.approx(0.002),
-        "network, and all else on the way": pytest.approx(0.026),
+        "network, and everything else on the way": pytest.approx(0.026),
         "OverheadLatency": pytest.approx(0.01),
         "ModelLatency": pytest.approx(0.06),
     }
@@ -373,7 +373,7 @@ def test_the_seconds_of_a_wave_of_months_are_not_drawn_and_this_is_said(monkeypa
     monkeypatch.setattr(seconds, "MOST_SECONDS", 4)
     monkeypatch.setattr(sections, "MOST_SECONDS", 4)
     page = run_page(found)
-    assert "No second is drawn of a wave that is longer than 4 s" in page
+    assert "Seconds are not drawn for a wave longer than 4 s" in page
     assert 'id="seconds"' not in page
     assert 'data-title="Failed requests"' not in page
 

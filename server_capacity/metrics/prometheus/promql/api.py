@@ -97,7 +97,7 @@ class Api:
                 if course := decoded(matrix, data):
                     return course, None
             except WebError as error:
-                return {}, f"its course is missing: {error}"
+                return {}, f"its time series is missing: {error}"
         return {}, None
 
     def _at_end(self, query: str, interval: Interval) -> tuple[dict[str, Any], tuple[str, ...]]:

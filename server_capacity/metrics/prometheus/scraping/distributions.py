@@ -95,7 +95,7 @@ def _distribution(
         return None
     times, rows = [window.time(i) for i in shared], [tuple(each[i] for each in by_round) for i in shared]
     if len(shared) < 2:
-        return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample tells no gain",))
+        return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
     gone = early(times, window.cut)
     buckets = tuple(zip(bounds, _gains(rows, gone), strict=True))
     summed = dict(cumulative(sums, window)) if sums else {}

@@ -106,7 +106,7 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> Found | Non
         return Found(dict.fromkeys(asked), reasons=(f"the value is {_said(seen[-1])}",)) if seen else None
     times, numbers = [window.time(i) for i, _ in points], [value for _, value in points]
     if len(points) < 2:
-        return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample tells no gain",))
+        return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
     inside = set(window.inside)
     within = [(window.time(i), value) for i, value in points if i in inside]
     gone = early(times, window.cut)

@@ -77,7 +77,7 @@ def test_without_the_searchs_bursts_it_takes_them_to_be_dense() -> None:
     unknown = replace(PLANNED, correlation=None)
     outcomes = [proof(ran(share), unknown).outcome for share in (0.0, 0.013, 0.05, 0.09)]
     assert outcomes == ["holds", "cannot_tell", "cannot_tell", "fails"]
-    assert "by bursts as dense as any" in length_of(unknown, LIMITS, None).sentence()
+    assert "for bursts as dense as any" in length_of(unknown, LIMITS, None).sentence()
 
 
 @pytest.mark.parametrize("told", [None, Spread(20.0, 15.0), Spread(30.0, 4.0)])
@@ -205,7 +205,9 @@ def test_instances_that_nobody_counted_are_not_said_to_have_served(
     said: list[str] = []
     with pytest.raises(RuntimeError):
         prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print), Before([], None))
-    assert said[0].startswith(f"The plan: 200/s on 3 instances; how many {called} has is not known. Sends for")
+    assert said[0].startswith(
+        f"The plan: 200/s on 3 instances; the number of instances of {called} is not known. Sends for"
+    )
 
 
 def _no_wave(*_: Any) -> Any:

@@ -369,7 +369,7 @@ def test_what_any_call_would_meet_is_met_once_a_poll(fake: FakeCloudWatch) -> No
 @pytest.mark.parametrize(
     ("status", "expected", "waits"),
     [
-        ("PartialData", "CloudWatch gave only part of the data", True),
+        ("PartialData", "CloudWatch returned only part of the data", True),
         ("InternalError", "CloudWatch had an internal error", True),
         ("Forbidden", "CloudWatch forbids reading this metric (another account or region?) (because)", False),
     ],
@@ -446,7 +446,7 @@ def test_somebody_else_answers(fake: FakeCloudWatch, answer: Any) -> None:
     found = CloudWatch(asked, client, fake.clock, fake.clock.sleep, sagemaker=hardware.make_client("us-east-1"))
     latency = found.collect(WAVE, lambda _: None)[0]
     assert (latency.statistics, latency.complete) == ({"Average": None, "p99": None}, False)
-    assert f"the answer of {client.meta.endpoint_url} is none of CloudWatch's" in (latency.reason or "")
+    assert f"the answer of {client.meta.endpoint_url} is not CloudWatch's" in (latency.reason or "")
     assert fake.clock.slept == []
 
 
@@ -607,7 +607,7 @@ def test_ctrl_c_before_the_first_answer(fake: FakeCloudWatch) -> None:
     source = CloudWatch([Block.of(block(ModelLatency=["Average", "p99"]))], Stopped(), fake.clock, fake.clock.sleep)
     (metric, _) = source.collect(WAVE, lambda *_: None)
     assert metric.statistics == {"Average": None, "p99": None}
-    assert metric.reason == "the waiting was interrupted before CloudWatch had answered"
+    assert metric.reason == "the waiting was interrupted before CloudWatch answered"
 
 
 def test_a_wrong_clock_of_this_machine_moves_the_window(fake: FakeCloudWatch) -> None:
@@ -720,7 +720,7 @@ def test_a_web_page_in_cloudwatchs_place_is_no_empty_answer(fake: FakeCloudWatch
     """Of HTML botocore makes an answer with nothing in it."""
     fake.fault = lambda *_: (200, {})
     metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
-    assert "is none of CloudWatch's (application/x-amz-json-1.0 without results): is a proxy" in (metric.reason or "")
+    assert "is not CloudWatch's (application/x-amz-json-1.0 without results): is a proxy" in (metric.reason or "")
     assert fake.clock.slept == []
 
 

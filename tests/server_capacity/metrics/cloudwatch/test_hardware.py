@@ -236,7 +236,7 @@ def test_ctrl_c_while_sagemaker_is_asked(fake: FakeCloudWatch) -> None:
             raise KeyboardInterrupt
 
     found = collect(fake, Stopped(), block(ModelLatency=["Average"]))
-    assert found["ModelLatency"].reason == "the waiting was interrupted before CloudWatch had answered"
+    assert found["ModelLatency"].reason == "the waiting was interrupted before CloudWatch answered"
 
 
 def collect_from(

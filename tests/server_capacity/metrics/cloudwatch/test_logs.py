@@ -136,8 +136,8 @@ def test_the_users_secrets_stand_in_no_line(fake: FakeCloudWatch) -> None:
         (error("ExpiredTokenException"), "the AWS credentials have expired: renew them"),
         (error("ServiceUnavailableException", status=503), "CloudWatch failed with HTTP 503"),
         (error("InvalidParameterException", "\x1b[2J" + "x" * 5000), "CloudWatch refused the query (Invalid"),
-        ((200, {"events": [{"timestamp": 1}]}), "is none of CloudWatch's (KeyError: 'message')"),
-        ((200, {"events": [{"message": 7}]}), "is none of CloudWatch's (TypeError"),
+        ((200, {"events": [{"timestamp": 1}]}), "is not CloudWatch's (KeyError: 'message')"),
+        ((200, {"events": [{"message": 7}]}), "is not CloudWatch's (TypeError"),
     ],
 )
 def test_what_errors_become(

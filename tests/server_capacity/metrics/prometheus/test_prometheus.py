@@ -345,7 +345,7 @@ def test_a_past_window_is_read_without_a_wave(
     assert told["window"] == {"start_unix_s": wave.start, "end_unix_s": wave.end}
     assert found["gained"].statistics == {"Value": 200.0}
     assert found["none"].reason == "the query found no series"
-    assert "a metrics page keeps no past" in str(found[counted].reason)
+    assert "a metrics page keeps no history" in str(found[counted].reason)
 
 
 # Servers that misbehave
