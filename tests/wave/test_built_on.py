@@ -263,4 +263,4 @@ def test_a_plan_tells_of_damage_to_the_waves_of_its_search(tmp_path: Path, capsy
     (folder / "capacity.json").unlink()
     os.mkfifo(folder / "capacity.json")
     assert main(["report", str(plan)]) == 0
-    assert "is not the search any more that it was made from" in capsys.readouterr().err
+    assert "is no longer the search that the plan was made from" in capsys.readouterr().err
