@@ -20,6 +20,8 @@ _NO_SIGN = re.compile(r"[\s\x00-\x1f\ud800-\udfff]")
 
 ADDRESS_SETTINGS = ("SERVER", "URL", "BASE_PATH", "PATH", "QUERY")
 """Settings of a factories file that say where it sends, as `benchmark URL` gives them."""
+SEED_SETTING = "SEED"
+"""The setting from which the words of conversations are drawn; `benchmark URL` gives each wave a new one."""
 
 
 def address_of(settings: Mapping[str, str]) -> str | None:

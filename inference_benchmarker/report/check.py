@@ -183,6 +183,8 @@ class Check:
 
     def _payloads_text(self) -> str:
         seen = self.seen
+        if self.record.turn is not None:
+            return "the first turn of a session"
         if seen.payloads is None:
             return "built for each request"
         if seen.smallest is None or seen.largest is None:

@@ -143,6 +143,7 @@ def row(text: str, name: str) -> str:
         (check(seen=replace(SEEN, smallest=39)), "Payloads", "100 pre-computed, 39 bytes"),
         (check(seen=replace(SEEN, smallest=None, largest=None)), "Payloads", "100 pre-computed"),
         (check(seen=replace(SEEN, payloads=None)), "Payloads", "built for each request"),
+        (check(PLAIN._replace(session=0, turn=1)), "Payloads", "the first turn of a session"),
         (check(), "Sent", "bytes, 38 bytes"),
         (check(seen=replace(SEEN, payload_type="dict")), "Sent", "dict, 38 bytes as JSON"),
         (check(seen=replace(SEEN, payload_type="a.B", payload_bytes=None)), "Sent", "a.B, of unknown size"),

@@ -9,7 +9,7 @@ from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.metrics import PREFIX
-from inference_benchmarker.url import ADDRESS_SETTINGS
+from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING
 from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
 from visualization.comparison.intervals import Estimates, user_metrics_of
@@ -198,7 +198,7 @@ def _limits(waves: Sequence[Wave]) -> Iterator[Slo]:
     """The limits that every wave had on all of itself, of statistics whose better side is known, with intervals."""
     first, *others = (wave.plan.slos for wave in waves)
     for limit in first:
-        of_endpoint = limit.metric != "lag" and not limit.metric.startswith(PREFIX)
+        of_endpoint = limit.metric != "lag" and not limit.metric.startswith(PREFIX) and not limit.is_on_sessions
         usable = of_endpoint and limit.stat not in ("min", "max", "goodput") and not limit.stage
         if usable and all(limit in slos for slos in others):
             yield limit
@@ -233,8 +233,12 @@ def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
 
 
 def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:
-    """The names of settings that are not the same in all runs; where they send to is what is compared."""
-    names = dict.fromkeys(name for settings in given for name in settings if name not in ADDRESS_SETTINGS)
+    """The names of settings that are not the same in all runs; where they send to is what is compared.
+
+    The seed of conversations is each wave's own, as that of its arrivals is.
+    """
+    alike = {*ADDRESS_SETTINGS, SEED_SETTING}
+    names = dict.fromkeys(name for settings in given for name in settings if name not in alike)
     return [name for name in names if len({settings.get(name) for settings in given}) > 1]
 
 
@@ -246,4 +250,10 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
         else load.text
     )
     where = f" on {', '.join(host.text for host in plan.hosts.hosts)}" if plan.hosts else ""
-    return offered, pluralize(plan.workers, "worker", "workers") + where, f"{plan.warmup_s.normalize():f} s of warm-up"
+    thought = "no time between turns" if load.think is None else f"{load.think.text} between turns"
+    return (
+        offered,
+        pluralize(plan.workers, "worker", "workers") + where,
+        f"{plan.warmup_s.normalize():f} s of warm-up",
+        thought if isinstance(load, OpenLoop) else "",
+    )

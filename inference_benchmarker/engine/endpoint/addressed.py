@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.system.files import kind_of
 from inference_benchmarker.system.packaged import HTTP_FILE
+from inference_benchmarker.url import SEED_SETTING
 from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Described(NamedTuple):
     def with_seed(self, seed: str | None) -> Described:
         """The same with the seed of what it draws: the one given, or a new one, so that no wave repeats another's."""
         drawn = str(secrets.randbelow(1 << 32)) if seed is None else seed
-        return self._replace(settings={**self.settings, "SEED": drawn})
+        return self._replace(settings={**self.settings, SEED_SETTING: drawn})
 
     def with_model(self, name: str) -> Described:
         """The same with its model named."""

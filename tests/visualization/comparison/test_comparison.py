@@ -355,7 +355,10 @@ def test_unlike_plans_are_said() -> None:
 
 def test_settings_that_differ_are_said_but_for_the_address_which_is_compared() -> None:
     common = {"SERVER": "http://one", "PATH": "/a"}
-    sides = [common | {"OUTPUT_TOKENS": "64"}, common | {"SERVER": "http://two", "OUTPUT_TOKENS": "128", "BODY": "x"}]
+    sides = [
+        common | {"OUTPUT_TOKENS": "64", "SEED": "1"},
+        common | {"SERVER": "http://two", "OUTPUT_TOKENS": "128", "BODY": "x", "SEED": "2"},
+    ]
     base, new = (wave(drawn(number), factory_settings=each) for number, each in enumerate(sides))
     assert compare(base, new).unlike == ("the settings OUTPUT_TOKENS, BODY",)
 
