@@ -57,7 +57,7 @@ def test_what_is_no_host_is_refused(text: str) -> None:
 def test_a_file_has_a_host_a_line_and_comments() -> None:
     text = "# two racks\nload1\n\nload2*4   # the large one\n  admin@load3\n"
     assert hosts_in_lines(text) == hosts_in("load1,load2*4,admin@load3")
-    with pytest.raises(BenchmarkError, match="line 2: 'load two' is no host"):
+    with pytest.raises(BenchmarkError, match="line 2: 'load two' is not a host"):
         hosts_in_lines("load1\nload two\n")
     with pytest.raises(BenchmarkError, match="no host in it"):
         hosts_in_lines("# none\n")
@@ -111,8 +111,8 @@ def test_a_host_without_a_number_has_a_worker_a_core() -> None:
 @pytest.mark.parametrize(
     ("hosts", "expected"),
     [
-        (on("load1,admin@load1"), "--hosts: load1 is there 2 times"),
-        (on("LOAD1,load1*2"), "--hosts: load1 is there 2 times"),
+        (on("load1,admin@load1"), "--hosts: load1 appears 2 times"),
+        (on("LOAD1,load1*2"), "--hosts: load1 appears 2 times"),
         (on("a", join_timeout_s=Decimal("0.5")), "--join-timeout must be from 1 to"),
         (on("a", max_clock_error_s=Decimal(0)), "--max-clock-error must be from 0.000001 to"),
         (on("a", listen="10.0.0.5:99999"), "--listen 10.0.0.5:99999: it must be an address"),

@@ -194,7 +194,7 @@ def test_apaches_stamps_are_the_begins_of_requests(tmp_path: Path, logged: tuple
 
 def test_whole_seconds_are_spread_by_the_seed(tmp_path: Path) -> None:
     file = written(tmp_path / "access.log", COMMON * 50)
-    with pytest.raises(BenchmarkError, match="is no line"):
+    with pytest.raises(BenchmarkError, match="is not a line"):
         taken(written(tmp_path / "other.log", f"{COMMON}nonsense\n"))
     file = written(tmp_path / "sorted.log", "".join(f"{line}\n" * 50 for line in COMMON.splitlines()))
     once, again, other = (dues_of(taken(file, seed=seed)) for seed in (7, 7, 8))
@@ -218,12 +218,12 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
         ("", r"x: is empty\."),
         ("timestamp,n\n", r"x: has no row\."),
         ("a,b\n1,2\n", r"no column has a usual name for times .*; it has a, b\. Name it with --replay-column\."),
-        ("time,b\nyesterday,2\n", r"x, line 2, time: 'yesterday' is no time\. Expected seconds or milliseconds"),
+        ("time,b\nyesterday,2\n", r"x, line 2, time: 'yesterday' is not a time\. Expected seconds or milliseconds"),
         ("time,b\n1,2\n\n2,x,y\n", r"x, line 4: has 3 values, and the header names 2\."),
-        ("time\n0.125\n2\n\nlater\n", r"x, line 5, time: 'later' is no time\. Expected seconds since its beginning"),
+        ("time\n0.125\n2\n\nlater\n", r"x, line 5, time: 'later' is not a time\. Expected seconds since its beginning"),
         ("time\n100.125\n20\n", r"x, line 3: 20 s comes 80 s after a later time: the clock jumped back"),
         ('{"time": 1}\n[2]\n', r"x, line 2: expected a JSON object, found '\[2\]'"),
-        ('{"time": 1}\n{"tim": 2}\n', r"x, line 2, time: None is no time"),
+        ('{"time": 1}\n{"tim": 2}\n', r"x, line 2, time: None is not a time"),
         ('[{"time": 1}]\n', r"x: begins with a JSON array\. Write one object per line"),
         ("timestamp,n\n1,2\n".encode("utf-16"), r"x: is UTF-16, and recordings are read as UTF-8\. `iconv"),
         (gzip.compress("timestamp,n\n1,2\n".encode("utf-16")), r"x: is UTF-16"),
@@ -253,14 +253,14 @@ def test_a_request_that_took_very_long_is_refused_by_its_line(tmp_path: Path) ->
         for step in range(2100)
     ]
     lines += [lines[-1].replace(" 0.1\n", " 3000.0\n")]
-    with pytest.raises(BenchmarkError, match=r"line 2,101: its request began more than 600 s earlier"):
+    with pytest.raises(BenchmarkError, match=r"line 2,101: its request began more than 600 s before"):
         taken(written(tmp_path / "access.log", "".join(lines)))
 
 
 @pytest.mark.parametrize("times", [[-(2**62), 2**62], [2**62, 0], [0, 2**63 - 1]])
 def test_an_instant_that_is_too_far_from_others_is_refused(tmp_path: Path, times: list[int]) -> None:
     pq.write_table(pa.table({"time": pa.array(times, pa.timestamp("ns"))}), tmp_path / "a.parquet")
-    with pytest.raises(BenchmarkError, match="is no time"):
+    with pytest.raises(BenchmarkError, match="is not a time"):
         taken(tmp_path / "a.parquet")
 
 

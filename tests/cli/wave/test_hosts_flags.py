@@ -137,7 +137,7 @@ def test_both_sides_of_ab_have_the_same_hosts() -> None:
 def test_the_command_ends_with_2_and_one_line_for_each_problem(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*WAVE, "--hosts", "a,a", "--join-timeout", "0"]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "benchmark: --hosts: a is there 2 times: name it once, as a*N.",
+        "benchmark: --hosts: a appears 2 times: name it once, as a*N.",
         "benchmark: --join-timeout must be from 1 to 2,592,000 seconds, not 0.",
     ]
 

@@ -181,7 +181,7 @@ class TestOnHosts:
     ("line", "expected"),
     [
         ("check", "Which hosts? Give --hosts LIST or --hosts-file FILE."),
-        ("check --hosts a,a", "--hosts: a is there 2 times"),
+        ("check --hosts a,a", "--hosts: a appears 2 times"),
         ("prepare --hosts a --wheels no", "--wheels no: there is no such folder."),
         ("prepare --hosts a --requirements no", "--requirements no: there is no such file."),
         ("clean --hosts=-x", "--hosts: '-x' is no host."),
