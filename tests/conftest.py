@@ -46,6 +46,12 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _reports_have_no_width() -> None:
+    """pytest-xdist gives its processes COLUMNS; the commands would inherit it, and fold what they print."""
+    os.environ.pop("COLUMNS", None)
+
+
 @pytest.fixture
 def command() -> list[str]:
     """The command line of this tool."""
