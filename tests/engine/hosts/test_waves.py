@@ -10,7 +10,7 @@ from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import __version__
 from inference_benchmarker.words.units import NS
-from tests.engine.hosts.plans import a_plan
+from tests.engine.hosts.plans import a_plan, once_it_runs
 from tests.hosts.host import Spec
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def test_an_address_that_is_not_this_hosts_is_refused(stamps: StampServer, two: 
 
 
 JUMP = """
-import sys, time
+import os, sys, time
 if any("hosts.agent" in word for word in sys.orig_argv):
-    real, begun = time.monotonic_ns, time.monotonic_ns()
-    time.monotonic_ns = lambda: real() + (1_000_000_000 if real() > begun + 4_000_000_000 else 0)
+    real = time.monotonic_ns
+    time.monotonic_ns = lambda: real() + (1_000_000_000 if os.path.exists("/home/load/now") else 0)
 """
 
 
@@ -111,7 +111,8 @@ def test_a_host_whose_clock_jumps_makes_the_wave_invalid(laboratory: Lab, stamps
     """Its agent shows another time from a moment on, as a host does whose clock is set by hand."""
     (liar,) = laboratory.start(Spec("liar", bashrc="export PYTHONPATH=/tmp/liar\n"))
     liar.run("sh", "-c", f"mkdir /tmp/liar && echo '{JUMP}' >/tmp/liar/sitecustomize.py", check=True)
-    wave = run_wave(a_plan(tmp_path, stamps.url, "liar*1", seconds=5))
+    with once_it_runs(stamps, lambda: liar.run("touch", "/home/load/now", check=True)):
+        wave = run_wave(a_plan(tmp_path, stamps.url, "liar*1", seconds=5))
     laboratory.stop(liar)
     assert wave.ledger.ok == 1_000 == len(stamps.log())
     (host,) = wave.hosts
