@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.facts.client_use import HostUse, WorkerUse
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
@@ -190,7 +191,7 @@ def stream(times: list[int] | None, tokens_in: int = NONE, tokens_out: int = NON
 
 def use(*, delays_us: Sequence[int] = (), **facts: Any) -> dict[str, Any]:
     """What a worker tells of itself in a report."""
-    told = WorkerUse(**facts).to_json()
+    told = encoded(WorkerUse(**facts))
     del told["silence_s"], told["loop_delay"]
     return {**told, "delays_us": list(delays_us)}
 

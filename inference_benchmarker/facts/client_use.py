@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -90,16 +90,9 @@ class WorkerUse:
     descriptors: int = 0
     descriptor_limit: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """The worker's part of summary.json."""
-        data = asdict(self)
-        if self.block is not None:
-            data["block"]["stack"] = list(self.block.stack)
-        return data
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> WorkerUse:
-        """The use that ``to_json`` described."""
+        """The use that stands in a ``summary.json``."""
         values = dict(data)
         if data["loop_delay"] is not None:
             values["loop_delay"] = LoopDelay(**data["loop_delay"])
@@ -154,10 +147,6 @@ class HostUse:
             network_received_bytes_per_s=whole.network_received_bytes / whole.samples,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The host's part of summary.json."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
@@ -186,13 +175,9 @@ class ProcessUse:
             for process, mine in stretches.items()
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """The process's part of summary.json."""
-        return {**asdict(self), "cpu_series": list(self.cpu_series)}
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> ProcessUse:
-        """The use that ``to_json`` described."""
+        """The use that stands in a ``summary.json``."""
         return cls(**{**data, "cpu_series": tuple(data["cpu_series"])})
 
 

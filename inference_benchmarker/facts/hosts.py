@@ -5,7 +5,7 @@ Times of records are raw: nothing here was added to them. Whoever compares hosts
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.typed import require
@@ -60,13 +60,9 @@ class HostFacts:
     clock: HostClock | None = None
     lost: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """The host's facts in summary.json, where what was computed of its records stands beside them."""
-        return {**asdict(self), "workers": list(self.workers)}
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> HostFacts:
-        """The host that ``to_json`` described, whatever stands beside it. ValueError for other types, or no name."""
+        """The host that stands in a ``summary.json``, whatever is beside it. ValueError for other types, or no name."""
         require(data, dict[str, Any], "host")
         values = {each.name: data[each.name] for each in fields(cls)}
         for name in ("use", "clock"):

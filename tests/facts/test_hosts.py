@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.hosts import HostClock, HostFacts, host_of_worker
 from tests.waves import HOST
 
@@ -14,7 +15,7 @@ FULL = HostFacts("admin@load3", (0, 3), {"benchmark": "1.2.3", "python": "3.12.4
     [FULL, HostFacts("localhost", (1,)), HostFacts("load2", (2,), lost="ssh: connect to host load2: timed out")],
 )
 def test_a_host_survives_json_with_what_stands_beside_it(host: HostFacts) -> None:
-    described = json.loads(json.dumps({**host.to_json(), "sent": 7, "lag": None}))
+    described = json.loads(json.dumps({**encoded(host), "sent": 7, "lag": None}))
     assert HostFacts.from_json(described) == host
 
 
@@ -24,11 +25,11 @@ def test_a_host_survives_json_with_what_stands_beside_it(host: HostFacts) -> Non
 )
 def test_a_host_of_other_types_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(changes))):
-        HostFacts.from_json({**FULL.to_json(), **changes})
+        HostFacts.from_json({**encoded(FULL), **changes})
 
 
 def test_a_number_of_a_clock_that_is_none_is_refused() -> None:
-    described = FULL.to_json()
+    described = encoded(FULL)
     with pytest.raises(ValueError, match="offset_s"):
         HostFacts.from_json({**described, "clock": {**described["clock"], "offset_s": "soon"}})
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts import client_samples
 from inference_benchmarker.facts.client_samples import HOST, MOST_STRETCHES, Sample, Samples
 from inference_benchmarker.facts.client_use import (
@@ -62,17 +63,17 @@ worker_uses = st.builds(
 
 @given(worker_uses)
 def test_a_workers_use_comes_back_from_json_as_it_went(use: WorkerUse) -> None:
-    told = use.to_json()
+    told = encoded(use)
     assert json.loads(json.dumps(told)) == told, "as a file has it"
     assert WorkerUse.from_json(json.loads(json.dumps(told))) == use
 
 
 def test_nothing_known_comes_back_as_nothing_known() -> None:
-    assert WorkerUse.from_json(json.loads(json.dumps(WorkerUse().to_json()))) == WorkerUse()
+    assert WorkerUse.from_json(json.loads(json.dumps(encoded(WorkerUse())))) == WorkerUse()
 
 
 def test_reading_leaves_what_was_read_as_it_was() -> None:
-    data = WorkerUse(block=Block("tool", "here", 1.0, 0.5, ("a", "b"))).to_json()
+    data = encoded(WorkerUse(block=Block("tool", "here", 1.0, 0.5, ("a", "b"))))
     before = json.dumps(data)
     WorkerUse.from_json(data)
     assert json.dumps(data) == before
@@ -88,7 +89,7 @@ process_uses = st.builds(
 
 @given(process_uses)
 def test_a_processes_use_comes_back_from_json_as_it_went(use: ProcessUse) -> None:
-    assert ProcessUse.from_json(json.loads(json.dumps(use.to_json()))) == use
+    assert ProcessUse.from_json(json.loads(json.dumps(encoded(use)))) == use
 
 
 def kept(samples: Iterable[Sample]) -> Samples:
@@ -156,7 +157,7 @@ class TestHostUse:
     def test_it_comes_back_from_json_as_it_went(self) -> None:
         for use in (host_use(of_host(1.0)), host_use(of_host(40.0, steal_percent=4.0, time_wait=3, throttled_s=0.1))):
             assert use is not None
-            assert HostUse(**json.loads(json.dumps(use.to_json()))) == use
+            assert HostUse(**json.loads(json.dumps(encoded(use)))) == use
 
 
 def seconds_of(process: str, *cpu: float, memory: int = 100) -> list[Sample]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.verdict.server.hardware_use import CPU, GPU, GPU_MEMORY, NEAR, Use, used_hardware
 from inference_benchmarker.verdict.server.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
@@ -78,11 +78,6 @@ class Remark:
     def text(self) -> str:
         """Both as sentences."""
         return f"{self.measured}. {self.advice}".rstrip()
-
-    def to_json(self) -> dict[str, Any]:
-        """The remark as strings, and its lines where it has some."""
-        words = {"code": self.code, "measured": self.measured, "advice": self.advice}
-        return {**words, "lines": list(self.lines)} if self.lines else words
 
 
 @dataclass(frozen=True)
