@@ -200,8 +200,8 @@ def test_payloads_are_lines_as_aiperf_reads_them(tmp_path: Path) -> None:
     ("ready", "given", "said"),
     [
         (False, "dict", "payloads are built per request"),
-        (True, "[b'\\xff']", "payload 0 is no JSON"),
-        (True, "[b'[' * 9999]", "is no JSON"),
+        (True, "[b'\\xff']", "payload 0 is not JSON"),
+        (True, "[b'[' * 9999]", "is not JSON"),
     ],
 )
 def test_payloads_that_make_no_lines_are_told(ready: bool, given: str, said: str, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def shipped(folder: Path | None = None) -> list[Example]:
     return [
         Example(path.relative_to(folder).with_suffix("").as_posix(), path, _about(source))
         for path, source in sources.items()
-        if "def payload_factory" in source
+        if "def payload_factory" in source or "def session_factory" in source
     ]
 
 

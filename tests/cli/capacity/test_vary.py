@@ -110,7 +110,7 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
         (["--vary", "servers=1", "--price", "ml.m5.large=1"], "Give --yes, with --max-cost USD to limit"),
         (["--vary", "servers=1", "--vary", "instances=-100", "--max-cost", "1", "--yes"], "from 1 to 10,000, not -100"),
         (["--vary", "servers=1", "--vary", "instances=0,10001", "--yes"], "from 1 to 10,000, not 10001"),
-        (["--vary", "servers=1", "--yes", *SUSPENDS], "--suspend-scaling is for an endpoint that is there"),
+        (["--vary", "servers=1", "--yes", *SUSPENDS], "--suspend-scaling is for an existing endpoint"),
         (["--vary", "servers=1", "--yes", "--max-cost", "1"], "--max-cost 1: there is no price of ml.m5.large."),
         (
             ["--vary", "servers=1,2", "--yes", "--max-cost", "0.1", "--price", "ml.m5.large=1"],

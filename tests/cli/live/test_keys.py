@@ -109,7 +109,7 @@ def test_a_key_that_does_nothing_is_answered_with_the_reason_for_a_while() -> No
     for key, said in (
         ("x", "x is not a key here: + - 2 / q."),
         ("\0", "That is not a key here"),
-        ("+", "This is the most."),
+        ("+", "This is the maximum."),
     ):
         assert person.at(1, key) == []
         assert said in person.shown[-1]

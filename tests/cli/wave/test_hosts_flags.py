@@ -72,9 +72,9 @@ def test_without_them_a_plan_is_what_it_was() -> None:
     ("flags", "expected"),
     [
         ("--hosts load1 --hosts-file hosts", "Give either --hosts or --hosts-file, not both."),
-        ("--hosts load1,-oProxyCommand=x", "--hosts: '-oProxyCommand=x' is no host."),
+        ("--hosts load1,-oProxyCommand=x", "--hosts: '-oProxyCommand=x' is not a host."),
         ("--hosts-file none", "--hosts-file none: cannot be read (No such file or directory)."),
-        ("--hosts-file f.py", "--hosts-file f.py: line 2: 'def invoke_factory():' is no host."),
+        ("--hosts-file f.py", "--hosts-file f.py: line 2: 'def invoke_factory():' is not a host."),
         ("--hosts a*2 --workers 3", "--workers 3: --hosts name 2 of them."),
         ("--hosts a,b --workers 1", "--workers 1 are too few: each of 2 hosts has one at least"),
         ("--hosts a*2 --concurrency 1", "--concurrency 1 cannot be split over 2 workers"),

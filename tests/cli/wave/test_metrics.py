@@ -51,7 +51,7 @@ def test_a_window_is_two_instants(text: str, before_now: tuple[float, float]) ->
         ("..now", "must be FROM..TO"),
         ("-3h..-2h..-1h", "must be FROM..TO"),
         ("yesterday..now", "'yesterday' is not an instant. Give 2026-11-22T10:00 (UTC)"),
-        ("2026-13-01..now", "'2026-13-01' is no instant"),
+        ("2026-13-01..now", "'2026-13-01' is not an instant"),
         ("now..-15m", "its end is not after its start (2026-11-22 12:00:00 to 2026-11-22 11:45:00 UTC"),
         ("-15m..-15m", "its end is not after its start"),
         ("-15m..2026-11-22T12:30", "it ends in the future"),

@@ -55,7 +55,7 @@ def test_one_user_who_breaks_the_limit_is_too_many() -> None:
     broken = stretch(1, lambda _: 50)
     assert search.order(Moment(40, [broken], 1)) == "end"
     found = answer_in_users([LIMIT], Settings(), [broken], 0.0)
-    assert (found.outcome, found.reason) == ("not_kept", "one user alone breaks p99<200ms")
+    assert (found.outcome, found.reason) == ("not_kept", "a single user violates p99<200ms")
 
 
 def test_more_users_than_the_client_can_do_are_not_tried_again() -> None:

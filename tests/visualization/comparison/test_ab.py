@@ -227,7 +227,7 @@ def test_an_earlier_versions_file_is_told_to_have_no_digest(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"waves": []}, "of A and B no wave counts."),
+        ({"waves": []}, "no wave of A and B counts."),
         ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
         ({"waves": [{"side": "A"}]}, FOREIGN),
         ({"limits": [None]}, FOREIGN),

@@ -89,7 +89,10 @@ def test_the_lowest_of_all_limits_holds() -> None:
 def test_a_limit_that_nobody_told_leaves_nothing_known() -> None:
     asked = question(SLOS[0], SLOS[3])
     found = with_limits_of_server(AT_LEAST, users_estimates(asked, explored(asked)))
-    assert (found.outcome, found.reason) == ("cannot_tell", "metric.nobody.mean<1: no ok request told metric.nobody")
+    assert (found.outcome, found.reason) == (
+        "cannot_tell",
+        "metric.nobody.mean<1: no ok request reported metric.nobody",
+    )
 
 
 def confirmed(asked: Question, every: int) -> Confirmed:

@@ -147,7 +147,7 @@ def test_a_proof_tells_what_its_plan_leaves_open() -> None:
     ("left", "said"),
     [
         ({"clean_up": "failed"}, "Not everything that was made for it was removed."),
-        ({"suspended": Suspended(put_back=False)}, "Scaling that was suspended for it is not put back."),
+        ({"suspended": Suspended(put_back=False)}, "Scaling that was suspended for it is not restored."),
     ],
 )
 def test_what_a_proof_leaves_behind_is_its_exit_code(left: dict[str, Any], said: str) -> None:
