@@ -387,7 +387,7 @@ def test_a_name_that_nobody_knows_is_told_with_its_port(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("url", ["", "host:80", "ftp://host", "http://", "http:///path"])
 def test_what_is_no_url(url: str) -> None:
-    with pytest.raises(ValueError, match="no URL of a server"):
+    with pytest.raises(ValueError, match="not the URL of a server"):
         HttpClient(url)
 
 
@@ -408,7 +408,7 @@ def test_nothing_slips_into_the_head() -> None:
         with pytest.raises(ValueError, match="line break"):
             client.post(b"", headers=headers)
     for path in ("/a b", "/a\r\n", "a"):
-        with pytest.raises(ValueError, match="no path"):
+        with pytest.raises(ValueError, match="not a path"):
             client.post(b"", path)
 
 

@@ -77,7 +77,7 @@ def test_what_cannot_be_is_answered(retries: Retries, problem: str) -> None:
 
 def test_a_locust_file_tries_again_itself() -> None:
     plan = replace(open_plan(), locust_file=Path(__file__), retries=Retries(retries=1))
-    assert ["a task of a --locust-file tries again itself" in problem.text for problem in problems_of(plan)] == [True]
+    assert ["of a --locust-file must retry by itself" in problem.text for problem in problems_of(plan)] == [True]
 
 
 @pytest.mark.parametrize("plan", [open_plan(), closed_plan()])

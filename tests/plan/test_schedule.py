@@ -189,7 +189,7 @@ class TestText:
             ("5:3s,1000001:3s", "stage 2 .*a rate must be 0 or from 0.000001 to 1,000,000 requests/s, not 1000001"),
             ("0.0000001:3s", r"from 0.000001 to 1,000,000 requests/s, not 0.0000001\."),
             ("a=5:3s,a=6:3s", "2 stages are called a"),
-            ("7=5:3s", "is no number"),
+            ("7=5:3s", "is not a number"),
             ("5:700h,5:700h", "may last 2,592,000 seconds together"),
         ],
     )

@@ -83,9 +83,9 @@ class StretchRow:
     rate: Rate
     start_s: Seconds
     end_s: Seconds
-    sent: Count = 0
-    answered: Count = 0
-    failed: Count = 0
+    sent: Count
+    answered: Count
+    failed: Count
     share_over: list[Share | None] = field(default_factory=list)
     p50: Seconds | None = None
     p99: Seconds | None = None

@@ -83,11 +83,11 @@ class ProofResult:
     instances: Instances
     target_rps: Positive
     length: ProofLength
-    sent: Count = 0
-    sent_s: Amount = 0.0
+    sent: Count
+    sent_s: Amount
     ended_early: str | None = None
     backlog: Count = 0
-    limits: list[ProvenLimit] = field(default_factory=list)
+    limits: list[ProvenLimit]
     latency: Times | None = None
     server_metrics: dict[str, dict[str, float | None]] = field(default_factory=dict)
     directory: str = ""

@@ -184,7 +184,7 @@ class TestOnHosts:
         ("check --hosts a,a", "--hosts: a appears 2 times"),
         ("prepare --hosts a --wheels no", "--wheels no: there is no such folder."),
         ("prepare --hosts a --requirements no", "--requirements no: there is no such file."),
-        ("clean --hosts=-x", "--hosts: '-x' is no host."),
+        ("clean --hosts=-x", "--hosts: '-x' is not a host."),
         ("install --hosts a", "There is no command 'install' of benchmark hosts."),
     ],
 )

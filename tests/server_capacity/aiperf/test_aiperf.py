@@ -188,7 +188,7 @@ def test_what_payload_factory_gives_is_checked_before_any_load(bench: Bench, sta
     arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf", "--url", NOBODY)
     done = bench.run(*arguments, factories=image, environment=stand_in)
     assert done.code == 2
-    assert "payload 0 is no JSON" in done.err
+    assert "payload 0 is not JSON" in done.err
     assert not done.out
 
 

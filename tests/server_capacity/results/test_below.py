@@ -124,6 +124,7 @@ def test_a_stretch_has_about_as_many_requests_as_its_rate_gives(search: Path) ->
         "purpose": "search",
         "sent": 190,
         "answered": 190,
+        "failed": 0,
     }
     forge(search / searches.FILE, lambda data: data.update(stretches=[stretch]))
     searches.load(search)

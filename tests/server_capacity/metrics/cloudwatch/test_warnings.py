@@ -222,7 +222,7 @@ def test_warnings_come_before_the_first_request_and_stop_nothing(bench: Bench, f
         assert len(endpoint.arrivals()["id"]) == 10
     assert finished.exit_code == 0
     said = [line for line in finished.err.splitlines() if line.startswith("metrics.json: ")]
-    assert "that we know" not in finished.out.partition("{")[0]
+    assert "that this tool knows" not in finished.out.partition("{")[0]
     if flag == "--quiet":
         assert said == []
         return
