@@ -124,7 +124,7 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
     if asked.demo:
         each = length_text(load_s * max(len(job.variants) for job in made))
         endpoints = pluralize(len(made), "endpoint", "endpoints")
-        tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; nothing is paid.")
+        tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; this costs nothing.")
         return Before([], None)
     needed = [needed_by(job.known) for job in made]
     spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)

@@ -128,7 +128,12 @@ WAVE_FLAGS = table_for(
             Flag("--arrivals", "KIND", "arrival process of an open loop: {default} (default) or poisson"),
             Flag("--seed", "N", "seed of every random draw (default: a new one, stored in summary.json)", parse_int),
             Flag("--obs-time", "S", "send for S seconds", parse_decimal, sets="duration_s"),
-            Flag("--num-requests", "N", "send N requests; with --obs-time, stop at whichever comes first", parse_int),
+            Flag(
+                "--num-requests",
+                "N",
+                "send N requests (with sessions: start N sessions); with --obs-time, stop at whichever comes first",
+                parse_int,
+            ),
             Flag(
                 "--warmup",
                 "S",

@@ -163,7 +163,7 @@ def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     found = ranking.before(
         60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
     )
-    assert said == ["The embedded endpoint makes 2 endpoints, about 1 min 0 s of load each; nothing is paid."]
+    assert said == ["The embedded endpoint makes 2 endpoints, about 1 min 0 s of load each; this costs nothing."]
     assert found == ([], None)
 
 
