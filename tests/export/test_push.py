@@ -130,7 +130,7 @@ def test_a_collector_that_does_not_take_them_is_told_once_in_the_end(
             threading.Event().wait(0.5)
     told = capsys.readouterr().err
     assert told.count(reason) == 1
-    assert "took 0 of" in told
+    assert "accepted 0 of" in told
     assert "secret-word" not in told
 
 

@@ -101,7 +101,7 @@ def test_numbers_that_do_not_follow_from_the_rows_are_refused_without_a_digest(r
     [
         ("verdict", None, "'verdict' is missing"),
         ("verdict", "BANANA", "the verdict 'BANANA' is none of VALID"),
-        ("exit_code", -5, "exit_code -5 is none"),
+        ("exit_code", -5, "exit_code -5 is not an exit code"),
         ("success_rate", 1.0, "success_rate is 1.0, and 0.98"),
         ("latency", {"p99": 0.001}, "latency.p99 is 0.001, and"),
     ],

@@ -66,7 +66,7 @@ class TestDiskWatch:
         watch = DiskForecast("/data/run")
         said = [watch.look(second, (1_000 - 4 * second) * MB) for second in range(0, 250, 5)]
         assert [sentence for sentence in said if sentence] == [
-            "/data/run: 220 MB of disk are free, and 4.0 MB are taken each second: at that rate it is full in "
+            "/data/run: 220 MB of disk is free, and 4.0 MB are taken each second: at that rate it is full in "
             "about 55 s. A wave that still runs then cannot be stored there; it is stopped when the disk is full."
         ]
 
@@ -74,7 +74,7 @@ class TestDiskWatch:
         watch = DiskForecast("/data/run")
         said = [watch.look(second, (1_000 - 4 * second) * MB, second * MB) for second in range(0, 250, 5)]
         assert [sentence for sentence in said if sentence] == [
-            "/data/run: 420 MB of disk are free, 145 MB of them for the file that is stored in the end, and 5.0 MB are "
+            "/data/run: 420 MB of disk is free, 145 MB of them for the file that is stored in the end, and 5.0 MB are "
             "taken each second: at that rate it is full in about 55 s. A wave that still runs then cannot be stored "
             "there; it is stopped when the disk is full."
         ]

@@ -175,7 +175,7 @@ def test_a_search_of_an_endpoint_that_scales_is_refused_or_suspends_that(
     config.write_text(json.dumps([{**BLOCKS[0], "Metrics": ["CPUUtilization"], "Statistics": [["Average"]]}]))
     search = ["capacity", "--factories-file", str(demo_factories()), "--slo", "p99<1s", "--output-dir", str(output)]
     assert cli.main([*search, "--endpoint-config", str(config)]) == 2
-    assert capsys.readouterr().err.startswith("benchmark: It would be scaled while it is searched: endpoint/demo/")
+    assert capsys.readouterr().err.startswith("benchmark: It would scale during the search: endpoint/demo/")
     assert cli.main([*search, "--suspend-scaling"]) == 2
     assert "--suspend-scaling needs --endpoint-config FILE" in capsys.readouterr().err
     assert not output.exists()
