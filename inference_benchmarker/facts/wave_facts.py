@@ -119,6 +119,16 @@ class WaveFacts:
         return self.environment.get("sessions") is True
 
     @property
+    def load_text(self) -> str:
+        """The load in words, whose arrivals are requests or sessions."""
+        load = self.plan.load
+        if not self.has_sessions:
+            return load.text
+        if isinstance(load, OpenLoop):
+            return load.text.replace("requests/s", "sessions/s")
+        return f"{load.concurrency:,} sessions open"
+
+    @property
     def paced(self) -> bool:
         """Tells whether it is known before when a request is due: in the open loop, and where users think."""
         return isinstance(self.plan.load, OpenLoop) or self.plan.load.has_users or self.has_sessions

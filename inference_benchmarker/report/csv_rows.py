@@ -66,7 +66,7 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
         "limited_by": verdict.limited_by,
         "interrupted": verdict.interrupted,
         "findings": " ".join(finding.code for finding in verdict.findings),
-        "load": plan.load.text,
+        "load": facts.load_text,
         "concurrency": plan.load.concurrency if isinstance(plan.load, ClosedLoop) else None,
         "workers": plan.workers,
         "endpoint": plan.endpoint or facts.environment.get("file"),

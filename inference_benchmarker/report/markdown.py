@@ -88,7 +88,7 @@ def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> st
     called = facts.plan.name or ("" if run_dir is None else run_dir.name)
     endpoint = facts.plan.endpoint or facts.environment.get("file") or ""
     rates = summary.rates
-    load = f"{facts.plan.load.text}, {summary.duration_s:.1f} s"
+    load = f"{facts.load_text}, {summary.duration_s:.1f} s"
     told = f"{rate_text(rates.sent)} sent, {rate_text(rates.completed)} completed"
     return " · ".join(
         filter(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import limits_of
 from inference_benchmarker.plan.slo import LATER_TURNS, RequestLimit, Slo, Turns
 from inference_benchmarker.records.record import RequestRecord
@@ -208,6 +209,13 @@ def test_the_report_of_thirty_turns_fits_eighty_columns() -> None:
     assert shown == ["1", "2", "3", "4", "5", "10", "15", "20", "25", "30"]
     assert "… and 20 more turns, in summary.json" in lines[-1]
     assert "Sessions:" in to_text(facts, summary, judge(facts, summary), width=80)
+
+
+def test_the_load_is_said_in_what_arrives() -> None:
+    facts = wave(1)
+    closed = replace(facts, plan=replace(PLAN, load=ClosedLoop(8)))
+    assert (facts.load_text, closed.load_text) == ("20 sessions/s", "8 sessions open")
+    assert observe(PLAN, []).load_text == "20 requests/s"
 
 
 def test_a_wave_without_sessions_tells_nothing_of_them() -> None:

@@ -50,15 +50,16 @@ def lead(summary: Summary, verdict: Verdict) -> Markup:
 def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
     """The load, whom it was sent to, from what, and when."""
     plan, load = facts.plan, facts.plan.load
+    what = "session" if facts.has_sessions else "request"
     arrivals = f"{load.arrivals} arrivals" if isinstance(load, OpenLoop) and not load.replay else ""
     planned = [] if summary.planned_s is None else [f"for {_length(summary.planned_s)}"]
     if plan.bounds.num_requests is not None:
-        planned.append(pluralize(plan.bounds.num_requests, "request", "requests"))
+        planned.append(pluralize(plan.bounds.num_requests, what, f"{what}s"))
     endpoint = plan.endpoint
     file = plan.factories_file or plan.locust_file
     start = datetime.fromtimestamp(facts.window.start_unix_ns / NS, UTC)
     told = [
-        " ".join(filter(None, (load.text, ", ".join(planned)))),
+        " ".join(filter(None, (facts.load_text, ", ".join(planned)))),
         arrivals if isinstance(load, OpenLoop) else "closed loop",
         pluralize(plan.workers, "worker", "workers") + (f" on {len(plan.hosts.hosts)} hosts" if plan.hosts else ""),
         f"warm-up {_length(float(plan.warmup_s))}" if plan.warmup_s else "",
