@@ -58,6 +58,8 @@ def run(arguments: list[str]) -> int:
     if command == "check":
         return _check(hosts, as_json=bool(options["json"]))
     others = [host.name for host in hosts.hosts if not host.is_this_host]
+    if len(others) < len(hosts.hosts):
+        print("✓ localhost: this installation is used, and left as it is.", flush=True)
     return _done(command, others, read)
 
 

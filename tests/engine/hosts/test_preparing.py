@@ -191,3 +191,9 @@ class TestOnHosts:
 def test_what_cannot_be_done_is_said(line: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["hosts", *line.split()]) == 2
     assert capsys.readouterr().err.startswith(f"benchmark: {expected}")
+
+
+@pytest.mark.parametrize("command", ["prepare", "clean"])
+def test_this_host_is_left_as_it_is_and_that_is_said(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["hosts", command, "--hosts", "localhost*2"]) == 0
+    assert capsys.readouterr().out.startswith("✓ localhost: ")
