@@ -5,6 +5,7 @@ from __future__ import annotations
 from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
+from inference_benchmarker.clients.shown import shown
 
 MOST_HEAD = 1 << 20  # bytes of headers, and of trailers; no server of good will sends a tenth of it
 
@@ -158,4 +159,4 @@ def _joined(names: list[str], values: list[str]) -> dict[str, str]:
 
 def _beginning(data: bytes) -> str:
     """The beginning of what came, as it can be shown."""
-    return repr(bytes(data[:_SHOWN])).removeprefix("b") + ("" if len(data) <= _SHOWN else " ...")
+    return repr(bytes(data)).removeprefix("b") if len(data) <= _SHOWN else f"{shown(data, _SHOWN)!r} ..."

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.clients.pool import Answer, Limits, Pool
+from inference_benchmarker.clients.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +30,7 @@ class HttpStatusError(Exception):
 
     def __init__(self, answer: Answer) -> None:
         elsewhere = f" (it is at {answer.headers['location']})" if "location" in answer.headers else ""
-        super().__init__(f"answered {answer.status}{elsewhere}: {answer.body[:_SHOWN].decode('utf-8', 'replace')}")
+        super().__init__(f"answered {answer.status}{elsewhere}: {shown(answer.body, _SHOWN)}")
         self.status, self.headers, self.body = answer
 
 

@@ -19,6 +19,7 @@ from inference_benchmarker.clients.openai_errors import (
     unreadable_error,
 )
 from inference_benchmarker.clients.pool import Answer
+from inference_benchmarker.clients.shown import shown
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.records.response import FAILING_REASONS, MAX_COUNT, Response
 
@@ -186,7 +187,7 @@ class _StreamedAnswer:
     def take_last(self, data: bytes) -> str:
         """The text of an event that only the end of the stream ended. Raises IncompleteAnswerError where it was cut."""
         if not data.startswith(_DONE) and _json_object(data) is None:
-            raise IncompleteAnswerError(f"the stream ended within an event: {data[:_SHOWN]!r}")
+            raise IncompleteAnswerError(f"the stream ended within an event: {shown(data, _SHOWN)!r}")
         return self.take(data)
 
     def end(self, begun: bytes) -> Response:
@@ -196,7 +197,7 @@ class _StreamedAnswer:
         with nothing in it.
         """
         if not self._done and self._finish_reason is None:
-            began = f"; it began with {begun[:_SHOWN]!r}" if begun else ""
+            began = f"; it began with {shown(begun, _SHOWN)!r}" if begun else ""
             raise IncompleteAnswerError(f"the stream ended without a finish_reason and without [DONE]{began}")
         told = _usage(self._usage, self._model, self._finish_reason)
         _check_not_empty(self._has_text, told)

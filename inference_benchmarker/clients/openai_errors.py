@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.clients.shown import shown
+
 if TYPE_CHECKING:
     from inference_benchmarker.clients.pool import Answer
 
@@ -41,7 +43,7 @@ class APIStatusError(APIError):
         text = answer.body.decode("utf-8", "replace")
         body = _parsed(text)
         body = body.get("error", body) if isinstance(body, dict) else body
-        super().__init__(f"Error code: {answer.status} - {text[:_SHOWN]}", body)
+        super().__init__(f"Error code: {answer.status} - {shown(answer.body, _SHOWN)}", body)
         self.status, self.headers, _ = answer
         self._benchmark_detail = None
 
@@ -103,14 +105,16 @@ def unexpected_error(answer: Answer) -> APIError:
         return stream_error(body["error"])
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     named = f"content type {kind}" if kind else "no content type"
-    error = APIError(f"The server answered {answer.status} with {named}, not as asked for: {text[:_SHOWN]}", body)
+    error = APIError(
+        f"The server answered {answer.status} with {named}, not as asked for: {shown(answer.body, _SHOWN)}", body
+    )
     error._benchmark_detail = kind or "no_content_type"  # noqa: SLF001 - our own
     return error
 
 
 def unreadable_error(data: bytes) -> APIError:
     """The error of an event of a stream that is no JSON, or JSON of another shape than the API's."""
-    text = data[:_SHOWN].decode("utf-8", "replace")
+    text = shown(data, _SHOWN)
     error = APIError(f"The stream has an event that the API does not define: {text}", text)
     error._benchmark_detail = "unreadable_event"  # noqa: SLF001 - our own
     return error

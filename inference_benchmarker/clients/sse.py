@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.answer_size import AnswerTooLargeError
+from inference_benchmarker.clients.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,7 +49,7 @@ class EventReader:
                 yield from told
         last = reader.end()
         if not (found or last):
-            raise NoEventsError(f"expected events, but got: {first[:_SHOWN].decode(errors='replace')}")
+            raise NoEventsError(f"expected events, but got: {shown(first, _SHOWN)}")
         yield from last
 
     def feed(self, piece: bytes) -> list[bytes]:

@@ -161,10 +161,10 @@ class Making(threading.Thread):
     def _hold(self, given: Any) -> dict[str, str]:
         try:
             undo = undo_given(given, _region() if isinstance(given, dict) and "service" in given else None)
-            what, account = one_line(undo.by_hand, 80), None
+            what, account = one_line(self._hide(undo.by_hand), 80), None
             if isinstance(undo, Call):
                 check_call(undo)
-                what = one_line(f"{undo.operation} {', '.join(map(str, undo.parameters.values()))}", 80)
+                what = one_line(self._hide(f"{undo.operation} {', '.join(map(str, undo.parameters.values()))}"), 80)
                 undo, account = placed(undo), self._account(undo.region)
             self._numbers.append(self._cleanup.hold(what, undo, account))
         except (BenchmarkError, NotDoneError, OSError, TypeError, ValueError) as error:

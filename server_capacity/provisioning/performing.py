@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from inference_benchmarker.data.json_file import UNREADABLE
+from inference_benchmarker.engine.processes.child_logs import hidden
 from inference_benchmarker.engine.processes.leftovers import end_leftovers
 from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.undo import MARK, Call, CommandLine
@@ -269,6 +270,6 @@ def _run(arguments: tuple[str, ...]) -> None:
     except OSError as error:
         raise NotDoneError(f"it could not be started ({error.strerror})", final=True) from None
     if done.returncode != 0:
-        last = done.stderr.strip().rpartition("\n")[2]
+        last = hidden()(done.stderr).strip().rpartition("\n")[2]  # as in the whole of it
         said = f": {one_line(last, 300)}" if last else ""
         raise NotDoneError(f"it ended with {done.returncode}{said}", final=False)

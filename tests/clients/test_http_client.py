@@ -25,7 +25,7 @@ from inference_benchmarker.clients.answer_parser import IncompleteAnswerError, N
 from inference_benchmarker.clients.connection import ConnectionClosedError, ReadTimeoutError
 from inference_benchmarker.clients.decoding import UndecodableAnswerError, decoder_of, whole
 from inference_benchmarker.clients.http import encode
-from inference_benchmarker.clients.pool import ConnectTimeoutError
+from inference_benchmarker.clients.pool import Answer, ConnectTimeoutError
 from inference_benchmarker.records.error_key import error_key
 from inference_benchmarker.system.host import raise_descriptor_limit
 from tests.scripted_server import CLOSE, RESET, Script, ScriptedServer, answer, chunked_head, chunks
@@ -597,3 +597,13 @@ def test_a_redirect_tells_where_it_leads() -> None:
     told = r"^answered 308 \(it is at https://there/\): moved$"
     with ScriptedServer([[said]]) as server, pytest.raises(HttpStatusError, match=told):
         HttpClient(server.url).get()
+
+
+@pytest.mark.parametrize("before", [420, 470, 490, 499])
+def test_a_secret_that_the_server_sends_back_is_not_cut_in_half(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What hides secrets finds them whole only."""
+    secret = "".join(map(chr, range(48, 91))) + "z" * 45
+    monkeypatch.setenv("LONG_API_KEY", secret)
+    text = str(HttpStatusError(Answer(500, {}, b"x" * before + secret.encode() + b"y" * 400)))
+    assert "x" * before in text
+    assert secret[:6] not in text

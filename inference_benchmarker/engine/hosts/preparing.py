@@ -142,7 +142,7 @@ def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | N
     except subprocess.TimeoutExpired:
         return Done("", problem=f"pip did not fetch the wheels for {kind.text} within {FETCH_S} s")
     if done.returncode:
-        words = plain(redact(" | ".join(done.stderr.strip().splitlines()[-2:])))
+        words = _last_of(done.stderr, 2)
         return Done("", problem=f"pip found no wheels for {kind.text}: {words}")
     archive = folder / "sent.tar"
     with tarfile.open(archive, "w") as sent:
@@ -222,4 +222,10 @@ def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_
 
 
 def _words(lines: Iterable[str]) -> str:
-    return " | ".join(plain(redact(line.strip()))[:300] for line in list(lines)[-3:] if line.strip())
+    return _last_of("\n".join(line.rstrip("\n") for line in lines), 3)
+
+
+def _last_of(said: str, most: int) -> str:
+    """The last lines of what a program said, hidden as in the whole of it."""
+    lines = redact(said).strip().splitlines()[-most:]
+    return " | ".join(plain(line.strip())[:300] for line in lines if line.strip())

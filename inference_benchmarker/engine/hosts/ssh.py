@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.hosts.transport import Lines
+from inference_benchmarker.engine.processes.child_logs import HiddenLines
 from inference_benchmarker.version import __version__
-from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
@@ -206,11 +206,15 @@ class SshTransport:
 
     def _read_words(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
+        said = HiddenLines()
         with suppress(OSError, ValueError):
             for line in process.stderr:
-                if word := plain_lines(redact(line.decode(errors="replace"))).strip():
-                    self._words.append(word[:500])
+                self._add_words(said.after(line.decode(errors="replace").rstrip("\r\n")))
+        self._add_words(said.rest())
         self._words_whole.set()
+
+    def _add_words(self, lines: list[str]) -> None:
+        self._words.extend(word[:500] for line in lines if (word := plain_lines(line).strip()))
 
 
 def _command(marker: str, socket: str) -> str:

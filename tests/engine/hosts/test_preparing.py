@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -197,3 +199,19 @@ def test_what_cannot_be_done_is_said(line: str, expected: str, capsys: pytest.Ca
 def test_this_host_is_left_as_it_is_and_that_is_said(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["hosts", command, "--hosts", "localhost*2"]) == 0
     assert capsys.readouterr().out.startswith("✓ localhost: ")
+
+
+def test_the_words_of_ssh_are_hidden_as_in_the_whole_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key in base64 on lines, of which each alone is no secret."""
+    spelt = base64.encodebytes(b"Bvodlmrgq2p22ED1xk" * 5).decode()
+    monkeypatch.setenv("LONG_API_KEY", "Bvodlmrgq2p22ED1xk" * 5)
+    (tmp_path / "said").write_text(spelt)
+    (tmp_path / "ssh").write_text(f"#!/bin/sh\ncat {tmp_path}/said >&2\nexit 255\n")
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert cli.main(["hosts", "check", "--hosts", "h1"]) == 2
+    told = capsys.readouterr()
+    assert "h1" in told.out
+    assert not [line for line in spelt.splitlines() if line in told.out + told.err]
