@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 MARK = "BENCHMARK_TEST_MARK"
 NS = 1_000_000_000
-OF_A_BUSY_MACHINE = {"schedule_lag", "late_arrivals", "loop_blocked", "worker_cpu"}
+OF_A_BUSY_MACHINE = {"schedule_lag", "schedule_late", "late_arrivals", "loop_blocked", "worker_cpu"}
 
 # Beside every factories file: tells the endpoint the payload as the request's id, so that its log names arrivals.
 SENDER = """
