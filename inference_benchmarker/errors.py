@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import FrameType
 
 
 class BenchmarkError(Exception):
@@ -33,6 +34,19 @@ class LostProcessError(RuntimeError):
 
     def __init__(self, event: str, last_words: str) -> None:
         super().__init__(f"{event}; its log ends with:\n{last_words}")
+
+
+class Interrupted(KeyboardInterrupt):
+    """An interrupt of a command, by Ctrl-C, SIGTERM or the terminal's end.
+
+    A type of its own: once a KeyboardInterrupt itself has passed through an ``exec()`` of text, as each import of
+    dataclasses has many, ``python -m`` ends by SIGINT whatever exit code it was given.
+    """
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """The handler of a signal that interrupts a command."""
+    raise Interrupted
 
 
 class NotStartedError(RuntimeError):

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, redacted_streams
 from inference_benchmarker.cli.core.terminal import say
-from inference_benchmarker.errors import BenchmarkError, NotStartedError, refuse
+from inference_benchmarker.errors import BenchmarkError, NotStartedError, interrupt, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import FrameType
 
 AGAIN_S = 0.02
 COMMANDS = (
@@ -135,13 +136,18 @@ def _broken(error: Exception) -> int:
 
 @contextmanager
 def _ending_like_ctrl_c() -> Iterator[None]:
-    """The terminal's end and a request to end are Ctrl-C at every stage, but for who has them ignored (nohup)."""
+    """Ctrl-C, the terminal's end and a request to end are one at every stage, but for who has them ignored (nohup)."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    usual: dict[int, Callable[[int, FrameType | None], object] | signal.Handlers] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    numbers = [number for number, handler in usual.items() if signal.getsignal(number) == handler]
     for number in numbers:
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, interrupt)
     before, sys.unraisablehook = sys.unraisablehook, _interrupt_again
     try:
         yield
@@ -149,7 +155,7 @@ def _ending_like_ctrl_c() -> Iterator[None]:
         sys.unraisablehook = before
         for number in numbers:
             if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, signal.SIG_DFL)
+                signal.signal(number, usual[number])
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:

@@ -1023,3 +1023,25 @@ def test_an_interrupt_that_comes_while_an_object_is_finalised_is_not_swallowed(
     monkeypatch.setattr(cli.dispatch, "_dispatch", finalise)
     assert cli.main([]) == 130
     assert capsys.readouterr().err == "Interrupted.\n"
+
+
+# An import of dataclasses runs exec() on text many times; Python notes a KeyboardInterrupt that passed through one.
+PRESSED = """
+import sys
+from types import ModuleType
+from inference_benchmarker.cli import dispatch
+command = ModuleType("command")
+command.run = lambda _: exec("import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)")
+sys.modules[dispatch.home_of("endpoints")] = command
+sys.argv = ["benchmark", "endpoints"]
+sys.exit(dispatch.main())
+"""
+
+
+def test_an_interrupt_amid_an_import_ends_with_its_exit_code() -> None:
+    Path("pressed.py").write_text(PRESSED)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "pressed"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stderr) == (130, "Interrupted.\n")

@@ -20,7 +20,7 @@ from inference_benchmarker.cli.capacity.searching import refuse_scaling, removed
 from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 from inference_benchmarker.cli.core.terminal import say, say_nothing
-from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.errors import BenchmarkError, interrupt
 from inference_benchmarker.exit_codes import INTERRUPTED, OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 
@@ -40,7 +40,7 @@ def main() -> int:
     results = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what the user's code prints is no result
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+        signal.signal(number, interrupt)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     give_back_large_blocks()
     try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from inference_benchmarker.engine.processes.children import INTERRUPTS
+from inference_benchmarker.errors import Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,13 +51,13 @@ def until_interrupted(act: Callable[[], list[Found]], interrupts: Interrupts | N
     found: list[Found] = []
     running = True
 
-    def interrupt(*_: object) -> None:
+    def handle(*_: object) -> None:
         if running:
             if interrupts is not None:
                 interrupts.count += 1
-            raise KeyboardInterrupt
+            raise Interrupted
 
-    with _handling(interrupt):
+    with _handling(handle):
         try:
             try:
                 found = act()
