@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from visualization.figures.bars import server_bars
-from visualization.figures.figures import STATISTICS, Axis, Curves, Line, Points
+from visualization.figures.figures import STATISTICS, Axis, Curves, Line
+from visualization.figures.knee import Answered, knee_of
 from visualization.figures.loads import changes, load_of, offered, target_of
+from visualization.figures.runs import below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -92,7 +94,8 @@ def _across(
         order = sorted(members, key=lambda index: (offered(runs[index]), xs[index]))
         joined = _joined(order, runs)
         points = tuple((float(xs[index] or 0), ys[index]) for index in joined)
-        knee = knee_of(_one_a_load([offered(runs[index]) for index in joined], points)) if statistic else None
+        at = _knee([runs[index] for index in joined]) if statistic else None
+        knee = None if at is None else points[at][0]
         yield Line(None, "", points, statistic=statistic, over=tuple(joined), knee=knee)
         for index in order:
             if index not in joined:
@@ -105,30 +108,19 @@ def _joined(order: Sequence[int], runs: Sequence[Run]) -> list[int]:
     return [index for index in order if not runs[index].doubtful or offered(runs[index]) > highest]
 
 
-def _one_a_load(loads: Sequence[float], points: Points) -> Points:
-    """Of the runs of one load the one with the median time: sent again, it says no more of where the curve bends."""
-    by_load: dict[float, list[tuple[float, float | None]]] = {}
-    for load, point in zip(loads, points, strict=True):
-        by_load.setdefault(load, []).append(point)
-    return tuple(sorted(found, key=lambda point: point[1] or 0)[(len(found) - 1) // 2] for found in by_load.values())
-
-
-def knee_of(points: Points) -> tuple[float, float] | None:
-    """The point where the curve turns up: farthest below the chord from the first to the slowest one, both axes 0 to 1.
-
-    (Satopää and others, "Finding a 'kneedle' in a haystack", 2011.) None for fewer than four points, a time that
-    never doubles, or a curve without a bend.
-    """
-    ends = [(x, y) for x, y in points if y is not None]
-    slowest = max(range(len(ends)), key=lambda index: ends[index][1], default=0)
-    curve = ends[: slowest + 1]
-    if len(curve) < 4 or curve[-1][1] < 2 * curve[0][1]:
-        return None
-    (x0, y0), (x1, y1) = curve[0], curve[-1]
-    width = max(x for x, _ in curve) - x0 or 1.0
-    below = [(x - x0) / width - (y - y0) / (y1 - y0) for x, y in curve]
-    bend = max(range(len(curve)), key=below.__getitem__)
-    return curve[bend] if below[bend] > 0.2 and x1 > x0 else None
+def _knee(runs: Sequence[Run]) -> int | None:
+    """The place of the run at the knee; None where what was scheduled is not what is completed (sessions)."""
+    closed = [below(run.plan, "load", "kind") == "closed" for run in runs]
+    answered = [
+        Answered(
+            load=offered(run),
+            completed=run.number("rates", "completed") or 0.0,
+            scheduled=None if is_closed else run.number("rates", "scheduled"),
+            sent=run.number("ledger", "sent") or 0.0,
+        )
+        for run, is_closed in zip(runs, closed, strict=True)
+    ]
+    return knee_of(answered) if all(closed) or all(run.scheduled for run in answered) else None
 
 
 def distributions(runs: Sequence[Run]) -> Iterator[Curves]:

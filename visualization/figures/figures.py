@@ -33,7 +33,9 @@ class Bar:
 class Level:
     """A limit, drawn as a line at its value; ``text``: as it was given, with whose it is where it is not all runs'.
 
-    ``statistic``: it is drawn where the chooser stands on it. ``until``: the place of the x axis at which it ends.
+    ``statistic``: it is drawn where the chooser stands on it. ``over``: a line across runs, whose points are of these
+    runs; ``knee``: the x of the last one with which the endpoint keeps up. ``stepped``: a value holds until the next
+    point. ``marked``: every point has its sign, not some of them.
     """
 
     value: float
@@ -87,7 +89,7 @@ class Line:
     dashed: bool = False
     statistic: str = ""
     over: tuple[int, ...] = ()
-    knee: tuple[float, float] | None = None
+    knee: float | None = None
     stepped: bool = False
     marked: bool = False
 

@@ -45,8 +45,9 @@ _TEXTS = {
     "metrics": ("Values of your own", "What invoke reported for the requests that were ok."),
     "capacity": (
         "Capacity",
-        "One point per run, in the order of their load. Past the knee more load brings more waiting, and no more "
-        "answers. ✗ marks an INVALID run, which the line leaves out where a VALID one had more load.",
+        "One point per run, in the order of their load. Where runs show it, a dotted line marks the highest load with "
+        "which the endpoint keeps up: more load brings no more answers. ✗ marks an INVALID run, which the line leaves "
+        "out where a VALID one had more load.",
     ),
     "distribution": (
         "Distribution",

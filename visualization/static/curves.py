@@ -92,8 +92,8 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
         face = color_of(run) if is_valid(figures, run) else "white"
         axes.plot(at, value, marker_of(run), color=color_of(run), markerfacecolor=face, markersize=7)
     if line.knee is not None:
-        axes.axvline(line.knee[0], color=SOFT, linewidth=1, linestyle=":")
-        text, where = f"knee near {number_text(line.knee[0])}/s ", (line.knee[0], 1)
+        axes.axvline(line.knee, color=SOFT, linewidth=1, linestyle=":")
+        text, where = f"keeps up to {number_text(line.knee)}/s ", (line.knee, 1)
         axes.annotate(text, where, xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
 
 

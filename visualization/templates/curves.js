@@ -209,15 +209,15 @@ function curve(line, x, y, box, count) {
   });
   const level = plain && line.name && line.points[0].y === line.points[line.points.length - 1].y;
   if (level) parts.push(make("text", { class: LIMITS.includes(line.name) ? "level" : "soft", x: x(line.points[0].x) + 2, y: y(line.points[0].y) - 4 }, line.name));
-  if (line.knee && over && line.points.some((point) => point.x === line.knee[0])) parts.push(...knee(line.knee, x, y, box));
+  if (line.knee && over && line.points.some((point) => point.x === line.knee)) parts.push(...knee(line.knee, x, y, box));
   return parts;
 }
 
-function knee([rate, time], x, y, box) {
+function knee(rate, x, y, box) {
   const right = x(rate) > (box.left + box.right) / 2;
   return [
     make("path", { class: "knee", d: `M${x(rate)},${box.bottom}V${box.top}` }),
-    make("text", { class: "value", x: x(rate) + (right ? -6 : 6), y: box.top + 10, "text-anchor": right ? "end" : "start" }, `knee near ${format(rate)}/s`),
+    make("text", { class: "value", x: x(rate) + (right ? -6 : 6), y: box.top + 10, "text-anchor": right ? "end" : "start" }, `keeps up to ${format(rate)}/s`),
   ];
 }
 

@@ -16,7 +16,6 @@ from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.wave.wave import Wave
 from tests.waves import START, make_run, observe, on_time, stored
 from visualization.figures.bars import all_bars, server_bars
-from visualization.figures.curves import knee_of
 from visualization.figures.figures import STATISTICS, Bars, Curves, Figures
 from visualization.figures.folding import folded
 from visualization.figures.reading import read_runs, tell_apart
@@ -60,10 +59,17 @@ def server_row(name: str = "CPUUtilization", **more: Any) -> dict[str, Any]:
     return {**row, "series_of": "Average", "series": [[START + 5.0, 40.0], [START + 65.0, 60.0]], **more}
 
 
-def run(number: int = 0, rate: float = 0, latency: float | None = None, **more: Any) -> Run:
+LOADS = (20, 40, 60, 80, 100, 120, 140, 160)
+
+
+def run(
+    number: int = 0, rate: float = 0, latency: float | None = None, completed: float | None = None, **more: Any
+) -> Run:
     """A run of which little is known."""
-    facts = {"verdict": "VALID", "rates": {"completed": rate, "target": rate}, "latency": {"p50": latency}}
+    rates = {"completed": rate if completed is None else completed, "target": rate, "scheduled": rate}
+    facts: dict[str, Any] = {"verdict": "VALID", "rates": rates, "latency": {"p50": latency}}
     facts["environment"] = {"file_sha256": "one"}
+    facts["ledger"] = {"sent": 10_000}
     plan = {"load": {"kind": "open", "rate": str(rate)}}
     return Run(Path(f"/runs/{number}"), f"run {number}", **{"facts": facts, "plan": plan, **more})
 
@@ -344,37 +350,20 @@ class TestCapacity:
         ]
         assert [line.over for line in chart.lines if line.statistic == "median"] == [(0, 1), (2, 3)]
 
-    @pytest.mark.parametrize("rates", [range(10, 100, 10), [20, 60, 80, 90, 95, 98]])
-    def test_a_queue_has_its_knee_below_saturation(self, rates: list[int]) -> None:
-        knee = knee_of(tuple((rate, 20 / (1 - rate / 100)) for rate in rates))
-        assert knee is not None
-        assert 60 <= knee[0] <= 90
-
-    def test_a_load_that_was_sent_again_is_one_point_of_the_knee(self) -> None:
-        def knees(runs: list[Run]) -> set[Any]:
+    def test_the_knee_is_where_completed_falls_behind(self) -> None:
+        def knees(served: float) -> set[Any]:
+            runs = [run(at, rate, 0.01 * (at + 1), completed=min(rate, served)) for at, rate in enumerate(LOADS)]
             return {line.knee for line in curves(make_figures(runs), "capacity")["Latency against rate"].lines}
 
-        three = [run(0, 50, 0.02), run(1, 100, 0.02), run(2, 190, 0.09)]
-        assert knees([*three, run(3, 50, 0.021)]) == {None}
-        four = [*three, run(3, 180, 0.03)]
-        assert knees([*four, run(4, 180, 0.029), run(5, 180, 0.2)]) == knees(four) == {(180, 30)}
+        assert knees(130) == {120}
+        assert knees(200) == {None}
 
-    def test_the_knee_of_an_overloaded_closed_loop_is_at_its_corner(self) -> None:
-        assert knee_of(((50, 20), (100, 20), (198, 21), (200, 40), (200, 80), (200, 160))) == (198, 21)
-
-    @pytest.mark.parametrize(
-        "points",
-        [
-            (),
-            ((1, 1), (2, 2), (3, 9)),
-            ((1, 20), (2, 20), (3, 21), (4, 22)),
-            tuple((x, 10 * x) for x in range(1, 9)),
-            ((1, None),),
-        ],
-        ids=["none", "too few", "flat", "straight", "not measured"],
-    )
-    def test_no_knee_is_made_up(self, points: Any) -> None:
-        assert knee_of(points) is None
+    def test_sessions_have_no_knee(self) -> None:
+        runs = [run(at, rate, 0.01, completed=min(rate, 130)) for at, rate in enumerate(LOADS)]
+        for each in runs:
+            each.facts["rates"]["scheduled"] = None
+        lines = curves(make_figures(runs), "capacity")["Latency against rate"].lines
+        assert {line.knee for line in lines} == {None}
 
     @pytest.mark.parametrize("numbers", [1, 3])
     def test_a_single_load_has_no_capacity_curve(self, numbers: int) -> None:
