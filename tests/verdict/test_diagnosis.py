@@ -537,6 +537,36 @@ class TestQueueing:
         ]
 
 
+class TestDelayedAcknowledgements:
+    """As seen: http.server with HTTP/1.1 answers in 0.3 to 10 ms or in 40.1 to 60 ms, and in nothing between."""
+
+    @pytest.mark.parametrize(
+        ("slow_ms", "fast", "said"),
+        [
+            (41, lambda index: index % 8 == 0, True),
+            (41, lambda index: index < 5, True),
+            (41, lambda index: index < 4, False),  # a service time of 41 ms that the first answers have not
+            (41, lambda _: False, False),
+            (31, lambda index: index % 8 == 0, False),
+            (62, lambda index: index % 8 == 0, False),
+            (41, lambda index: index % 8 != 0, False),  # 12.5% only: it is not what makes the server slow
+        ],
+    )
+    def test_two_clusters_40_ms_apart(self, slow_ms: float, fast: Callable[[int], bool], said: bool) -> None:
+        def change(record: RequestRecord) -> RequestRecord:
+            latency_ms = 1 + record.index % 7 / 2 if fast(record.index) else slow_ms + record.index % 9
+            return record._replace(done=record.sent + round(latency_ms * MS))
+
+        found = remarks(wave(change=change))
+        assert ("delayed_ack" in found) is said
+        if said:
+            assert mentions(found["delayed_ack"], "40 ms", "TCP_NODELAY")
+
+    def test_a_continuous_latency_has_no_clusters(self) -> None:
+        facts = wave(change=lambda record: record._replace(done=record.sent + round((1 + record.index % 60) * MS)))
+        assert "delayed_ack" not in remarks(facts)
+
+
 class TestMultiModel:
     def test_models_that_push_each_other_out(self) -> None:
         found = remarks(

@@ -56,6 +56,11 @@ class Distribution:
         rank = min(max(rank, 1), self.count)
         return float(self.values[rank - 1 if self.ranks is None else np.searchsorted(self.ranks, rank)])
 
+    def below(self, seconds: float) -> int:
+        """The number of values that are less."""
+        place = int(np.searchsorted(self.values, seconds))
+        return place if self.ranks is None or not place else int(self.ranks[place - 1])
+
     @property
     def middle(self) -> tuple[float, float]:
         """The two values in the middle, twice the same of an odd number."""

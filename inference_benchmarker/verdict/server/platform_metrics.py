@@ -58,6 +58,7 @@ RemarkCode = Literal[
     "cold_start",
     "foreign_traffic",
     "instances",
+    "delayed_ack",
 ]
 """The closed list of remarks; docs/reference/server-metrics.md has a row for each."""
 

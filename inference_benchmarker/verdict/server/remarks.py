@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.scaling import scalings
+from inference_benchmarker.verdict.server.delayed_ack import delayed_ack
 from inference_benchmarker.verdict.server.hardware_remarks import hardware_remarks
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics, Remark
 from inference_benchmarker.verdict.server.request_remarks import error_remarks, failing_since, request_remarks
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
 
 
 def diagnose(facts: WaveFacts, summary: Summary, limited_by: str | None = None) -> list[Remark]:
-    """The remarks on the wave's server, in the order of reading; nothing where none of its metrics were asked for.
+    """The remarks on the wave's server, in the order of reading; most need its metrics.
 
     ``limited_by``: the verdict's side; where it is the client, its own delays are in the latency.
     """
-    changed = list(_instances(facts))
+    found = [*_instances(facts), *delayed_ack(summary)]
     if not facts.server_metrics:
-        return changed
+        return found
     platform = PlatformMetrics(facts, summary, facts.server_metrics, limited_by)
     parts = (error_remarks, time_remarks, hardware_remarks, request_remarks)
-    return [*changed, *(remark for part in parts for remark in part(platform))]
+    return [*found, *(remark for part in parts for remark in part(platform))]
 
 
 def _instances(facts: WaveFacts) -> Iterator[Remark]:
