@@ -260,9 +260,9 @@ class Newcomer:
         streams: dict[str, Any] = {"stdin": person.slave, "stderr": person.slave, "stdout": subprocess.PIPE}
         with subprocess.Popen(line, cwd=self.folder, env=self.environment, text=True, **streams) as running:
             try:
-                person.see("Rate ")
+                person.see("Target ")
                 person.press("2")
-                person.see("Rate 100/s")
+                person.see("Target 100/s")
                 time.sleep(0.5)
                 person.press("q")
                 out, _ = running.communicate(timeout=120)

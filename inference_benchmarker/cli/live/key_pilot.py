@@ -61,7 +61,7 @@ class KeyPilot:
     @property
     def line(self) -> str:
         """The rate that is wanted, and what the keys mean or a word on the last one."""
-        return self._hint if self._ended else f"Rate {self._wanted:,f}/s. {self._hint or MEANING}"
+        return self._hint if self._ended else f"Target {self._wanted:,f}/s. {self._hint or MEANING}"
 
     def _press(self, key: str, now_ns: int) -> End | None:
         if self._ended:

@@ -89,13 +89,17 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
     steady = isinstance(plan.load, OpenLoop) and plan.load.is_steady and not plan.load.replay and not plan.load.steered
     known = [rate for rate in asked[-WINDOW_S:] if rate is not None]
     rate = rate_text(sum(known) / len(known)) if known else ""
-    if rate and (repeated or not steady):
-        yield Row("target", f"{sum(known) / len(known):,.1f}/s", asked)
-    more = " with repeats" if repeated else f" of {rate}" if rate and steady else ""
+    over = "" if steady or not known else f" over {seconds} s"
+    if known and plan.load.is_steered:
+        # one figure for what is asked: that of the keys, which a mean over seconds would contradict
+        yield Row("target", f"{known[-1]:,.1f}/s now", asked)
+    elif rate and (repeated or not steady):
+        yield Row("target", f"{sum(known) / len(known):,.1f}/s{over}", asked)
+    more = " with repeats" if repeated else f" of {rate}" if rate and steady else over
     yield Row("sent", f"{recent.sent / seconds:,.1f}/s{more}", [float(cell.sent) for cell in minute])
     if repeated:
         yield Row("repeats", f"{repeated:,}", [])
-    yield Row("completed", f"{recent.ok / seconds:,.1f}/s", [float(cell.ok) for cell in minute])
+    yield Row("completed", f"{recent.ok / seconds:,.1f}/s{over}", [float(cell.ok) for cell in minute])
 
 
 def _sessions(spool_state: SpoolState) -> Iterator[Row]:
@@ -134,10 +138,12 @@ def last_arrival_ns(plan: WavePlan, spool_state: SpoolState) -> int | None:
 
 
 def _asked(plan: WavePlan, spool_state: SpoolState, first: int, stop: int) -> Points:
-    """The rate in the middle of each second; none is asked for when the time is over."""
+    """The rate in the middle of each second, in the last one the newest; none is asked for when the time is over."""
     end = last_arrival_ns(plan, spool_state)
     middles = [second * NS + NS // 2 for second in range(first, stop)]
     rates = [rate_at(plan.load, spool_state.changes, middle) for middle in middles]
+    if rates and plan.load.is_steered and spool_state.changes:
+        rates[-1] = float(spool_state.changes[-1].rate)
     return [rate and (rate if end is None or at < end else 0.0) for at, rate in zip(middles, rates, strict=True)]
 
 

@@ -51,10 +51,10 @@ def test_keys_change_the_rate_and_q_is_a_planned_end(bench: Bench, person: Perso
     before = termios.tcgetattr(person.slave)
     with bench.endpoint(service="none") as endpoint:
         running = begin(bench, person, endpoint)
-        change(running, person, "+", "Rate 110/s", endpoint)
-        change(running, person, "2", "Rate 220/s", endpoint)
+        change(running, person, "+", "Target 110/s", endpoint)
+        change(running, person, "2", "Target 220/s", endpoint)
         change(running, person, "?", "? is not a key here", endpoint)
-        change(running, person, "/-", "Rate 100/s", endpoint)
+        change(running, person, "/-", "Target 100/s", endpoint)
         person.press("q")
         finished = running.finish()
         arrived = sorted(endpoint.arrivals()["queued_ns"])
@@ -76,7 +76,7 @@ def test_keys_change_the_rate_and_q_is_a_planned_end(bench: Bench, person: Perso
 def test_what_was_offered_is_known_where_everything_was_killed(bench: Bench, person: Person) -> None:
     with bench.endpoint(service="none") as endpoint:
         running = begin(bench, person, endpoint)
-        change(running, person, "2", "Rate 200/s", endpoint)
+        change(running, person, "2", "Target 200/s", endpoint)
         running.wait_for_arrivals(endpoint, len(endpoint.arrivals()["sequence"]) + 250)  # more than between two reports
         running.kill_all()
         killed = running.finish()

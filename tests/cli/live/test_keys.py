@@ -63,7 +63,7 @@ def test_a_key_changes_the_rate_at_once(rate: str, key: str, expected: str) -> N
     person = Person(rate)
     orders = person.at(1, key)
     assert orders == ([] if expected == rate else [f"rate {Decimal(expected)}"])
-    assert person.shown[-1].startswith(f"Rate {Decimal(expected):,f}/s. ")
+    assert person.shown[-1].startswith(f"Target {Decimal(expected):,f}/s. ")
 
 
 @pytest.mark.parametrize("first", [1, 7, 100, 2500])
@@ -81,7 +81,7 @@ def test_keys_within_fifty_milliseconds_are_one_change() -> None:
     person = Person()
     assert person.at(1, "++") == ["rate 121"]
     assert person.at(1.02, "+") == []
-    assert person.shown[-1].startswith("Rate 133/s"), "but each is answered"
+    assert person.shown[-1].startswith("Target 133/s"), "but each is answered"
     assert person.at(1.04, "+") == []
     assert person.at(1 + MERGED_NS / NS) == ["rate 146"]
     assert person.at(2) == []
@@ -91,7 +91,7 @@ def test_keys_within_fifty_milliseconds_are_one_change() -> None:
 def test_keys_before_the_start_hold_from_the_start_on() -> None:
     person = Person()
     assert person.at(-0.5, "2") == []
-    assert person.shown[-1] == "Rate 200/s. It applies from the wave's start."
+    assert person.shown[-1] == "Target 200/s. It applies from the wave's start."
     assert person.at(-0.01, "+") == []
     assert person.at(0) == ["rate 220"]
 
@@ -114,7 +114,7 @@ def test_a_key_that_does_nothing_is_answered_with_the_reason_for_a_while() -> No
         assert person.at(1, key) == []
         assert said in person.shown[-1]
     person.at(7)
-    assert person.shown[-1] == f"Rate 1,000,000/s. {MEANING}"
+    assert person.shown[-1] == f"Target 1,000,000/s. {MEANING}"
     least = Person("0.000001")
     assert least.at(1, "/") == []
     assert "This is the minimum." in least.shown[-1]

@@ -77,12 +77,19 @@ def test_response_time_is_shown_where_it_is_more_than_latency() -> None:
 
 
 def test_the_rate_that_is_asked_for_has_a_line_where_it_changes() -> None:
-    assert staged().lines(80)[1].split()[:2] == ["target", "600.0/s"]
+    assert staged().lines(80)[1].split()[:5] == ["target", "600.0/s", "over", "5", "s"]
+    assert staged().value("sent").endswith("/s over 5 s")
+
+
+def test_one_figure_tells_the_rate_that_a_person_asks_for() -> None:
     scene = Scene(STEERED)
     scene.state.changes.append(RateChange(2 * NS, Decimal(300)))
     for _ in range(4):
         scene.second(100, 100)
-    assert scene.lines(200)[1].split()[:3] == ["target", "200.0/s", "▄▄▇▇"]
+    assert scene.lines(200)[1].split()[:4] == ["target", "300.0/s", "now", "▄▄▇▇"]
+    assert scene.value("sent") == "100.0/s over 4 s"
+    scene.state.changes.append(RateChange(4 * NS, Decimal(600)))
+    assert scene.value("target") == "600.0/s now", "and not what it was on average before the key"
 
 
 def test_no_bar_is_drawn_where_nobody_knows_the_end() -> None:
@@ -97,7 +104,7 @@ def test_a_wave_that_was_ended_waits_and_asks_for_nothing_more() -> None:
     assert "running" in scene.lines(120)[0]
     scene.state.planned_end = 2 * NS
     assert "waiting for 200 in flight" in scene.lines(120)[0]
-    assert scene.lines(200)[1].split()[:3] == ["target", "50.0/s", "▇▇▁▁"]
+    assert scene.lines(200)[1].split()[:3] == ["target", "0.0/s", "now"]
 
 
 def test_repeats_stand_below_what_was_sent() -> None:
