@@ -10,6 +10,7 @@ from multiprocessing import popen_fork
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import LostProcessError
+from inference_benchmarker.words.redact import excerpt, redact
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
@@ -74,4 +75,4 @@ def _allowed() -> int | None:
 
 
 def _last_line(text: str) -> str:
-    return text.strip().splitlines()[-1].strip()[:200].rstrip(": .")
+    return excerpt(redact(text).strip().splitlines()[-1].strip(), 200).rstrip(": .")

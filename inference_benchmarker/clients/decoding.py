@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
+from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -169,7 +170,7 @@ _DECODERS: dict[str, Callable[[_Room], Decoder]] = {"gzip": _Gzip, "x-gzip": _Gz
 def _decoder(name: str, most: int) -> Decoder:
     if name not in _DECODERS:
         raise UndecodableAnswerError(
-            f"the answer is encoded with {name[:40]!r}; known are {', '.join(_DECODERS)}: "
+            f"the answer is encoded with {quoted(name, 40)}; known are {', '.join(_DECODERS)}: "
             "make the server send it unencoded"
         )
     return _DECODERS[name](_Room(most))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.url import url_problem
-from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ def parse_destination(flag: str, text: str) -> Destination:
         return Collector(_collector(flag, url) if given else None)
     match = _PAGE.fullmatch(text.strip())
     if match is None or int(match["port"] or PORT) > _MOST_PORT:
-        raise BenchmarkError(f"{flag} must be {_EXPECTED}, not {redact(text[:100])!r}.")
+        raise BenchmarkError(f"{flag} must be {_EXPECTED}, not {quoted(text)}.")
     return PageAt((match["host"] or LOOPBACK).strip("[]"), int(match["port"] or PORT))
 
 

@@ -12,6 +12,7 @@ from typing import Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.record import MOST_TURN
+from inference_benchmarker.words.redact import quoted
 
 MOST_GROUPS, MOST_PREFIX = 100_000, 10_000_000
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
@@ -40,7 +41,7 @@ class TurnCount:
             if 1 <= found.least <= found.most <= MOST_TURN and 1 <= found.mean <= MOST_TURN:
                 return found
         raise BenchmarkError(
-            f"--turns {text.strip()[:100]!r} is not a number of turns.",
+            f"--turns {quoted(text.strip())} is not a number of turns.",
             f"Write 5, uniform:3..8, or geometric:4 (its mean); a session has from 1 to {MOST_TURN:,} turns.",
         )
 
@@ -81,7 +82,7 @@ class SharedPrefix:
             if 1 <= found.tokens <= MOST_PREFIX and 1 <= found.groups <= MOST_GROUPS and found.zipf <= 10:
                 return found
         raise BenchmarkError(
-            f"--shared-prefix {text.strip()[:100]!r} is not a prefix.",
+            f"--shared-prefix {quoted(text.strip())} is not a prefix.",
             f"Write its tokens, 4000, or 4000:groups=20:zipf=1.1; from 1 to {MOST_PREFIX:,} tokens, "
             f"{MOST_GROUPS:,} groups and zipf=10 at most.",
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from inference_benchmarker.errors import BenchmarkError, Problem
 from inference_benchmarker.plan.load import seconds_problems
 from inference_benchmarker.plan.numbers import exact, take_exactly
+from inference_benchmarker.words.redact import excerpt, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,9 +43,9 @@ class PlannedHost:
         """Read ``load1``, ``load2*4`` or ``admin@load3``; BenchmarkError for what ssh could take for an option."""
         name, star, workers = text.strip().partition("*")
         if not name.isascii() or not _NAME.fullmatch(name):
-            raise BenchmarkError(f"{text[:100]!r} is not a host.", _WRITE)
+            raise BenchmarkError(f"{quoted(text)} is not a host.", _WRITE)
         if star and not _WORKERS.fullmatch(workers):
-            raise BenchmarkError(f"{text[:100]!r}: {workers!r} is not a number of workers.", _WRITE)
+            raise BenchmarkError(f"{quoted(text)}: {workers!r} is not a number of workers.", _WRITE)
         return cls(name, int(workers) if star else None)
 
     @property
@@ -161,7 +162,8 @@ class Hosts:
         yield from seconds_problems("max_clock_error_s", "--max-clock-error", self.max_clock_error_s, Decimal("1e-6"))
         if self.listen is not None and not _is_address(self.listen):
             text = "must be an address of this host that the others reach, with a :PORT where it is to be a certain one"
-            yield Problem(("listen",), f"--listen {self.listen[:100]}: it {text}, as in 10.0.0.5 or 10.0.0.5:5557.")
+            shown = excerpt(self.listen, 100)
+            yield Problem(("listen",), f"--listen {shown}: it {text}, as in 10.0.0.5 or 10.0.0.5:5557.")
         yield from self._shipping_problems()
 
     def _stray(self) -> Iterator[Problem]:
@@ -175,7 +177,7 @@ class Hosts:
         for name in self.pass_env:
             if not _VARIABLE.fullmatch(name):
                 text = "give only the name of a variable: its value is taken from this command's environment."
-                yield Problem(("pass_env",), f"--pass-env {name.partition('=')[0][:100]}: {text}")
+                yield Problem(("pass_env",), f"--pass-env {excerpt(name.partition('=')[0], 100)}: {text}")
         for path in self.with_files:
             if not is_below(path):
                 text = "give a path below the current folder: the file has the same one there."

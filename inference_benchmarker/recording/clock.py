@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.replay import unix_ns
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -207,5 +208,5 @@ def _second(day: str, time: str, zone: str) -> int:
 
 def no_time(place: str, value: Any, expected: str) -> BenchmarkError:
     """The error of a row whose time cannot be read."""
-    shown = repr(value if not isinstance(value, str) or len(value) <= 60 else value[:60] + "…")
+    shown = quoted(value, 60) if isinstance(value, str) else repr(value)
     return BenchmarkError(f"{place}: {shown} is not a time.", f"Expected {expected}, as in the rows before it.")

@@ -36,6 +36,7 @@ from inference_benchmarker.recording.source import (
     time_column,
 )
 from inference_benchmarker.system.files import own_path
+from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,7 +145,7 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise BenchmarkError(f"{path}, line {number:,}: expected a JSON object, found {line.strip()[:60]!r}.")
+        raise BenchmarkError(f"{path}, line {number:,}: expected a JSON object, found {quoted(line.strip(), 60)}.")
     return found
 
 

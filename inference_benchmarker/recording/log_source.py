@@ -10,6 +10,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import log_clock, no_time
 from inference_benchmarker.recording.source import TEXT, Block, Lines, Source, blocks_of, no_column, of_lines
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Sou
             if text := line.strip():
                 fields = access_log.log_fields(text)
                 if fields is None:
-                    raise BenchmarkError(f"{path}, line {number:,}: is not a line of an access log: {text[:60]!r}.")
+                    shown = quoted(text, 60)
+                    raise BenchmarkError(f"{path}, line {number:,}: is not a line of an access log: {shown}.")
                 yield number, fields
 
     read = Lines("access log", access_log.LOG_NAMES, rows())

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording.clock import Clock, clock_of, no_time, plain_name
+from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -114,7 +115,7 @@ def time_column(path: Path, names: tuple[str, ...], wanted: str) -> str:
     plain = {plain_name(name): name for name in reversed(names)}
     usual = next((plain[name] for name in TIME_NAMES if name in plain), None)
     if usual is None:
-        shown = ", ".join(names[:20])[:300]
+        shown = excerpt(", ".join(names[:20]), 300)
         raise BenchmarkError(
             f"{path}: no column has a usual name for times (timestamp, time, ts, arrival_time, ...); it has {shown}.",
             "Name it with --replay-column.",
@@ -124,5 +125,5 @@ def time_column(path: Path, names: tuple[str, ...], wanted: str) -> str:
 
 def no_column(path: Path, names: Iterable[str], wanted: str) -> BenchmarkError:
     """The error of a column that was named and is not there."""
-    shown = ", ".join(names)[:300]
+    shown = excerpt(", ".join(names), 300)
     return BenchmarkError(f"--replay-column {wanted}: {path} has no such column.", f"It has {shown}.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from inference_benchmarker.records.metrics import MOST_VALUE, PREFIX
 from inference_benchmarker.records.record import ENDINGS, OUTCOMES
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _check_values(part: Records) -> None:
             raise ValueError(f"{name} is missing")
     for name, known in _CLOSED_SETS.items():
         if strange := set(part.coded(name)[1]) - {*known, ""}:
-            raise ValueError(f"{name} is {str(strange.pop())[:40]!r}")
+            raise ValueError(f"{name} is {quoted(str(strange.pop()), 40)}")
 
 
 def _check_sessions(part: Records) -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counting import MOST_SLOWEST, SLOTS, WARMUP
 from inference_benchmarker.records.histogram import BUCKET_SHIFT, MOST_BUCKET
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def check_series(series: Mapping[str, Series], errors: int) -> None:
     """
     for what, each in series.items():
         if what not in MOST:
-            raise ValueError(f"counts of {what[:40]!r}")
+            raise ValueError(f"counts of {quoted(what, 40)}")
         keys = 1 if what in SCALARS or what in SUMS else SLOTS if what in _SLOTTED else MOST_BUCKET + 1
         keys = errors if what == FAILED else keys
         bounds = {"second": (-MOST_SECOND, MOST_SECOND), "stage": (WARMUP, MOST_STAGE), "key": (0, keys - 1)}

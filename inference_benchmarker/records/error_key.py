@@ -10,6 +10,7 @@ import errno
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.error_cause import attribute, bases_of, causes, class_name_of, connection_cause, is_a
+from inference_benchmarker.words.redact import beginning
 from inference_benchmarker.words.text import plain
 
 if TYPE_CHECKING:
@@ -31,12 +32,12 @@ def error_key(exception: BaseException, found: Sequence[BaseException] = ()) -> 
         key = _key(exception, name, found)
     except BaseException:
         key = name
-    return plain(storable(key[:MAX_LENGTH]))
+    return plain(storable(_bounded(key)))
 
 
 def class_name(kind: type) -> str:
     """The name of a class."""
-    return ordinary(class_name_of(kind))[:MAX_LENGTH]
+    return _bounded(ordinary(class_name_of(kind)))
 
 
 def error_text(exception: BaseException) -> str:
@@ -50,6 +51,10 @@ def error_text(exception: BaseException) -> str:
 def ordinary(text: str) -> str:
     """The same as an ordinary string: the methods of one of a class of its own may do anything."""
     return str.__getitem__(text, slice(None))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_LENGTH else beginning(text, MAX_LENGTH)
 
 
 def storable(text: str) -> str:
@@ -73,7 +78,7 @@ def _key(exception: BaseException, name: str, found: Sequence[BaseException]) ->
 
 
 def _text(detail: Any) -> str:
-    return ordinary(str(detail))[:MAX_LENGTH]
+    return _bounded(ordinary(str(detail)))
 
 
 def _entry(holder: Any, name: str) -> Any:

@@ -15,6 +15,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_file, is_folder
 from inference_benchmarker.wave.files.identity import require_unchanged
 from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str
     below: Mapping[str, str | None] = data.get(KEY) or dict.fromkeys(_named(data))
     for name, digest in below.items():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise ValueError(f"{name[:40]!r} is not a folder below its own")
+            raise ValueError(f"{quoted(name, 40)} is not a folder below its own")
         yield folder / name, digest
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.exit_codes import GRAVEST_FIRST, INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import __version__
+from inference_benchmarker.words.redact import excerpt, quoted
 
 _PENDING = "PENDING"
 _CODES = {"VALID": (OK, MISSED), "INVALID": (INVALID,), _PENDING: (MISSED,)}
@@ -43,7 +44,7 @@ def _check_verdict(told: Mapping[str, Any]) -> None:
     """There is one, and the exit code is one of its own."""
     require(told["verdict"], str, "verdict")
     if told["verdict"] not in _CODES:
-        raise ValueError(f"the verdict {told['verdict'][:20]!r} is none of {', '.join(_CODES)}")
+        raise ValueError(f"the verdict {quoted(told['verdict'], 20)} is none of {', '.join(_CODES)}")
     require(told["exit_code"], int, "exit_code")
     if told["exit_code"] not in GRAVEST_FIRST:
         raise ValueError(f"exit_code {told['exit_code']} is not an exit code of a wave")
@@ -64,7 +65,7 @@ def _compare_limits(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     before, now = ({each["limit"] for each in of["findings"] if each["severity"] == "missed"} for of in (told, found))
     if odd := sorted(before ^ now):
         said = ("kept", "missed") if odd[0] in now else ("missed", "kept")
-        raise ValueError(f"the limit {odd[0][:60]} was {said[0]}, but the requests say that it was {said[1]}")
+        raise ValueError(f"the limit {excerpt(odd[0], 60)} was {said[0]}, but the requests say that it was {said[1]}")
 
 
 def _compare(where: str, told: Any, found: Any) -> None:

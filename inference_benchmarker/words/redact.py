@@ -37,6 +37,7 @@ __all__ = [  # with what its callers ask of the values
     "hide_values_of",
     "looks_random",
     "own_secrets",
+    "quoted",
     "redact",
     "secret_values",
     "without",
@@ -47,7 +48,7 @@ CUT = "…"
 _QUOTE = r"(?:\\{0,4}+[\"']|%2[27])"
 # Between a name and its value: as in a header, an assignment, JSON (also within JSON), a URL, Ruby, a tuple.
 _SEPARATOR = (
-    rf"(?:{_QUOTE}?+\s*+(?:=>|[=:]|%3[AD])\s*+|[\"'],\s*+(?=b?[\"']))"
+    rf"(?:{_QUOTE}?+[ \t]*+(?:=>|[=:]|%3[AD])\s*+|[\"'],\s*+(?=b?[\"']))"
     rf"(?:\[(?=b?{_QUOTE}))?+(?:b?{_QUOTE})?+"
 )
 _WORD_VALUE = r"[^\s\"'&,;]{4,}+"
@@ -63,10 +64,13 @@ _NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|fo
 _IN_A_QUERY = r"(?:\A|(?<=[?&]))"
 # What goes on behind the end of a line: a name whose value stands below, a key that has no end yet.
 _SEPARATING = r"(?:[\s\"'\\=:>,\[b]|%2[27]|%3[AD])*+"
+_SEPARATED = rf"{_QUOTE}?+(?:[ \t]*+(?:=>|[=:]|%3[AD])|(?<=[\"']),)"
 _NO_VALUE_YET = re.compile(
-    rf"(?:{_NAME}|cookie|authorization(?:{_SEPARATING}[A-Z0-9-]{{1,20}}+)?+|bearer|basic){_SEPARATING}\Z", re.IGNORECASE
+    rf"(?:(?:{_NAME}|cookie|authorization){_SEPARATED}|authorization{_SEPARATED}{_SEPARATING}[A-Z0-9-]{{1,20}}+"
+    rf"|bearer|basic){_SEPARATING}\Z",
+    re.IGNORECASE,
 )
-_NO_END_YET = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----(?:[\w+/=\s\\:,.]|-(?!----))*+\Z")
+_NO_END_YET = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----(?:[\w+/=\s\\:,.│┃║|>]|-(?!----))*+\Z")
 _SEPARATORS = " \t\r\n\"'\\=:>,[bB%237aAdD"
 _LONGEST_NAME = 64
 MOST_UNDECIDED = 1 << 16
@@ -93,7 +97,7 @@ _PATTERNS = (
     _pattern(
         "-----begin",
         r"(?P<keep>-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----)"
-        r"(?:[\w+/=\s\\:,.]|-(?!----))++(?:-----END [A-Z0-9 ]{0,60}+-----)?+",
+        r"(?:[\w+/=\s\\:,.│┃║|>]|-(?!----))++(?:-----END [A-Z0-9 ]{0,60}+-----)?+",
         0,
     ),
     _pattern("://", r"(?<=://)[^/\s?#\"']*(?=@)"),
@@ -216,6 +220,11 @@ def excerpt(text: str, limit: int, also: Iterable[str] = ()) -> str:
     if len(clean) <= limit and clean.endswith(CUT):
         clean = _LAST_WORD.sub(CUT, clean)
     return clean[:limit]
+
+
+def quoted(text: str, limit: int = 100) -> str:
+    """An excerpt within quotes: a value that was given, as an error tells of it."""
+    return repr(excerpt(text, limit))
 
 
 def _own_and(also: Iterable[str]) -> tuple[str, ...]:

@@ -28,8 +28,13 @@ _LINES = re.compile(rf"[A-Za-z0-9+/=_-]*+(?:(?:{_BREAK.pattern})++[A-Za-z0-9+/=_
 _CODES = re.compile(  # of a terminal: colours and what else begins with a bracket, character sets, titles and links
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[ -/]++[0-~]|[=>78]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
 )
+_FRAME = re.compile(  # what programs draw around lines, or set before those that they quote
+    r"(?:(?<=\n)|\A)[ \t]*+(?:[│┃║|>][ \t]*+)++|(?<![ \t│┃║|])[ \t│┃║|]++(?=\r?\n|\Z)"
+)
+_FRAMED = re.compile(r"[│┃║]|\|[ \t]*+\r?\n|\n[ \t]*+[|>]")
 _OPEN_TITLE = re.compile(r"\x1b\][^\x07\x1b]*+\Z")
 _SHORT = 8  # characters
+_LEAST_OF_A_KEY = 4  # characters, at the end of a line: a single one of a key, or of its digits, ends many a line
 
 
 def places(text: str, secrets: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -50,13 +55,17 @@ def begun(text: str, secrets: tuple[str, ...]) -> int:
     """
     if title := "\x1b]" in text and _OPEN_TITLE.search(text):
         return begun(text[: title.start()], secrets)
-    bare, place = _without(_CODES, text) if "\x1b" in text else (text, int)
+    bare, place = _undecorated(text) or (text, int)
     starts = [_begun(text, _over_lines(secrets))]
     if (start := _begun(bare, _over_lines(secrets))) < len(bare):
         starts.append(place(start))
     at = len(bare.rstrip(_BASE64 + "\r\n\t \\"))
     joined, place_in_run = _without(_BREAK, bare[at:])
-    if (start := _begun(joined, _on_lines(secrets))) < len(joined):
+    on_lines = (
+        _begun(joined, _in_base64_on_lines(secrets)),
+        _begun(joined, _as_it_is_on_lines(secrets), _LEAST_OF_A_KEY),
+    )
+    if (start := min(on_lines)) < len(joined):
         starts.append(place(at + place_in_run(start)))
     return min(starts)
 
@@ -69,12 +78,22 @@ def longest(secrets: tuple[str, ...]) -> int:
 def _all_places(text: str, secrets: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     spellings = _spellings(secrets)
     yield from _plain_places(text, spellings)
-    if "\x1b" not in text:
+    undecorated = _undecorated(text)
+    if undecorated is None:
         yield from _places_on_lines(text, _on_lines(secrets))
         return
-    bare, place = _without(_CODES, text)
+    bare, place = undecorated
     for start, end in (*_plain_places(bare, spellings), *_places_on_lines(bare, _on_lines(secrets))):
         yield place(start), place(end - 1) + 1
+
+
+def _undecorated(text: str) -> tuple[str, Callable[[int], int]] | None:
+    """A text without a terminal's codes and frames around lines, as ``_without`` gives it; None where it has none."""
+    bare, place = _without(_CODES, text) if "\x1b" in text else (text, None)
+    if not _FRAMED.search(bare):
+        return None if place is None else (bare, place)
+    unframed, place_in_frame = _without(_FRAME, bare)
+    return unframed, place_in_frame if place is None else lambda at: place(place_in_frame(at))
 
 
 def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -86,10 +105,14 @@ def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, 
             at = text.find(spelling, at + size) if overlapping < 0 else overlapping
 
 
-def _begun(text: str, spellings: tuple[str, ...]) -> int:
-    """The place of the longest end of a text that one of these begins with and goes on after; its length: of none."""
+def _begun(text: str, spellings: tuple[str, ...], least: int = 1) -> int:
+    """The place of the longest end of a text that one of these begins with and goes on after; its length: of none.
+
+    What has fewer than ``least`` characters counts for none.
+    """
     short = _beginnings(spellings)
-    start = len(text) - max((size for size in range(1, min(_SHORT, len(text) + 1)) if text[-size:] in short), default=0)
+    sizes = range(least, min(_SHORT, len(text) + 1))
+    start = len(text) - max((size for size in sizes if text[-size:] in short), default=0)
     last = text[-_SHORT:]
     for spelling in spellings if len(last) == _SHORT and last in _all_of(spellings) else ():
         at = spelling.rfind(last, 0, len(spelling) - 1)
@@ -152,8 +175,21 @@ def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _on_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Those in base64, which programs break into lines, at a place that depends on what stands before."""
+    """Those that programs break into lines, at a place that depends on what stands before."""
+    return _in_base64_on_lines(secrets) + _as_it_is_on_lines(secrets)
+
+
+@lru_cache(maxsize=16)
+def _in_base64_on_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple({plain for value in _values(secrets) for data in _encoded(value) for plain in _in_base64(data)})
+
+
+@lru_cache(maxsize=16)
+def _as_it_is_on_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """As hexadecimal digits, and a value that has but the characters of base64: such runs are looked at."""
+    values = _values(secrets)
+    digits = {written for value in values for written in (_encoded(value)[0].hex(), _encoded(value)[0].hex().upper())}
+    return tuple(digits | {value for value in values if not value.strip(_BASE64)})
 
 
 def _values(secrets: tuple[str, ...]) -> set[str]:

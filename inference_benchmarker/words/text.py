@@ -1,10 +1,12 @@
-"""Makes foreign text plain: what a name, an error or another program's answer may do to a terminal or a page. Pure."""
+"""Makes foreign text plain: what a name, an error or another program's answer may do to a terminal or a page."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from functools import cache
+
+from inference_benchmarker.words.redact import beginning
 
 MOST_PROSE = 100  # columns: longer lines are hard to read, however wide the terminal is
 _NO_BREAK = "\u00a0"
@@ -33,8 +35,8 @@ def plain_lines(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """A name or text of the user's code, without what would break or colour a line."""
-    line = " ".join(plain(text[: 40 * limit]).split())
+    """A name or text of the user's code, without what would break or colour a line; no secret is cut in half."""
+    line = " ".join(plain(beginning(text, 40 * limit)).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

@@ -137,8 +137,8 @@ def failure(folder: Path, secrets: Sequence[str]) -> AiperfFailedError:
         return AiperfFailedError(
             f"aiperf could not load the tokenizer {tokenizer!r}. {ADVICE} Its whole output is in {log}."
         )
-    said = [clean for line in text.splitlines() if (clean := line.strip(_FRAME))][-_LAST_LINES:]
-    last_words = redact("\n".join(f"  {line}" for line in said), secrets)
+    said = [clean for line in redact(text, secrets).splitlines() if (clean := line.strip(_FRAME))]
+    last_words = "\n".join(f"  {line}" for line in said[-_LAST_LINES:])
     return AiperfFailedError(f"aiperf failed; its whole output is in {log}, which ends with:\n{last_words}")
 
 

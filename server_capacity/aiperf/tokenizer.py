@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from inference_benchmarker.words.redact import redact, secret_values
+from inference_benchmarker.words.redact import excerpt, redact, secret_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -104,7 +104,7 @@ class Tokenizer:
                 process.kill()
         if said is None or process.returncode != _CANNOT:
             return None
-        return redact(self._told(said.decode(errors="replace")), secret_values(environment))
+        return self._told(redact(said.decode(errors="replace"), secret_values(environment)))
 
     def _wait(self, process: subprocess.Popen[bytes], say: Callable[[str], None]) -> bytes | None:
         """Its output, once it has ended; None where that takes too long."""
@@ -122,8 +122,7 @@ class Tokenizer:
     def _told(self, said: str) -> str:
         name, _, text = said.partition("\n")
         reason = " ".join(text.split()).removeprefix(f"Failed to load tokenizer '{name}': ")
-        short = reason if len(reason) <= _LONGEST else reason[:_LONGEST] + " ..."
-        return f"aiperf cannot load the tokenizer {name!r}{self._whose(name)}: {short}"
+        return f"aiperf cannot load the tokenizer {name!r}{self._whose(name)}: {excerpt(reason, _LONGEST)}"
 
     def _whose(self, name: str) -> str:
         if name == BUILTIN:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.redact import beginning, excerpt, redact
 
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError)
 """What boto3 raises for JSON of another shape than AWS's: somebody else answers at that address."""
@@ -89,7 +89,7 @@ def client_failure(error: Exception, client: Any, failed: str = "CloudWatch coul
 def without_results(page: dict[str, Any]) -> NoResultsError:
     """The error of an answer that has no results: botocore reads a web page as one without anything in it."""
     kind = page.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("content-type", "no content type")
-    return NoResultsError(f"{str(kind)[:100]} without results")
+    return NoResultsError(f"{excerpt(str(kind), 100)} without results")
 
 
 def unreadable(error: Exception, client: Any) -> Failure:
@@ -102,8 +102,7 @@ def unreadable(error: Exception, client: Any) -> Failure:
 
 def first_line(error: object) -> str:
     """The beginning of its text, without secrets."""
-    line = redact(str(error).strip().split("\n", 1)[0][:_MOST].rstrip("."))  # cut afterwards: half a secret is one, too
-    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
+    return excerpt(beginning(str(error), _MOST).strip().partition("\n")[0].rstrip("."), _SHOWN)
 
 
 def call_failure(error: Exception, client: Any, permission: str) -> Failure:

@@ -12,6 +12,7 @@ from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.system.files import read_given
 from inference_benchmarker.toml_text import read_toml
+from inference_benchmarker.words.redact import excerpt, quoted
 from inference_benchmarker.words.units import MIB
 from server_capacity.planning.request import parse_growth
 
@@ -102,7 +103,7 @@ def _share(key: str, value: Any) -> float:
         try:
             return float(value.strip().removesuffix("%")) / 100
         except ValueError:
-            raise BenchmarkError(f"{key} must be a share such as 0.7 or 70%, not {value[:100]!r}.") from None
+            raise BenchmarkError(f"{key} must be a share such as 0.7 or 70%, not {quoted(value)}.") from None
     return _number(key, value)
 
 
@@ -120,4 +121,4 @@ def _whole(key: str, value: Any) -> int:
 
 def _shown(value: Any) -> str:
     """A value in few characters; a whole number of thousands of digits has no text."""
-    return "one so large" if isinstance(value, int) and abs(value) >= MOST_FLOAT else repr(value)[:100]
+    return "one so large" if isinstance(value, int) and abs(value) >= MOST_FLOAT else excerpt(repr(value), 100)

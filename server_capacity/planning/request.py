@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError, Problem
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class PlanRequest:
             text = f"--seconds-to-create must be from 0 to {MAX_SECONDS:,}, not {self.seconds_to_create:g}."
             yield Problem(("seconds_to_create",), text)
         if self.routing not in ("", RANDOM, LEAST_OUTSTANDING):
-            text = f"--routing must be {RANDOM} or {LEAST_OUTSTANDING}, not {self.routing[:100]!r}."
+            text = f"--routing must be {RANDOM} or {LEAST_OUTSTANDING}, not {quoted(self.routing)}."
             yield Problem(("routing",), text)
         yield from self._counts()
 
@@ -95,7 +96,7 @@ def parse_growth(flag: str, text: str) -> float:
     """The share by which the load grows in a minute: ``20%/min``, ``0.2``, ``50%/h``."""
     match = _GROWTH.fullmatch(text.strip()) if text.isascii() else None
     if match is None:
-        raise BenchmarkError(f"{flag} must be the growth of the load, such as 20%/min or 50%/h, not {text[:100]!r}.")
+        raise BenchmarkError(f"{flag} must be the growth of the load, such as 20%/min or 50%/h, not {quoted(text)}.")
     if float(match["number"]) > 1 and not match["percent"]:
         number, unit = match["number"], match["unit"] or "min"
         raise BenchmarkError(

@@ -11,6 +11,7 @@ from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +78,7 @@ class _Wave:
 def _wave_in(folder: Path, name: str) -> _Wave | None:
     """The wave of a folder; None where it is not there."""
     if name in (".", "..") or "/" in name:
-        raise ValueError(f"{name[:40]!r} is no folder of its own")
+        raise ValueError(f"{quoted(name, 40)} is no folder of its own")
     run_dir = RunDir(folder / name)
     if not (is_file(run_dir.summary) and is_file(run_dir.plan)):
         return None

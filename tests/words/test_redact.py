@@ -157,7 +157,7 @@ def test_given_secrets_go_wherever_they_stand() -> None:
 BEGINNINGS = (
     *("a.", "a+", "://", "a://b@", "http://a:", ":\\/\\/", "Bearer ", "Bearer", "Basic\t\t", "key=", "api_key "),
     *("token:", 'token"', "token' , ", 'secret="', "secret='a", "_pass=", ";pwd", "token: a", "api_key\\\\"),
-    "%22token%22%3A",
+    *("%22token%22%3A", "│ ", "\n> ", " |\n", "\n|"),
     *("eyJ", "eyJ-", "eyJ.", "eyJaaaaaaaaaaaa.", "-eyJ", "AKIA", "AKIA-", "AKIAa", "sk-", "hf_", "ya29.", "AIza-"),
     *("-----BEGIN ", "-----BEGIN A A A", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----a", "-----"),
     *("cookie:", "cookie: a", "cookie:a=", "cookie:=", "authorization: ", "authorization: a ", "authorization:Basic\t"),
@@ -430,3 +430,26 @@ def test_of_coloured_secrets_that_overlap_nothing_is_left(other: str, left: str)
         text = f"before{SECRET[:at]}\x1b[0m{SECRET[at:]}and more"
         clean = re.sub(r"\x1b\[[0-9;]*m", "", without(text, [SECRET, other]))
         assert clean.replace(HIDDEN, "") == left
+
+
+KEY_FOLDED = "A1b2x7Kq93mZplA1b2x7Kq93mZpl"
+
+
+@pytest.mark.parametrize("before", ["", "│ ", "  │ ", "> ", "> > ", "| ", "┃ "])
+@pytest.mark.parametrize("after", ["", "        │", " |"])
+@pytest.mark.parametrize("spelling", ["plain", "in hexadecimal digits", "in base64 after 0 bytes"])
+def test_a_key_on_lines_is_hidden_also_within_a_frame(before: str, after: str, spelling: str) -> None:
+    text = SPELLINGS[spelling](KEY_FOLDED)
+    lines = [f"{before}{text[at : at + 12]}{after}" for at in range(0, len(text), 12)]
+    clean = without("\n".join(["begin", *lines, "end"]), [KEY_FOLDED])
+    assert not any(line[len(before) :][:8] in clean for line in lines if len(line) > len(before + after) + 8)
+    assert clean.startswith(f"begin\n{before}")
+    assert clean.endswith("end")
+
+
+def test_a_key_of_several_lines_is_hidden_within_a_frame() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0B\n-----END PRIVATE KEY-----"
+    framed = "\n".join(f"│ {line:40} │" for line in key.split("\n"))
+    for clean in (redact(framed), without(framed, [key])):
+        assert "MIIEv" not in clean
+        assert "hkiG" not in clean

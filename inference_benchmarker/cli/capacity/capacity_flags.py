@@ -20,6 +20,7 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.system.host import usable_cores
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.search.limits import limits_of, user_limits_of
@@ -65,14 +66,14 @@ def _workers(flag: str, text: str) -> int | str:
     if text.strip() == AUTO:
         return AUTO
     if not (text.isascii() and text.strip().isdecimal()):
-        raise BenchmarkError(f"{flag} must be a whole number or auto, not {text[:100]!r}.")
+        raise BenchmarkError(f"{flag} must be a whole number or auto, not {quoted(text)}.")
     return int(text)
 
 
 def _choice(*allowed: str) -> Any:
     def parse(flag: str, text: str) -> str:
         if text not in allowed:
-            raise BenchmarkError(f"{flag} must be {' or '.join(allowed)}, not {text[:100]!r}.")
+            raise BenchmarkError(f"{flag} must be {' or '.join(allowed)}, not {quoted(text)}.")
         return text
 
     return parse

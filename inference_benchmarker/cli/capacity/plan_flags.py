@@ -21,6 +21,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.words.redact import quoted
 from server_capacity.planning.mix import read_mix
 from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM, PlanRequest, parse_growth
 
@@ -33,7 +34,7 @@ _OF_A_REPLAY = ("window", "replay_column")
 
 def _routing(flag: str, text: str) -> str:
     if text not in (RANDOM, LEAST_OUTSTANDING):
-        raise BenchmarkError(f"{flag} must be {RANDOM} or {LEAST_OUTSTANDING}, not {text[:100]!r}.")
+        raise BenchmarkError(f"{flag} must be {RANDOM} or {LEAST_OUTSTANDING}, not {quoted(text)}.")
     return text
 
 

@@ -9,6 +9,7 @@ from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import MAX_RATE
 from inference_benchmarker.system.host import usable_cores
+from inference_benchmarker.words.redact import excerpt
 from server_capacity.planning.costs.prices import Prices, prices_of
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Axis, Variant, parse_axis, variants_of
@@ -25,7 +26,7 @@ def _utilisation(flag: str, text: str) -> float:
     """A share above 0 and at most 1."""
     value = parse_share(flag, text)
     if not 0 < value <= 1:
-        raise BenchmarkError(f"{flag} must be above 0% and at most 100%, not {text[:100]}.")
+        raise BenchmarkError(f"{flag} must be above 0% and at most 100%, not {excerpt(text, 100)}.")
     return value
 
 

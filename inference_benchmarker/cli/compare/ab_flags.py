@@ -16,7 +16,7 @@ from inference_benchmarker.cli.wave.wave import wave_of, wave_parser
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.server_limit import is_server_limit
 from inference_benchmarker.plan.slo import MaxRegression
-from inference_benchmarker.words.redact import HEADERS, redact
+from inference_benchmarker.words.redact import HEADERS, quoted, redact
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -217,7 +217,7 @@ def _endpoint(text: str) -> list[str]:
 
 def _problems(options: Namespace) -> Iterator[str]:
     if not (options.repeats.isascii() and options.repeats.isdigit() and 1 <= int(options.repeats) <= _MOST_REPEATS):
-        yield f"--repeats must be a whole number from 1 to {_MOST_REPEATS:,}, not {options.repeats[:100]!r}."
+        yield f"--repeats must be a whole number from 1 to {_MOST_REPEATS:,}, not {quoted(options.repeats)}."
     for text in options.max_regression:
         try:
             MaxRegression.parse(text)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import BYTES, SECONDS
 
 if TYPE_CHECKING:
@@ -165,11 +166,9 @@ def parse_decimal(flag: str, text: str) -> Decimal:
     except InvalidOperation:
         value = Decimal("NaN")
     if not value.is_finite() or not text.isascii() or "_" in text:
-        raise BenchmarkError(f"{flag} must be a number, not {_shortened(text)}.")
+        raise BenchmarkError(f"{flag} must be a number, not {quoted(text)}.")
     if value and abs(value.adjusted()) > _MOST_DIGITS:
-        raise BenchmarkError(
-            f"{flag} must be from 1e-{_MOST_DIGITS} to 1e{_MOST_DIGITS} in size, not {_shortened(text)}."
-        )
+        raise BenchmarkError(f"{flag} must be from 1e-{_MOST_DIGITS} to 1e{_MOST_DIGITS} in size, not {quoted(text)}.")
     return value
 
 
@@ -188,7 +187,7 @@ def parse_share(flag: str, text: str) -> float:
 def parse_int(flag: str, text: str) -> int:
     """A whole number from a flag's text; 1e3 and 1,000 are refused, 1_000 is not a surprise worth allowing."""
     if not re.fullmatch(r"\s*[+-]?[0-9]{1,100}\s*", text):
-        raise BenchmarkError(f"{flag} must be a whole number, not {_shortened(text)}.")
+        raise BenchmarkError(f"{flag} must be a whole number, not {quoted(text)}.")
     return int(text)
 
 
@@ -196,9 +195,5 @@ def parse_size(flag: str, text: str) -> int:
     """A whole number of bytes from a size with a unit, as ``256MiB`` or ``1.5GB``; a bare number is of bytes."""
     match = _SIZE.fullmatch(text) if text.isascii() else None
     if match is None:
-        raise BenchmarkError(f"{flag} must be a size, as in 64MiB or 1GB, not {_shortened(text)}.")
+        raise BenchmarkError(f"{flag} must be a size, as in 64MiB or 1GB, not {quoted(text)}.")
     return int(Decimal(match["value"]) * _IN_BYTES[(match["unit"] or "B").lower()])
-
-
-def _shortened(text: str) -> str:
-    return repr(text if len(text) <= 100 else text[:100] + "…")

@@ -17,7 +17,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
-from inference_benchmarker.words.redact import HEADERS, redact
+from inference_benchmarker.words.redact import HEADERS, quoted
 from inference_benchmarker.words.text import is_utf8
 from inference_benchmarker.words.wording import size_text
 
@@ -42,7 +42,7 @@ _ADDRESS = re.compile(rf"[a-z+]{{2,12}}:/|{_HOST}:\d+(/|$)|localhost(/|$)", re.I
 def _setting(_: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise BenchmarkError(f"--set must be NAME=VALUE, not {redact(text)[:100]!r}.")
+        raise BenchmarkError(f"--set must be NAME=VALUE, not {quoted(text)}.")
     if _SECRET.search(name.upper()):
         raise BenchmarkError(f"--set {name.strip()}: its value would be stored; pass a secret in the environment.")
     return name.strip(), _text(f"--set {name.strip()}", value)
@@ -56,13 +56,13 @@ def _text(flag: str, text: str) -> str:
 
 def _history(_: str, text: str) -> str:
     if text not in HISTORIES:
-        raise BenchmarkError(f"--history must be {' or '.join(HISTORIES)}, not {text[:100]!r}.")
+        raise BenchmarkError(f"--history must be {' or '.join(HISTORIES)}, not {quoted(text)}.")
     return text
 
 
 def _header_name(_: str, text: str) -> str:
     if not HEADER_NAME.fullmatch(text):
-        raise BenchmarkError(f"--session-header must be the name of a header, X-Session-Id, not {text[:100]!r}.")
+        raise BenchmarkError(f"--session-header must be the name of a header, X-Session-Id, not {quoted(text)}.")
     return text
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from inference_benchmarker.cli.core.flags import Flag, parse_number, read_flags
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.destination import Collector, PageAt, parse_destination
+from inference_benchmarker.words.redact import quoted
 
 WAIT_S = 20.0  # longer than Prometheus usually takes between two readings
 MOST_WAIT_S = 3600.0
@@ -73,6 +74,6 @@ def _interval_s(problems: list[str]) -> float | None:
     if not text:
         return None
     if not text.isascii() or not text.isdecimal() or not _LEAST_INTERVAL_MS <= int(text[:9]) <= _MOST_INTERVAL_MS:
-        problems.append(f"{INTERVAL_VARIABLE} must be from 100 to 3,600,000 milliseconds, not {text[:100]!r}.")
+        problems.append(f"{INTERVAL_VARIABLE} must be from 100 to 3,600,000 milliseconds, not {quoted(text)}.")
         return None
     return int(text) / 1000

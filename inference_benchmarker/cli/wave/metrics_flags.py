@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from inference_benchmarker.cli.core.flags import Flag, Table
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.words.redact import excerpt, quoted
 
 METRICS_DESCRIPTION = """\
 Collects the server's metrics of a past window, without a wave.
@@ -72,10 +73,10 @@ def parse_window(text: str, now: float) -> PastWindow:
     """Two instants with two dots between them; ``now`` in seconds since 1970."""
     first, dots, second = text.strip().partition("..")
     if not (dots and first and second) or ".." in second:
-        raise BenchmarkError(f"--window must be FROM..TO, such as -15m..now, not {text[:100]!r}.")
+        raise BenchmarkError(f"--window must be FROM..TO, such as -15m..now, not {quoted(text)}.")
     window = PastWindow(_instant(first, now), _instant(second, now))
     if min(window) < 0:
-        raise BenchmarkError(f"--window {text[:100]}: it begins before 1970.")
+        raise BenchmarkError(f"--window {excerpt(text, 100)}: it begins before 1970.")
     if window.end <= window.start:
         raise BenchmarkError(f"--window {text}: its end is not after its start ({window}).")
     if window.end > now + 1:
@@ -98,6 +99,6 @@ def _instant(text: str, now: float) -> float:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError, OSError):
         raise BenchmarkError(
-            f"--window: {text[:100]!r} is not an instant.",
+            f"--window: {quoted(text)} is not an instant.",
             "Give 2026-11-22T10:00 (UTC), 2026-11-22T10:00+01:00, seconds since 1970, -15m, or now.",
         ) from None

@@ -17,7 +17,7 @@ from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.redact import excerpt, redact
 from inference_benchmarker.words.units import MAX_SECONDS
 
 PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
@@ -54,7 +54,7 @@ def _without_secrets(_: str, text: str) -> str:
 def _seconds_to_wait(flag: str, text: str) -> float:
     seconds = parse_number(flag, text)
     if not 0 <= seconds <= MAX_SECONDS:
-        raise BenchmarkError(f"{flag} must be 0 to {MAX_SECONDS:,} seconds, not {text[:100]}.")
+        raise BenchmarkError(f"{flag} must be 0 to {MAX_SECONDS:,} seconds, not {excerpt(text, 100)}.")
     return seconds
 
 

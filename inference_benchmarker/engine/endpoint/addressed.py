@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inference_benchmarker.system.files import kind_of
 from inference_benchmarker.system.packaged import HTTP_FILE
 from inference_benchmarker.url import SEED_SETTING
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.wording import pluralize
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _http(server: str, address: SplitResult, asked: AddressOptions, problems: li
         problems.append("--content-type has a line break or a character that no header may have.")
     method = asked.method or ("GET" if asked.body is None else "POST")
     if not _TOKEN.fullmatch(method):
-        problems.append(f"--method must be one word, such as PUT, not {method[:100]!r}.")
+        problems.append(f"--method must be one word, such as PUT, not {quoted(method)}.")
     body = _body(asked.body, problems) if asked.body is not None else {"BODY": ""}
     kind = asked.content_type or ("" if asked.body is None else _content_type(body))
     path = (address.path or "/") + (f"?{address.query}" if address.query else "")

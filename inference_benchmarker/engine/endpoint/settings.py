@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import shown_path
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.suggest import question
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Setting:
             return _several(kind, text) if kind in _SEVERAL else text
         except (ValueError, KeyError, SyntaxError, TypeError, RecursionError, MemoryError):
             expected = _EXPECTED.get(kind, f"something like {self.default!r}")
-            raise BenchmarkError(f"--set {self.name} must be {expected}, not {text[:100]!r}.") from None
+            raise BenchmarkError(f"--set {self.name} must be {expected}, not {quoted(text)}.") from None
 
 
 _EXPECTED: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number"}

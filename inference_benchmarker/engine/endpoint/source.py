@@ -18,6 +18,7 @@ from inference_benchmarker.engine.endpoint.packages import pip_line
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.error_key import class_name, error_text
 from inference_benchmarker.system.packaged import shown_path
+from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -140,7 +141,7 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     where = f"{shown_path(path)}, line {line}" if line else shown_path(path)
-    name, text = class_name(type(error)), error_text(error)[:_MAX_ERROR_LENGTH]
+    name, text = class_name(type(error)), excerpt(error_text(error), _MAX_ERROR_LENGTH)
     return BenchmarkError(
         f"{where}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
     )

@@ -17,6 +17,7 @@ from inference_benchmarker.plan.turn import Turn as SessionTurn
 from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.error_key import error_text
 from inference_benchmarker.records.record import COMPLETED, MOST_TURN, NONE, RAISED, TURN_FAILED
+from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -212,4 +213,4 @@ def _close(talk: Talk) -> None:
         talk.steps.close()
     except BaseException as error:
         with suppress(BaseException):
-            logger.warning("session %d raised when it was closed: %s", talk.number, error_text(error)[:200])
+            logger.warning("session %d raised when it was closed: %s", talk.number, excerpt(error_text(error), 200))

@@ -22,6 +22,7 @@ MOST_TEXT = 200
 
 _MOST_OF_AN_EVENT, _MOST_LINES_OF_AN_EVENT = 65_536, 200
 _MOST_OF_A_LINE, _MOST_OF_A_KIND = 2000, 500
+_BREAK = re.compile(r"[\r\n]")
 _MOST_AFTER_A_FRAME = 50
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[ -/]{0,4}[@-~]")
@@ -86,14 +87,19 @@ class _Traceback:
 
 @dataclass(slots=True)
 class LineCounts:
-    """A count of each kind of line in a log. Of a traceback the last line counts, which says what was raised."""
+    """A count of each kind of line in a log. Of a traceback the last line counts, which says what was raised.
 
+    ``secrets``: values that stand in no line that is told.
+    """
+
+    secrets: Collection[str] = ()
     _kinds: dict[str, _Kind] = field(default_factory=dict)
     _tracebacks: dict[str, _Traceback] = field(default_factory=dict)
 
     def add(self, stream: str, event: str) -> None:
         """Count the lines of an event; events of one stream come in their order."""
-        for line in _lines(event):
+        is_whole = len(event) <= _MOST_OF_A_LINE and not _BREAK.search(event)  # and hidden when it is told
+        for line in _lines(event if is_whole else redact(event, self.secrets)):
             self._add(stream, line)
 
     @property
@@ -101,11 +107,14 @@ class LineCounts:
         """Tells whether any line looks like an error."""
         return any(kind.weight for kind in self._kinds.values())
 
-    def most_frequent(self, secrets: Collection[str] = ()) -> tuple[LogLine, ...]:
+    def most_frequent(self) -> tuple[LogLine, ...]:
         """The most frequent kinds of those that look like errors, or of all where none does."""
         errors = [kind for kind in self._kinds.values() if kind.weight]
         kinds = sorted(errors or self._kinds.values(), key=lambda kind: (-kind.count, -kind.weight))
-        return tuple(LogLine(_shown(kind.example, secrets), kind.count) for kind in kinds[:MOST_LINES])
+        return tuple(LogLine(self._shown(kind.example), kind.count) for kind in kinds[:MOST_LINES])
+
+    def _shown(self, line: str) -> str:
+        return one_line(redact(line, self.secrets), MOST_TEXT)
 
     def _add(self, stream: str, line: str) -> None:
         kind = kind_of(line)
@@ -157,7 +166,3 @@ def _lines(event: str) -> Iterator[str]:
     for line in lines:
         if shown := plain(_COLOUR.sub("", line[:_MOST_OF_A_LINE])).rstrip():
             yield shown
-
-
-def _shown(line: str, secrets: Collection[str]) -> str:
-    return one_line(redact(line, secrets), MOST_TEXT)

@@ -78,13 +78,13 @@ class LogReader:
             return [self._read(group) for group in groups]
 
     def _read(self, group: str) -> ServerLog:
-        part = _Part()
+        part = _Part(LineCounts(self.secrets))
         try:
             reason = self._try(group, part)
         except KeyboardInterrupt:
             self.interrupted = True
             reason = self._interruption()
-        lines = part.counts.most_frequent(self.secrets)
+        lines = part.counts.most_frequent()
         said = None if reason is None else one_line(reason, _MOST_OF_A_REASON)
         start, end = self.interval.start, self.interval.end
         return ServerLog(group, start, end, part.events, lines, part.counts.any_error, said)
@@ -157,7 +157,7 @@ def _refusal(error: Any, group: str, meta: Any) -> str:
 class _Part:
     """The part of a group that was read so far."""
 
-    counts: LineCounts = field(default_factory=LineCounts)
+    counts: LineCounts
     events: int = 0
     characters: int = 0
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.records.metrics import MOST_VALUE
+from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -84,7 +85,7 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
         try:
             sample = _sample(line, names, scale)
         except ValueError as error:
-            shown = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
+            shown = excerpt(line, _SHOWN)
             bare = _NAME.match(line)
             broken.setdefault(
                 bare[0] if bare else "", f"line {number} is not in Prometheus' text format ({error}): {shown}"

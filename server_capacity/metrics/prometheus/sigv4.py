@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from server_capacity.metrics.aws import REGION_HINT, credential_problems, credentials_hint, region_problems
+from server_capacity.metrics.aws_failures import first_line
 from server_capacity.metrics.prometheus.web import WebError
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Signer:
             self._region: str = block.get("region") or region or session.region_name or ""
             self._credentials = session.get_credentials()
         except (BotoCoreError, ValueError) as error:
-            said = str(error).split("\n", 1)[0].rstrip(".")
+            said = first_line(error)
             hint = credentials_hint(permission)
             raise BenchmarkError(f"Stream {STREAM}: the AWS configuration cannot be used ({said}).", hint) from None
         wrong = credential_problems(self._credentials, STREAM, permission)
@@ -72,7 +73,7 @@ class Signer:
             credentials = self._credentials.get_frozen_credentials()  # which may have to be renewed
             SigV4Auth(credentials, self._service, self._region).add_auth(request)
         except BotoCoreError as error:
-            said = str(error).split("\n", 1)[0].rstrip(".")
+            said = first_line(error)
             raise WebError(f"AWS credentials cannot be had ({said})", unreachable=True) from None
         self.secrets = [value for value in (credentials.secret_key, credentials.token) if value]
         return dict(request.headers.items())

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.in_time import in_time
-from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.redact import excerpt, redact
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,8 +102,8 @@ class Web:
         secrets = [each for each in (self._secret, *(self._signer.secrets if self._signer else ())) if each]
         for secret in secrets:
             text = text.replace(secret, "***")
-        text = redact(text, secrets)  # quoted for a URL, in base64, ...: a server may repeat a request's headers
-        return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+        # Also quoted for a URL, in base64, ...: a server may repeat a request's headers.
+        return excerpt(redact(text, secrets), _SHOWN)
 
     def refusal(self, reply: Reply, words: str = "") -> str:
         """The meaning of a status that is no success, and what to do."""

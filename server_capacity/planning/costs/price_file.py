@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.words.redact import excerpt, quoted
 from server_capacity.results.types.price import PRICE_LIST, Price
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def read_prices(data: bytes, source: str) -> list[Price]:
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"is no JSON ({str(error)[:100]})") from None
+        raise ValueError(f"is no JSON ({excerpt(str(error), 100)})") from None
     if not isinstance(content, dict):
         raise ValueError(f"is no object: {_EXPECTED}")
     if "products" in content:
@@ -53,7 +54,7 @@ def _own(content: dict[str, Any], source: str) -> Iterator[Price]:
         for instance_type, number in rows:
             if not is_price(number):
                 most = f"{_EXPECTED}, and at most {MOST_PER_HOUR:,} an hour"
-                raise ValueError(f"{instance_type[:60]!r} has no price but {str(number)[:40]!r}: {most}")
+                raise ValueError(f"{quoted(instance_type, 60)} has no price but {quoted(str(number), 40)}: {most}")
             region = key if isinstance(value, dict) else None
             yield Price(instance_type, float(number), region=region, source=source, **beside)
 

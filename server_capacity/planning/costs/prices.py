@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import read_given
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MIB
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
 from server_capacity.planning.costs.price_file import HOSTING, NOT_OF_AWS, is_price, of_aws, read_prices
@@ -161,5 +162,5 @@ def parse_price(text: str) -> tuple[str, float]:
     except ValueError:
         value = -1.0
     if not is_price(value) or "_" in amount:
-        raise BenchmarkError(f"--price must be TYPE=USD, such as ml.m5.xlarge=0.23, not {text[:100]!r}.")
+        raise BenchmarkError(f"--price must be TYPE=USD, such as ml.m5.xlarge=0.23, not {quoted(text)}.")
     return kind, value

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.words.redact import excerpt, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,9 +64,9 @@ def parse_axis(flag: str, text: str) -> Axis:
     bare = bare if own != "argument" else name.strip()
     texts = tuple(map(str.strip, _apart(values)))
     if not equals or not re.fullmatch(r"[^\W\d]\w*", bare) or "" in texts:
-        raise BenchmarkError(f"{flag} {text[:100]!r}: {_EXPECTED}.")
+        raise BenchmarkError(f"{flag} {quoted(text)}: {_EXPECTED}.")
     if twice := [value for value, count in Counter(texts).items() if count > 1]:
-        raise BenchmarkError(f"{flag} {text[:100]}: {twice[0]!r} appears twice.")
+        raise BenchmarkError(f"{flag} {excerpt(text, 100)}: {twice[0]!r} appears twice.")
     return Axis(own, bare, texts)
 
 

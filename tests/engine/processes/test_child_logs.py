@@ -208,6 +208,14 @@ def wrapped(data: bytes, columns: int, end: str) -> bytes:
     return end.join(text[at : at + columns] for at in range(0, len(text), columns)).encode()
 
 
+def folded(text: str) -> bytes:
+    return b"\n".join(text[at : at + 20].encode() for at in range(0, len(text), 20))
+
+
+def framed(data: bytes, before: bytes, after: bytes) -> bytes:
+    return b"".join(b"\n" + before + line + after for line in data.split(b"\n")) + b"\n"
+
+
 @st.composite
 def printed(draw: st.DrawFn) -> bytes:
     """What a program prints: keys, on lines of base64, too, and in UTF-16, beside what only looks like them."""
@@ -228,6 +236,7 @@ def printed(draw: st.DrawFn) -> bytes:
         b"password =\n\n hunter2hunter2",
     ]
     said += [b"Authorization: Bearer\nabcdefgh12345", b"loading", b"A1b2", b"\xc3", "é €".encode(), b"-----BEGIN "]
+    said += [framed(on_lines, b"| ", b" |"), framed(data, b"> ", b""), folded(KEY), folded(KEY.encode().hex())]
     parts = draw(st.lists(st.sampled_from([*said, b"\n", b"\r", b" ", b". "]), min_size=1, max_size=8))
     return b"".join(parts) + draw(st.sampled_from([b"", b"\n"]))
 
@@ -263,5 +272,14 @@ def test_lines_that_are_said_one_by_one_are_hidden_as_in_the_whole(spelt: str) -
     assert not any(line in given for line in spelt.splitlines() if len(line) > 8)
 
 
-def test_a_line_that_begins_no_secret_is_given_at_once() -> None:
-    assert HiddenLines([SECRET]).after("The endpoint is in service.") == ["The endpoint is in service."]
+@pytest.mark.parametrize(
+    "line", ["The endpoint is in service.", "Waiting for a token", "Reset its password", 'the "token"', "model 7"]
+)
+def test_a_line_that_begins_no_secret_is_given_at_once(line: str) -> None:
+    assert HiddenLines([SECRET]).after(line) == [line]
+
+
+@pytest.mark.parametrize("line", ["password:", "token =", '"password":', "Authorization: Bearer", SECRET[:6]])
+def test_a_line_that_may_begin_a_secret_waits_for_the_next(line: str) -> None:
+    said = HiddenLines([SECRET])
+    assert (said.after(line), said.rest()) == ([], [line])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 
 import pytest
@@ -168,13 +169,23 @@ def test_as_frequent_as_its_message_what_was_raised_comes_first() -> None:
 
 
 def test_secrets_and_what_breaks_a_line_are_in_no_example() -> None:
-    counts = LineCounts()
+    counts = LineCounts(["hunter2hunter2"])
     counts.add(
         "s", "ERROR \x1b]0;owned\x07\x1b[2J\x9b31m\u202e Authorization: Bearer abcdefghijklmnop of hunter2hunter2\x00"
     )
-    (line,) = counts.most_frequent(["hunter2hunter2"])
+    (line,) = counts.most_frequent()
     assert line.text.isprintable()
     assert line.text.endswith(f"Authorization: Bearer {HIDDEN} of {HIDDEN}")
+
+
+@pytest.mark.parametrize("before", ["ERROR\n", "ERROR " + "x" * 32_750, "x" * 32_750 + "\n"])
+def test_a_secret_on_lines_or_at_a_cut_is_in_no_example(before: str) -> None:
+    secret = "Zq9xW8vU7tS6rQ5p" * 6
+    counts = LineCounts([secret])
+    on_lines = base64.encodebytes(secret.encode()).decode()
+    counts.add("s", before + on_lines + secret + "\n" + "y" * 40_000)
+    told = " ".join(line.text for line in counts.most_frequent())
+    assert not any(part in told for part in (secret[:8], secret[-8:], *on_lines.split()))
 
 
 @pytest.mark.parametrize(

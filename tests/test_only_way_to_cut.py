@@ -1,0 +1,233 @@
+"""Foreign text is shortened in few places, which hide secrets before they cut: half of a secret is one, and not found.
+
+A slice of a text anywhere else is listed with the reason why no secret is cut in half there.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from inference_benchmarker.engine.endpoint.source import describe_error
+from inference_benchmarker.errors import LostProcessError
+from inference_benchmarker.records.error_key import error_key
+from inference_benchmarker.shortage import shortage
+from inference_benchmarker.words.redact import beginning, excerpt, quoted
+from inference_benchmarker.words.text import one_line
+from server_capacity.metrics.aws_failures import first_line
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visualization")
+SERVERS = "inference_benchmarker/embedded/"  # what they take apart they made themselves
+ALLOWED = {
+    # The few places.
+    "inference_benchmarker/words/redact.py:beginning text[:limit + spare]": "is the place itself",
+    "inference_benchmarker/words/redact.py:beginning clean[:limit - 1]": "is the place itself",
+    "inference_benchmarker/words/redact.py:excerpt clean[:limit]": "is the place itself",
+    "inference_benchmarker/words/text.py:one_line line[:limit - 1]": "cuts a beginning, of which each secret is hidden",
+    # What is cut was hidden just before.
+    "inference_benchmarker/engine/hosts/preparing.py:_last_of redact(said).strip().splitlines()[-most:]": "is hidden",
+    "inference_benchmarker/engine/hosts/preparing.py:_last_of plain(line.strip())[:300]": "is a line of that",
+    "inference_benchmarker/engine/hosts/ssh.py:SshTransport._add_words word[:500]": "is of HiddenLines",
+    "inference_benchmarker/engine/processes/child_logs.py:_Log.words line[:500]": "is of a log, or cleaned",
+    "inference_benchmarker/engine/processes/child_logs.py:_Log._put_long_line "
+    "line[:max(len(line) - MOST_UNDECIDED, 0)]": "is cleaned",
+    "inference_benchmarker/engine/processes/child_logs.py:_cut line[:LONGEST_LINE]": "is cleaned",
+    "inference_benchmarker/records/names.py:Names._shown shown[:MAX_NAME_LENGTH - len(end)]": "is hidden",
+    "client_capacity/calibration.py:_check log.read_text(errors='replace')[-2000:]": "is of a log",
+    "server_capacity/aiperf/making.py:make_requests log.read_text(encoding='utf-8', errors='replace')[-2000:]": "is of "
+    "a log",
+    "server_capacity/aiperf/installation.py:failure said[-_LAST_LINES:]": "is hidden",
+    "inference_benchmarker/engine/processes/child_logs.py:_Log._put_long_line "
+    "line[:max(len(line) - MOST_UNDECIDED, 0)][:LONGEST_LINE]": "is cleaned",
+    "server_capacity/metrics/cloudwatch/log_lines.py:_lines event[:_MOST_OF_AN_EVENT // 2]": "is hidden",
+    "server_capacity/metrics/cloudwatch/log_lines.py:_lines line[:_MOST_OF_A_LINE]": "is hidden",
+    "inference_benchmarker/report/text.py:_calibration_section facts.calibration['lines'][:_MAX_ROWS]": "are lines",
+    "visualization/static/marks.py:shortened label[-(most // 2):]": "is of a result, in which secrets are hidden",
+    "visualization/static/marks.py:shortened label[:most // 2 - 1]": "is of a result, in which secrets are hidden",
+    # What is cut is a number, a column, or a name of our own.
+    "inference_benchmarker/data/json_text.py:_number text[:_MOST_DIGITS]": "is a number",
+    "inference_benchmarker/data/typed.py:_parts str(key)[:40]": "is a key of a result, in which secrets are hidden",
+    "inference_benchmarker/plan/replay.py:Replay.from_json data['speed'][:100]": "is a number",
+    "inference_benchmarker/recording/clock.py:_iso_reader.read text[:20]": "is a time",
+    "inference_benchmarker/system/files.py:forget_drafts path.name[:200]": "is of a file of ours",
+    "inference_benchmarker/system/files.py:replacing path.name[:200]": "is of a file of ours",
+    "server_capacity/experiments/ranking/before.py:count_problems str(number)[:40]": "is a number",
+    "server_capacity/planning/kubernetes.py:label _NO_LABEL.sub('-', name.lower()).strip('-')[:63]": "is in a manifest "
+    "that is asked for",
+    "visualization/run_page/seconds.py:_column "
+    "table.get(column, [])[:max(int(last_s), 1) if column in _WHOLE else None]": "is a column",
+    # What is cut is looked at, and shown nowhere; or it is cut again, by one of the few places.
+    "inference_benchmarker/engine/processes/child_logs.py:_Log._end_of_last "
+    "text[:text.find('\\n', len(text) - most - 1) + 1]": "is looked at",
+    "inference_benchmarker/words/spellings.py:_begun text[-_SHORT:]": "is looked at",
+    "server_capacity/metrics/cloudwatch/log_lines.py:kind_of line[:_MOST_OF_A_KIND]": "is looked at",
+    "server_capacity/metrics/cloudwatch/log_lines.py:looks_like_error line[:_MOST_OF_A_KIND]": "is looked at",
+    "server_capacity/provisioning/cleanup_file.py:read file.read(MOST_BYTES + 1)[:MOST_BYTES]": "is looked at",
+    "inference_benchmarker/engine/worker/raised.py:_shown repr(value)[:_READ]": "is cut again, to a small part",
+    "inference_benchmarker/engine/worker/raised.py:_shown value[:_READ]": "is cut again, to a small part",
+    "inference_benchmarker/facts/probe.py:_text value[:_READ]": "is cut again, to a small part",
+    "inference_benchmarker/clients/shown.py:shown data[:_LOOKED_AT]": "is cut again, to a small part",
+}
+
+
+def slices(source: str) -> set[tuple[str, str]]:
+    """The slices of texts in a module that leave a beginning or an end: in which function, and how it is written."""
+    found = _Slices()
+    found.visit(ast.parse(source))
+    return found.found
+
+
+TEXTS = frozenset(
+    (
+        *(
+            "text",
+            "line",
+            "said",
+            "reason",
+            "word",
+            "words",
+            "message",
+            "label",
+            "key",
+            "name",
+            "detail",
+            "shown",
+            "stderr",
+        ),
+        *("stdout", "clean", "error", "value", "data", "body", "event", "what", "label", "method", "listen", "log"),
+    )
+)
+"""Names of what may be a text of somebody else."""
+GIVING = frozenset(
+    (
+        *("str", "repr", "ascii", "decode", "read_text", "read", "join", "strip", "rstrip", "lstrip", "error_text"),
+        *("plain", "plain_lines", "ordinary", "redact", "without", "splitlines", "format", "get"),
+    )
+)
+"""Functions and methods that give a text, or its lines."""
+LEAST = 20
+"""Characters from which on a cut is one of a text to be shown; less are of a prefix or a date."""
+
+
+class _Slices(ast.NodeVisitor):
+    def __init__(self) -> None:
+        self._within: list[str] = []
+        self.found: set[tuple[str, str]] = set()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self._within.append(node.name)
+        self.generic_visit(node)
+        self._within.pop()
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef  # noqa: N815 - ast's names
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.generic_visit(node)
+        part = node.slice
+        if isinstance(part, ast.Slice) and _is_text(node.value) and _is_cut(part):
+            self.found.add((".".join(self._within), ast.unparse(node)))
+
+
+def _is_cut(part: ast.Slice) -> bool:
+    """Whether a slice leaves a beginning of some length, or an end of one."""
+    if part.lower is None:
+        return part.upper is not None and _is_long(part.upper)
+    return part.upper is None and isinstance(part.lower, ast.UnaryOp) and _is_long(part.lower.operand)
+
+
+def _is_long(size: ast.expr) -> bool:
+    if isinstance(size, ast.Constant):
+        return isinstance(size.value, int) and size.value >= LEAST
+    return any(
+        (isinstance(each, ast.Name) and (each.id.isupper() or each.id in ("limit", "most", "width")))
+        or (isinstance(each, ast.Constant) and isinstance(each.value, int) and each.value >= LEAST)
+        for each in ast.walk(size)
+    )
+
+
+def _is_text(value: ast.expr) -> bool:
+    match value:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name in TEXTS
+        case ast.Subscript(value=inner, slice=part):
+            return isinstance(part, ast.Constant) or _is_text(inner)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return name in GIVING
+    return False
+
+
+@cache
+def product() -> frozenset[str]:
+    """Every slice of a text in the product."""
+    paths = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    places = {str(path.relative_to(ROOT)): path for path in paths}
+    return frozenset(
+        f"{place}:{where} {written}"
+        for place, path in places.items()
+        if not place.startswith(SERVERS)
+        for where, written in slices(path.read_text(encoding="utf-8"))
+    )
+
+
+def test_every_cut_of_a_text_is_known() -> None:
+    """Foreign text is shortened by ``excerpt``, ``beginning`` and ``quoted`` of redact.py, and by ``one_line``."""
+    assert sorted(product() - ALLOWED.keys()) == []
+
+
+def test_no_cut_is_allowed_that_is_not_there() -> None:
+    assert sorted(ALLOWED.keys() - product()) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "text[:100]",
+        'f"{text[:100]!r}"',
+        "str(reason)[:500]",
+        "line[:_LONGEST]",
+        "line[: limit - 1]",
+        "error_text(error)[:_MOST]",
+        'log.read_text(encoding="utf-8")[-2000:]',
+        "said.splitlines()[-_LAST:]",
+        "data['speed'][:100]",
+        "answer.body[:_SHOWN].decode()",
+        "options.reason[:60]",
+    ],
+)
+def test_a_cut_is_seen(source: str) -> None:
+    assert len(slices(source)) == 1
+
+
+@pytest.mark.parametrize("source", ["text[:4]", "text[5:]", "values[:-1]", "rows[:_MAX_ROWS]", "text[at : at + 20]"])
+def test_what_is_no_cut_is_not(source: str) -> None:
+    assert slices(source) == set()
+
+
+SECRET = "Zq9xW8vU7tS6rQ5pN4mK3jH2gF1dS0a"
+CUTS: dict[str, Callable[[str], object]] = {
+    "beginning": lambda text: beginning(text, 100),
+    "excerpt": lambda text: excerpt(text, 100),
+    "quoted": quoted,
+    "a line": lambda text: one_line(text, 100),
+    "the user's error": lambda text: describe_error(Path("file.py"), "importing it", ValueError("x" * 19_900 + text)),
+    "a key of errors": lambda text: error_key(type("E", (Exception,), {"_benchmark_detail": "x" * 19_900 + text})()),
+    "AWS": lambda text: first_line(ValueError(text)),
+    "a shortage": lambda text: shortage(LostProcessError("it ended", f"{text} Cannot allocate memory")),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_no_half_of_a_secret_is_left_wherever_the_cut_is(
+    cut: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_API_TOKEN", SECRET)
+    for before in range(60, 300, 7):
+        assert SECRET[:4] not in str(cut("x" * before + SECRET + "y" * 400))
