@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from client_capacity.search import PASSING, Cause, Phase, Step
 from client_capacity.staircase import rate_text
+from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes.interrupts import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -50,7 +51,7 @@ def trials(conditions: Conditions, kind: str, say: Callable[[str], None]) -> Ite
     resolve(conditions.plan(1.0, 1, conditions.output_dir))
     folder = make_stamped_folder(conditions.output_dir, kind)
     try:
-        with counting_interrupts() as interrupts:
+        with counting_interrupts() as interrupts, keeping_logins():
             yield Trials(conditions, folder, say, interrupts)
     finally:
         if not any(folder.iterdir()):

@@ -67,12 +67,13 @@ def _check(asked: AbRequest, side: str) -> None:
 
 def _sent(experiment: Experiment, asked: AbRequest, export: Export) -> Waves:
     """The waves that count, of each side, until all are sent, a side is given up, or somebody interrupts."""
+    from inference_benchmarker.engine.hosts.logins import keeping_logins
     from inference_benchmarker.engine.processes.interrupts import counting_interrupts
     from visualization.comparison.ab import order
 
     tell = say_nothing if asked.options.quiet else say
     waves: Waves = {side: [] for side in asked.plans}
-    with counting_interrupts() as interrupts:
+    with counting_interrupts() as interrupts, keeping_logins():
         for number, side in order(asked.repeats, asked.seed):
             while not (interrupts.count or experiment.is_given_up):
                 try:

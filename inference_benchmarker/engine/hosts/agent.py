@@ -1,10 +1,10 @@
-"""The agent of a wave on another host: it starts, signals, samples and reaps the workers there, for a command far away.
+"""The agent of a command far away: it starts, signals, samples and reaps the workers on its own host.
 
 ``python -m inference_benchmarker.engine.hosts.agent MARKER [SOCKET]`` speaks lines of JSON with the command over its
 standard input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. SOCKET leads to
 the primary. The command holds a lease: once it has not answered for ``LEASE_S``, the workers end, and the agent
 with them, for the end of a link that is cut is told to nobody. Another login may renew the lease, by touching a file.
-What the agent keeps lies in a folder that goes with it.
+What the agent keeps lies in a folder that goes with it, and what a wave keeps there goes with the wave.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import os
 import platform
+import shutil
 import sys
 import threading
 import time
@@ -22,7 +23,7 @@ from signal import Signals
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inference_benchmarker.engine.hosts.local import LocalHost
-from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE, LEASE_S, SOCKET
+from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE, LEASE_S, SOCKET, WAVE
 from inference_benchmarker.engine.hosts.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.engine.processes.scratch import scratch_folder
@@ -32,6 +33,8 @@ from inference_benchmarker.version import __version__
 from inference_benchmarker.wave.run_dir import RunDir
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from inference_benchmarker.engine.hosts.transport import Message
 
 POLL_S = 0.02
@@ -43,35 +46,26 @@ _IN_FILES = ("factories_file", "locust_file")
 
 
 class Agent:
-    """Does what the command asks, until it is told to close, hears no more, or its lease is over."""
+    """Does what the command asks, wave after wave, until it is told to close, hears no more, or its lease is over."""
 
     def __init__(self, lines: Lines, folder: Path, socket: Path | None) -> None:
         self._lines = lines
         self._folder = folder
-        self._run_dir = RunDir(folder)
         self._socket = socket
         self._asked: SimpleQueue[Message] = SimpleQueue()
         self._heard_at = time.monotonic()
-        self._host: LocalHost | None = None
-        self._logs: dict[int, BinaryIO] = {}
-        self._ended_told: set[int] = set()
-        self._beat_at = 0.0
-        (folder / FILES).mkdir()
+        self._wave: _Wave | None = None
         (folder / LEASE).touch()
         self._touched_at = self._renewed_at()
-        self._run_dir.logs.mkdir()
 
     def run(self) -> None:
         """Until it is over; every worker has ended by then."""
         self._lines.start(self._hear, lambda: self._asked.put({"do": "close"}))
-        left_behind: tuple[str, ...] = ()
         try:
             self._obey()
         finally:
-            if self._host is not None:
-                left_behind = self._host.close()
-                self._tell_logs()
-        self._lines.send({"say": "closed", "left_behind": left_behind})
+            self._finish()
+        self._lines.send({"say": "closed"})
 
     def _hear(self, message: Message, at: int) -> None:
         """Take a message, on the thread that reads: a clock is told at once."""
@@ -101,43 +95,81 @@ class Agent:
                     return
                 self._do(message)
                 continue
-            if self._host is not None:
-                self._look(self._host)
+            if self._wave is not None:
+                self._wave.look()
 
     def _do(self, message: Message) -> None:
+        word = message.pop("do")
         try:
-            getattr(self, f"_do_{message.pop('do')}")(**message)
+            if word == "wave":
+                self._wave = _Wave(self._lines.send, self._folder / WAVE, self._socket)
+                self._lines.send({"say": "ready"})
+            elif word == "finish":
+                self._finish()
+            else:
+                getattr(self._wave, f"do_{word}")(**message)
         except OSError as error:  # a full disk, a home that is read-only
             self._lines.send({"say": "failed", "reason": f"{error.filename or 'a pipe'}: {error.strerror}"})
 
-    def _do_environment(self, values: dict[str, str]) -> None:
+    def _finish(self) -> None:
+        """Nothing is left of a wave, if there is one."""
+        if self._wave is not None:
+            left_behind, self._wave = self._wave.end(), None
+            self._lines.send({"say": "finished", "left_behind": left_behind})
+
+
+class _Wave:
+    """A wave as it is there: its workers, variables and files, all of which ``end`` with it."""
+
+    def __init__(self, say: Callable[[Message], None], folder: Path, socket: Path | None) -> None:
+        self._say = say
+        self._folder = folder
+        self._run_dir = RunDir(folder)
+        self._socket = socket
+        self._environment = dict(os.environ)
+        self._host: LocalHost | None = None
+        self._logs: dict[int, BinaryIO] = {}
+        self._ended_told: set[int] = set()
+        self._beat_at = 0.0
+        self._is_over = threading.Event()
+        self._sampling: threading.Thread | None = None
+        (folder / FILES).mkdir(parents=True)
+        self._run_dir.logs.mkdir()
+
+    def do_environment(self, values: dict[str, str]) -> None:
+        """Set variables."""
         os.environ.update(values)
 
-    def _do_file(self, name: str, data: str) -> None:
+    def do_file(self, name: str, data: str) -> None:
         """Add to a file of the folder, which is made with its folders."""
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(base64.b64decode(data))
 
-    def _do_spawn(self, workers: list[int]) -> None:
+    def do_spawn(self, workers: list[int]) -> None:
+        """Start workers, and sample what they use."""
         os.chdir(self._folder / FILES)  # as it is the command's own folder there
         self._host = LocalHost(self._run_dir)
         self._host.spawn(workers)
         processes = {f"worker_{number}": pid for number, pid in self._host.own().workers.items()}
-        sampling = (processes, time.sleep, lambda samples: self._lines.send({"say": "samples", "samples": samples}))
-        threading.Thread(target=sample_regularly, args=sampling, name="samples", daemon=True).start()
+        sampling = (processes, self._is_over.wait, lambda samples: self._say({"say": "samples", "samples": samples}))
+        self._sampling = threading.Thread(target=sample_regularly, args=sampling, name="samples", daemon=True)
+        self._sampling.start()
 
-    def _do_begin(self, worker: int, job: dict[str, Any]) -> None:
+    def do_begin(self, worker: int, job: dict[str, Any]) -> None:
+        """Give a worker its job, with the places of its files."""
         plan = {**job["plan"]}
         for key in _IN_FILES:
             plan[key] = plan[key] and str(self._folder / FILES / plan[key])
         self._there.begin(worker, {**job, "plan": plan})
 
-    def _do_connect(self, address: str | None) -> None:
+    def do_connect(self, address: str | None) -> None:
+        """Tell the workers where the primary is reached: by the socket, unless there is an address."""
         self._there.connect_to(address or f"ipc://{self._socket}")
 
-    def _do_signal(self, worker: int, number: int) -> None:
+    def do_signal(self, worker: int, number: int) -> None:
+        """Send a worker a signal."""
         self._there.signal(worker, Signals(number))
 
     @property
@@ -145,20 +177,39 @@ class Agent:
         assert self._host is not None, "no worker was started"
         return self._host
 
-    def _look(self, host: LocalHost) -> None:
+    def look(self) -> None:
         """Tell what became of the workers, and what they printed."""
-        host.tend()
-        ended = {*host.ended()} - self._ended_told
+        if self._host is None:
+            return
+        self._host.tend()
+        ended = {*self._host.ended()} - self._ended_told
         for worker in ended:
-            host.last_words(worker)  # its log is whole then
+            self._host.last_words(worker)  # its log is whole then
         if ended or time.monotonic() > self._beat_at:
             self._beat_at = time.monotonic() + BEAT_S
             self._tell_logs()
-            memory = {str(worker): host.memory_of(worker) for worker in host.workers}
-            self._lines.send({"say": "memory", "left": host.memory_left(), "workers": memory})
+            memory = {str(worker): self._host.memory_of(worker) for worker in self._host.workers}
+            self._say({"say": "memory", "left": self._host.memory_left(), "workers": memory})
         if ended:
             self._ended_told |= ended
-            self._lines.send({"say": "ended", "workers": sorted(ended)})
+            self._say({"say": "ended", "workers": sorted(ended)})
+
+    def end(self) -> tuple[str, ...]:
+        """End every worker, and leave nothing of the wave; the names of what the user's code had left behind."""
+        left_behind: tuple[str, ...] = ()
+        self._is_over.set()
+        if self._host is not None:
+            left_behind = self._host.close()
+            self._tell_logs()
+        if self._sampling is not None:
+            self._sampling.join()
+        for log in self._logs.values():
+            log.close()
+        os.chdir(self._folder.parent)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.environ.clear()
+        os.environ.update(self._environment)
+        return left_behind
 
     def _tell_logs(self) -> None:
         for worker in self._there.workers:
@@ -166,7 +217,7 @@ class Agent:
             if worker not in self._logs and is_file(log):
                 self._logs[worker] = log.open("rb")
             while worker in self._logs and (data := self._logs[worker].read(MOST_LOG)):
-                self._lines.send({"say": "log", "worker": worker, "data": base64.b64encode(data).decode()})
+                self._say({"say": "log", "worker": worker, "data": base64.b64encode(data).decode()})
 
 
 def _clocks() -> dict[str, int]:

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import tempfile
-import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from inference_benchmarker.engine.hosts.protocol import SOCKET
+from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.hosts.remote import RemoteHost
 from inference_benchmarker.engine.hosts.shipping import cargo_of
-from inference_benchmarker.engine.hosts.ssh import SshTransport
-from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import THIS_HOST
 from inference_benchmarker.plan.problems import check_plan
 from inference_benchmarker.system.host import usable_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.engine.live import ShowsStart
+    from inference_benchmarker.engine.hosts.logins import Logins
+    from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.processes.interrupts import Interrupts
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 
 POLL_S = 0.02
-KEEP_S = 0.1
 TOGETHER_S = 2.0  # after the first host that cannot join, others are waited for: all of them are named at once
-_LONGEST_SOCKET = 90  # bytes of a Unix socket's path; the system's own limit is some more
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,65 +44,64 @@ class Party:
         """The plan with the workers that there will be. BenchmarkError where so many cannot share its load."""
         if not plan.hosts:
             return plan
-        plan = plan.with_cores({THIS_HOST: usable_cores(), **{remote.name: remote.cores for remote in self.remotes}})
+        there = {remote.name: remote.link.cores for remote in self.remotes}
+        plan = plan.with_cores({THIS_HOST: usable_cores(), **there})
         check_plan(plan)
         return plan
 
 
 @contextmanager
-def joined(plan: WavePlan, run_dir: RunDir, interrupts: Interrupts, live: ShowsStart) -> Iterator[Party]:
-    """The hosts of a plan, each with an agent that waits for work; nothing is left of one that is not ``close``d.
+def joined(plan: WavePlan, run_dir: RunDir, interrupts: Interrupts, live: FaultTolerantView) -> Iterator[Party]:
+    """The hosts of a plan, each with an agent that waits for work; in the end nothing of the wave is left there.
 
-    Raises BenchmarkError with the name of each host that has not joined within the plan's time, and why;
-    KeyboardInterrupt where a person does not wait for it.
+    Within ``keeping_logins`` the agents stay for the next wave, but for those that are lost. Raises BenchmarkError with
+    the name of each host that has not joined within the plan's time, and why; KeyboardInterrupt where a person does
+    not wait for it.
     """
     if not plan.hosts:
         yield Party()
         return
     cargo = cargo_of(plan)
-    with scratch_folder("benchmark-", _short_place()) as folder:
-        place = folder / SOCKET if plan.hosts.listen is None else None
-        remotes = [
-            RemoteHost(host.name, SshTransport(host.name, place), run_dir, cargo, needs_socket=place is not None)
-            for host in plan.hosts.hosts
-            if not host.is_this_host
-        ]
-        with _kept(remotes):
+    with keeping_logins() as logins:
+
+        def linked(name: str) -> RemoteHost:
+            return RemoteHost(logins.link(name, needs_socket=plan.hosts.listen is None), run_dir, cargo)
+
+        def linked_again(remote: RemoteHost) -> RemoteHost:
+            live.say(f"{remote.name}: {remote.problem}; logging in again.")
+            logins.end([remote.link])
+            return linked(remote.name)
+
+        remotes = [linked(host.name) for host in plan.hosts.hosts if not host.is_this_host]
+        try:
             for remote in remotes:
-                remote.connect_agent()
-            _await_all(remotes, float(plan.hosts.join_timeout_s), interrupts, live)
-            yield Party(tuple(remotes), _address(plan, place))
-
-
-@contextmanager
-def _kept(remotes: Sequence[RemoteHost]) -> Iterator[None]:
-    """Have a thread renew the leases of hosts; in the end each is closed."""
-    over = threading.Event()
-
-    def keep() -> None:
-        while not over.wait(KEEP_S):
+                remote.prepare()
+            _await_all(remotes, linked_again, float(plan.hosts.join_timeout_s), interrupts, live)
+            yield Party(tuple(remotes), _address(plan, logins))
+        finally:
             for remote in remotes:
-                remote.keep()
-
-    thread = threading.Thread(target=keep, name="leases", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        closing = [threading.Thread(target=remote.close, name="closing") for remote in remotes]
-        for each in closing:
-            each.start()
-        for each in closing:
-            each.join()
-        over.set()
-        thread.join()
+                remote.close()
+            logins.end(remote.link for remote in remotes if remote.problem or not remote.is_ready)
 
 
-def _await_all(remotes: Sequence[RemoteHost], patience_s: float, interrupts: Interrupts, live: ShowsStart) -> None:
-    """Until each has said its first word, and can be used."""
+def _await_all(
+    remotes: list[RemoteHost],
+    linked_again: Callable[[RemoteHost], RemoteHost],
+    patience_s: float,
+    interrupts: Interrupts,
+    live: FaultTolerantView,
+) -> None:
+    """Until each can be given workers; one that was lost since the wave before is replaced by a new login."""
     begun, failed = time.monotonic(), False
     deadline = begun + patience_s
-    while missing := [remote for remote in remotes if remote.hello is None and remote.problem is None]:
+    while True:
+        for place, remote in enumerate(remotes):
+            if remote.link.problem and remote.link.waves > 1:
+                remotes[place] = linked_again(remote)
+                remotes[place].prepare()
+        missing = [remote for remote in remotes if not remote.is_ready and remote.problem is None]
+        if not missing:
+            break
         if interrupts.count:
             raise KeyboardInterrupt("Interrupted before the wave began; nothing was measured.")
         if not failed and any(remote.problem for remote in remotes):
@@ -127,16 +119,11 @@ def _await_all(remotes: Sequence[RemoteHost], patience_s: float, interrupts: Int
 
 
 def _last_words(remote: RemoteHost) -> str:
-    return f"Its last output: {' | '.join(remote.words_of_the_way()) or 'none'}."
+    return f"Its last output: {' | '.join(remote.link.words_of_the_way()) or 'none'}."
 
 
-def _address(plan: WavePlan, place: Path | None) -> str:
-    return f"ipc://{place}" if plan.hosts.listen is None else address_to_listen(plan.hosts.listen)
-
-
-def _short_place() -> str | None:
-    """The folder for the socket: the system's temporary one, where its path leaves room."""
-    return None if len(os.fsencode(tempfile.gettempdir())) < _LONGEST_SOCKET - 30 else "/tmp"  # noqa: S108 - a folder of ours is made in it
+def _address(plan: WavePlan, logins: Logins) -> str:
+    return f"ipc://{logins.socket}" if plan.hosts.listen is None else address_to_listen(plan.hosts.listen)
 
 
 def address_to_listen(listen: str) -> str:

@@ -1,8 +1,10 @@
 """The terms between a command and its agents on other hosts.
 
-The command asks ``environment``, ``file``, ``spawn``, ``begin``, ``connect``, ``signal``, ``clock``, ``beat`` and
-``close`` (``do``); the agent says ``hello`` first, then ``clock``, ``memory``, ``log``, ``samples``, ``ended`` and
-``failed``, and ``closed`` last (``say``). Both are of one version, so no message is ever of another one's.
+A wave begins with ``wave``; the command asks ``environment``, ``file``, ``spawn``, ``begin``, ``connect`` and
+``signal`` of it, and ``finish`` in the end. Beside waves it asks ``clock``, ``beat`` and ``close`` (``do``). The agent
+says ``hello`` first, of a wave ``ready``, ``memory``, ``log``, ``samples``, ``ended`` and ``finished``, whenever it is
+so ``clock`` and ``failed``, and ``closed`` last (``say``). Both are of one version, so no message is ever of another
+one's.
 """
 
 from __future__ import annotations
@@ -38,5 +40,8 @@ SOCKET = "primary"
 LEASE = "lease"
 """A file in the folder of an agent: its lease is renewed by whoever touches it."""
 
+WAVE = "wave"
+"""The folder of a wave, in that of its agent."""
+
 FILES = "files"
-"""The folder of an agent that stands for the one in which the command was started."""
+"""The folder of a wave that stands for the one in which the command was started."""

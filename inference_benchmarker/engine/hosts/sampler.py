@@ -87,16 +87,16 @@ def sample_regularly(
     note: Callable[[list[Sample]], object],
     path: Path | None = None,
 ) -> None:
-    """Give ``note`` the samples of each second until this greenlet or thread is ended. ``processes``: name to pid.
+    """Give ``note`` the samples of each second until this greenlet is ended, or ``sleep`` returns true.
 
-    With a ``path`` they are rows of a client.csv as well, until the disk is full. Without /proc there are none.
+    ``processes``: name to pid. With a ``path`` they are rows of a client.csv as well, until the disk is full. Without
+    /proc there are none.
     """
     rows_fit = path is not None and begin_client_table(path)
     if procfs.not_measured():
         return
     sampler = Sampler(processes)
-    while True:
-        sleep(INTERVAL_S)
+    while not sleep(INTERVAL_S):
         try:
             samples = list(sampler.sample())
         except (OSError, psutil.Error):  # what the host told a second ago it does not tell now

@@ -28,7 +28,7 @@ PREPARED = f".cache/inference-benchmarker/{__version__}"
 """The environment that ``benchmark hosts prepare`` makes there, in the home directory."""
 
 # No terminal, no agent and no windows there; no other connection is used or left behind, and nobody is asked anything.
-# A host that says nothing for 18 s is given up: later than ``RemoteHost`` does where its lease could not be renewed.
+# A host that says nothing for 18 s is given up: later than ``Link`` does where its lease could not be renewed.
 OPTIONS = (
     *("-T", "-a", "-x"),
     *("-o", "BatchMode=yes"),
@@ -178,6 +178,8 @@ class SshTransport:
             self._lines = lines if self._joined else None
             for message in self._waiting if self._joined else ():
                 lines.send(message)
+            if self._joined:
+                self._waiting = []
         return over
 
     def _started(self) -> Lines | None:
@@ -207,7 +209,7 @@ class SshTransport:
     def _read_words(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
         said = HiddenLines()
-        with suppress(OSError, ValueError):
+        with process.stderr, suppress(OSError, ValueError):
             for line in process.stderr:
                 self._add_words(said.after(line.decode(errors="replace").rstrip("\r\n")))
         self._add_words(said.rest())

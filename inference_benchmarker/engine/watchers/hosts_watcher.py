@@ -34,7 +34,7 @@ class HostsWatcher:
         """The primary wants to know what the clocks show."""
         self._asked = True
         for remote in self._living():
-            remote.measure_clock()
+            remote.link.measure_clock()
 
     def look(self, now_s: float) -> None:
         """Say which host is lost, and tell the primary what the others said."""
@@ -42,7 +42,7 @@ class HostsWatcher:
             if remote.problem and remote.name not in self._told:
                 self._told.add(remote.name)
                 self._wave.live.say(f"{remote.name} is lost: {remote.problem}.")
-        if self._asked and not any(remote.clock.left for remote in self._living()):
+        if self._asked and not any(remote.link.clock.left for remote in self._living()):
             self._asked = False
             self._wave.primary.tell(f"clocks {json.dumps(self._clocks())}")
         if self._remotes and self._samples.due(now_s):
@@ -68,7 +68,7 @@ class HostsWatcher:
         return [remote for remote in self._remotes if remote.problem is None]
 
     def _clocks(self) -> dict[str, Any]:
-        offsets = [(remote, remote.clock.offset()) for remote in self._remotes]
+        offsets = [(remote, remote.link.clock.offset()) for remote in self._remotes]
         lines = [
             {"workers": list(remote.workers), "offset": asdict(offset)}
             for remote, offset in offsets
@@ -80,22 +80,22 @@ class HostsWatcher:
         return {
             "name": remote.name,
             "workers": list(remote.workers),
-            "versions": remote.versions,
-            "constants": remote.constants,
+            "versions": remote.link.versions,
+            "constants": remote.link.constants,
             "clock": self._clock(remote),
             "lost": remote.problem,
         }
 
     def _clock(self, remote: RemoteHost) -> dict[str, Any] | None:
-        offset = remote.clock.offset()
+        offset = remote.link.clock.offset()
         if offset is None:
             return None
         start = offset.at_ns if self._wave.t0 is None else self._wave.t0
         return {
             "offset_s": offset.offset_at(start) / NS,
             "uncertainty_s": offset.uncertainty_ns / NS,
-            "drift_ppm": remote.clock.drift_ppm(),
+            "drift_ppm": remote.link.clock.drift_ppm(),
             "round_trip_s": offset.round_trip_ns / NS,
             "jump_s": offset.jump_ns / NS,
-            "slew_ppm": remote.clock.slew_ppm(),
+            "slew_ppm": remote.link.clock.slew_ppm(),
         }

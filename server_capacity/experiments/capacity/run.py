@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 from inference_benchmarker.errors import refuse
@@ -61,7 +62,7 @@ def find_capacity(question: Question, waves: Waves) -> CapacityResult:
 
     KeyboardInterrupt where it was interrupted before anything was measured; later it ends with what is known.
     """
-    with counting_interrupts() as interrupts:
+    with counting_interrupts() as interrupts, keeping_logins():
         warming = warm(question, waves) if question.warm else []
         explored = explore(question, waves)
         explored.warming = warming

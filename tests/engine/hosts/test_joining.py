@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.engine.hosts import joining, remote
+from inference_benchmarker.engine.hosts import joining, link
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import __version__
@@ -66,7 +66,7 @@ def test_hosts_that_cannot_join_are_named_with_the_reason(
 def test_a_host_of_another_version_is_named_with_both(
     lab: Lab, stamps: StampServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "__version__", "99.1")
+    monkeypatch.setattr(link, "__version__", "99.1")
     (other,) = lab.start(Spec("other"))
     with pytest.raises(BenchmarkError, match=rf"other: .* it has version {__version__}, and this host has 99\.1"):
         run_wave(a_plan(tmp_path, stamps.url, "other*1"))

@@ -1,7 +1,7 @@
 """``python -m tests.performance.hosts NAME [...]``: waves from several hosts, measured in the laboratory, as root.
 
-``offsets [COUNT]``, ``schedule [SECONDS]``, ``joins``, ``records [RATE ...]``, ``turns [SECONDS]``, ``ends [WORD ...]``
-(those with one of the words in them; all without). The exit code is 1 where something falls short.
+``offsets [COUNT]``, ``schedule [SECONDS]``, ``joins``, ``records [RATE ...]``, ``turns [COUNT [WAVES A LOGIN]]``,
+``ends [WORD ...]`` (those with one of the words in them; all without). The exit code is 1 where something falls short.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tests.performance.figures import Figure
 
 
-def _measured(title: str, measure: Callable[[float], list[Figure]], default: float) -> Callable[[Sequence[str]], bool]:
+def _measured(title: str, measure: Callable[..., list[Figure]], *defaults: float) -> Callable[[Sequence[str]], bool]:
     def play(arguments: Sequence[str]) -> bool:
-        found = measure(float(arguments[0]) if arguments else default)
+        found = measure(*map(float, arguments), *defaults[len(arguments) :])
         print(table(title, found), flush=True)
         return all(figure.verdict != "short" for figure in found)
 
@@ -31,7 +31,7 @@ PROGRAMS: dict[str, Callable[[Sequence[str]], bool]] = {
     "offsets": _measured("offsets of clocks", lambda count: offsets.figures(round(count)), 100),
     "schedule": _measured("schedule over hosts", schedule.figures, 10),
     "joins": _measured("joining", joins.figures, 0),
-    "turns": _measured("waves in turns", turns.figures, 900),
+    "turns": _measured("waves in turns", lambda count, a_login: turns.figures(round(count), round(a_login)), 1000, 1),
     "records": records.play,
     "ends": ends.play,
 }

@@ -56,8 +56,8 @@ def _measured(plan: WavePlan, place: Path) -> list[tuple[ClockOffset, int]]:
     """The offset of each host as it is before a wave, and its truth in s."""
     with joined(plan, RunDir.create(place), Interrupts(), FaultTolerantView(NullView())) as party:
         for remote in party.remotes:
-            remote.measure_clock()
-        while any(remote.clock.left for remote in party.remotes):
+            remote.link.measure_clock()
+        while any(remote.link.clock.left for remote in party.remotes):
             time.sleep(0.005)
-        found = [remote.clock.offset() for remote in party.remotes]
+        found = [remote.link.clock.offset() for remote in party.remotes]
     return [(offset, shift) for offset, shift in zip(found, SHIFTS_S, strict=True) if offset is not None]

@@ -1,4 +1,4 @@
-"""Short waves of two hosts in turns, for so many seconds: none hangs, and none leaves anything."""
+"""Short waves of two hosts in turns: none hangs, and none leaves anything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.plan.load import Bounds
 from tests.engine.hosts.plans import a_plan
@@ -25,30 +26,32 @@ REQUESTS = 20
 SHOWN = 10
 
 
-def figures(seconds: float) -> list[Figure]:
-    """As many waves as fit."""
-    waves = bad = left = 0
+def figures(count: int, a_login: int) -> list[Figure]:
+    """So many waves; a login serves ``a_login`` of them, after which nothing is left on its host."""
+    bad = left = 0
     slowest_s = 0.0
     with staged() as (lab, place), StampServer(address=lab.address) as stamps:
         hosts = lab.start(*(Spec(f"host{number}", shift) for number, shift in enumerate(SHIFTS_S)))
         plan = a_plan(place, stamps.url, *(f"{host.name}*1" for host in hosts))
         plan = replace(plan, bounds=Bounds(num_requests=REQUESTS))
-        before, end = _held(), time.monotonic() + seconds
-        while time.monotonic() < end:
-            begun = time.monotonic()
-            bad += not _is_good(run_wave(plan))
-            waves += 1
-            slowest_s = max(slowest_s, time.monotonic() - begun)
+        before = _held()
+        for begun in range(0, count, a_login):
+            with keeping_logins():
+                for _ in range(begun, min(begun + a_login, count)):
+                    started = time.monotonic()
+                    bad += not _is_good(run_wave(plan))
+                    slowest_s = max(slowest_s, time.monotonic() - started)
             left += sum(len(host.left(5)) for host in hosts)
-            if waves % SHOWN == 0:
+            if begun % SHOWN == 0:
                 print(
-                    f"{waves} waves, {bad} bad, {left} left, slowest {slowest_s:.1f} s, held {before} -> {_held()}",
+                    f"{begun + a_login} waves, {bad} bad, {left} left, slowest {slowest_s:.1f} s, "
+                    f"held {before} -> {_held()}",
                     flush=True,
                 )
-        lost = waves * REQUESTS - len(stamps.log())
+        lost = count * REQUESTS - len(stamps.log())
         more = [now - then for now, then in zip(_held(), before, strict=True)]
     return [
-        Figure("waves", waves),
+        Figure("waves", count),
         Figure("not whole, or with a clock that is not within its uncertainty", bad, "", exactly(0)),
         Figure("requests that the server did not see", lost, "", exactly(0)),
         Figure("processes, sockets and files left on the hosts", left, "", exactly(0)),

@@ -1,0 +1,100 @@
+"""The logins that a command holds: one a host, which its waves use one after the other."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.engine.hosts.link import Link
+from inference_benchmarker.engine.hosts.protocol import SOCKET
+from inference_benchmarker.engine.hosts.ssh import SshTransport
+from inference_benchmarker.engine.processes.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+KEEP_S = 0.1
+_LONGEST_SOCKET = 90  # bytes of a Unix socket's path; the system's own limit is some more
+
+
+class Logins:
+    """Links to hosts by name. A thread renews their leases, between waves too.
+
+    ``socket``: where the primary of a wave listens, and where the socket on each host leads to.
+    """
+
+    def __init__(self) -> None:
+        self._links: dict[tuple[str, bool], Link] = {}
+        self._holding = ExitStack()
+        self._socket: Path | None = None
+        self._over = threading.Event()
+        self._renewing = threading.Thread(target=self._renew_all, name="leases", daemon=True)
+
+    @property
+    def socket(self) -> Path:
+        """The path of the socket, in a folder of the user's own."""
+        if self._socket is None:
+            self._socket = self._holding.enter_context(scratch_folder("benchmark-", _short_place())) / SOCKET
+        return self._socket
+
+    def link(self, name: str, *, needs_socket: bool) -> Link:
+        """The link to a host: the one there is, or a login that begins now."""
+        key = (name, needs_socket)
+        if key not in self._links:
+            link = Link(name, SshTransport(name, self.socket if needs_socket else None), needs_socket=needs_socket)
+            self._links = {**self._links, key: link}
+            link.open()
+        if not self._renewing.is_alive():
+            self._renewing.start()
+        return self._links[key]
+
+    def end(self, links: Iterable[Link]) -> None:
+        """Close these links, all at the same time."""
+        ending = list(links)
+        threads = [threading.Thread(target=link.close, name="closing") for link in ending]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._links = {key: link for key, link in self._links.items() if link not in ending}
+
+    def close(self) -> None:
+        """Close every link."""
+        self.end(self._links.values())
+        self._over.set()
+        if self._renewing.is_alive():
+            self._renewing.join()
+        self._holding.close()
+
+    def _renew_all(self) -> None:
+        while not self._over.wait(KEEP_S):
+            for link in self._links.values():  # a dictionary that nobody changes: another one takes its place
+                link.keep()
+
+
+_HELD: ContextVar[Logins | None] = ContextVar("held", default=None)
+
+
+@contextmanager
+def keeping_logins() -> Iterator[Logins]:
+    """The logins that are held over every wave of this block; within another such block they are those of that one."""
+    if (held := _HELD.get()) is not None:
+        yield held
+        return
+    logins = Logins()
+    token = _HELD.set(logins)
+    try:
+        yield logins
+    finally:
+        _HELD.reset(token)
+        logins.close()
+
+
+def _short_place() -> str | None:
+    """The folder for the socket: the system's temporary one, where its path leaves room."""
+    return None if len(os.fsencode(tempfile.gettempdir())) < _LONGEST_SOCKET - 30 else "/tmp"  # noqa: S108 - a folder of ours is made in it
