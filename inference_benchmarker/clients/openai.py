@@ -21,6 +21,7 @@ from inference_benchmarker.clients.openai_errors import (
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.shown import shown
 from inference_benchmarker.clients.sse import EventReader
+from inference_benchmarker.records.answer import Reasoning, answered
 from inference_benchmarker.records.response import FAILING_REASONS, MAX_COUNT, Response
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Completion(Response):
     """A whole answer: ``content`` is the JSON object that the server sent, the rest what a record needs of it."""
 
     content: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str | None:
+        """The text of its choices, without reasoning; None where it has none to have, as embeddings."""
+        if "choices" not in self.content:
+            return None
+        return "".join(answered(_text(choice)) for choice in self.content["choices"])
 
 
 class OpenAIClient:
@@ -175,7 +183,8 @@ class _StreamedAnswer:
                 self._usage = usage
             self._model = event.get("model") or self._model
             for choice in event.get("choices") or ():
-                text += _text(choice)
+                said = _text(choice)
+                text = text + said if text else said
                 if choice.get("finish_reason"):
                     self._finish_reason = _finish_reason(choice, self._finish_reason)
         except _MISSHAPEN as error:
@@ -232,13 +241,14 @@ def _text(choice: dict[str, Any]) -> str:
     if delta is None:
         return choice.get("text") or ""
     text: str = delta.get("content") or ""
-    if not text or len(delta) > 1:
-        text += delta.get("reasoning_content") or delta.get("reasoning") or ""
-        text += delta.get("refusal") or ""
-        for call in delta.get("tool_calls") or ():
-            function = call.get("function") or {}
-            text += (function.get("name") or "") + (function.get("arguments") or "")
-    return text
+    if text and len(delta) == 1:
+        return text
+    rest: str = delta.get("refusal") or ""
+    for call in delta.get("tool_calls") or ():
+        function = call.get("function") or {}
+        rest += (function.get("name") or "") + (function.get("arguments") or "")
+    thought = delta.get("reasoning_content") or delta.get("reasoning")
+    return Reasoning(text + thought + rest, text + rest) if thought else text + rest
 
 
 def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:

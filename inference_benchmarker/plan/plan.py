@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.plan.abort_on import AbortOn
+from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.load_schedule import schedule_of
@@ -47,8 +48,9 @@ class WavePlan:
     arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
     ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
     factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
-    stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed. ``hosts``: those
-    that the workers run on; ``workers`` is their number on all of them together, see ``on``.
+    stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed. ``expect``: what
+    every answer must be, else its request has failed. ``hosts``: those that the workers run on; ``workers`` is their
+    number on all of them together, see ``on``.
     """
 
     load: OpenLoop | ClosedLoop
@@ -63,6 +65,7 @@ class WavePlan:
     drain_timeout_s: Decimal = Decimal(60)
     request_timeout_s: Decimal | None = None
     max_answer_size: int = DEFAULT_ANSWER_SIZE
+    expect: tuple[Expectation, ...] = field(default=())
     retries: Retries = field(default_factory=Retries)
     load_timeout_s: Decimal = Decimal(600)
     max_in_flight: int | None = None
@@ -181,6 +184,7 @@ class WavePlan:
         values["slos"], values["server_limits"] = limits_of(values["slos"])
         values["goodput"] = tuple(map(RequestLimit.parse, values.get("goodput", ())))  # older plans have none
         values["abort_on"] = tuple(map(AbortOn.parse, values.get("abort_on", ())))  # older plans have none
+        values["expect"] = tuple(map(Expectation.from_json, values.get("expect", ())))  # older plans have none
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
         values["factory_settings"] = _texts(values.get("factory_settings", {}))  # older plans have none

@@ -152,18 +152,27 @@ def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
     if plan.endpoint_name is not None and plan.factories_file is None and plan.locust_file is not None:
         text = "--endpoint-name goes to invoke_factory; with --locust-file use --url."
         yield Problem(("endpoint_name", "factories_file"), text)
-    if plan.locust_file is not None and plan.retries.asked:
+    if plan.locust_file is not None:
+        yield from _locust_file_problems(plan)
+    if plan.url is not None:
+        yield from _url_problems(plan, plan.url)
+
+
+def _locust_file_problems(plan: WavePlan) -> Iterator[Problem]:
+    """The problems of parts that need a factories file."""
+    if plan.retries.asked:
         text = (
             "--client-timeout and --client-retries need a factories file, whose single requests the tool sees; a task "
             "of a --locust-file must retry by itself."
         )
         yield Problem(("locust_file", "retries", "timeout_s"), text)
-    if plan.payload_arguments is not None and plan.factories_file is None and plan.locust_file is not None:
+    if plan.expect:
+        text = "--expect needs a factories file or an address: the tool sees no answers of a --locust-file's tasks."
+        yield Problem(("locust_file", "expect"), text)
+    if plan.payload_arguments is not None and plan.factories_file is None:
         yield Problem(("payload_arguments",), "payload_arguments go to payload_factory, and a --locust-file has none.")
-    if plan.factory_settings and plan.factories_file is None and plan.locust_file is not None:
+    if plan.factory_settings and plan.factories_file is None:
         yield Problem(("factory_settings",), "--set is for a factories file, and a --locust-file has no settings.")
-    if plan.url is not None:
-        yield from _url_problems(plan, plan.url)
 
 
 def _url_problems(plan: WavePlan, url: str) -> Iterator[Problem]:

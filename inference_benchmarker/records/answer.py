@@ -11,11 +11,24 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.response import Response
 
 
+class Reasoning(str):
+    """A piece in which a model reasons: ``answer`` is the part of it that belongs to the answer, mostly none."""
+
+    __slots__ = ("answer",)
+    answer: str
+
+    def __new__(cls, text: str, answer: str = "") -> Self:
+        """The piece with its text."""
+        piece = super().__new__(cls, text)
+        piece.answer = answer
+        return piece
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A streamed answer: its ``pieces`` as ``invoke`` yielded them, and the ``text`` of those that are str, joined.
 
-    ``response`` is the usage that it told; None where it told none.
+    Reasoning is among the pieces and not in the text. ``response`` is the usage that it told; None where it told none.
     """
 
     text: str
@@ -25,4 +38,10 @@ class Answer:
     @classmethod
     def of(cls, pieces: Sequence[Any], response: Response | None) -> Self:
         """The answer of these pieces."""
-        return cls("".join(piece for piece in pieces if isinstance(piece, str)), tuple(pieces), response)
+        said = [answered(piece) for piece in pieces if isinstance(piece, str)]
+        return cls("".join(said), tuple(pieces), response)
+
+
+def answered(piece: str) -> str:
+    """The part of a piece that belongs to the answer."""
+    return piece.answer if isinstance(piece, Reasoning) else piece

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker import Response
+from inference_benchmarker import Answer, Response
 from inference_benchmarker.clients import OpenAIClient
 from inference_benchmarker.clients.openai_errors import APIConnectionError, APIError
 from inference_benchmarker.clients.sse import EventReader, NoEventsError
@@ -540,6 +540,14 @@ def test_what_is_a_piece(told: dict[str, Any], piece: list[str], pair: Pair) -> 
     assert pieces == (piece or ["a"])
     assert isinstance(last, Response)
     assert last.tokens_in == (9 if "usage" in told else None)
+
+
+def test_what_a_model_thinks_is_in_the_pieces_of_an_answer_and_not_in_its_text(pair: Pair) -> None:
+    told = (delta(reasoning_content="so "), delta("yes", reasoning="then "), delta("!"), *TOKENS)
+    pair.give(stream(events(*told)))
+    *pieces, _ = read(pair.ours)
+    assert pieces[:3] == ["so ", "yesthen ", "!"]
+    assert Answer.of(pieces[:3], None).text == "yes!"
 
 
 def test_a_stream_asks_for_one_and_for_usage_unless_told_otherwise(pair: Pair) -> None:

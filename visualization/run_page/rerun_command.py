@@ -30,7 +30,7 @@ _FLAGS = {
     "records": "--records",
     "name": "--name",
 }
-_IN_WORDS = ("load", "bounds", "slos", "goodput", "abort_on", "abort", "sample_client_hw", "factory_settings")
+_IN_WORDS = ("load", "bounds", "slos", "goodput", "expect", "abort_on", "abort", "sample_client_hw", "factory_settings")
 _OF_THE_RUN_ALONE = ("output_dir", "port", "ui", "debug")
 _DEFAULTS = {
     each.name: each.default if each.default_factory is MISSING else each.default_factory() for each in fields(WavePlan)
@@ -83,6 +83,8 @@ def _rest(plan: WavePlan) -> Iterator[str]:
         yield from ("--slo", slo.expression)
     if plan.goodput:
         yield from ("--goodput", ",".join(limit.expression for limit in plan.goodput))
+    for expected in plan.expect:
+        yield from ("--expect", expected.text)
     for condition in plan.abort_on:
         yield from ("--abort-on", condition.text)
     if not plan.abort:

@@ -147,6 +147,7 @@ CAPACITY_FLAGS: Table = table_for(
             "client_retries",
             "backoff",
             "max_answer_size",
+            "expect",
             "load_timeout",
             "max_in_flight",
         ),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from inference_benchmarker.cli.core.expect_flags import EXPECT
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
@@ -43,6 +44,7 @@ _ENDPOINT = [
         default=TIMEOUT_S,
     ),
     MAX_ANSWER_SIZE,
+    EXPECT,
 ]
 CHECK_FLAGS = table_for(
     WavePlan,

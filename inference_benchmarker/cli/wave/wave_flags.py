@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inference_benchmarker.cli.core.expect_flags import EXPECT
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int, parse_number, parse_path, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
@@ -176,6 +177,7 @@ WAVE_FLAGS = table_for(
                 _backoff,
             ),
             MAX_ANSWER_SIZE,
+            EXPECT,
             Flag(
                 "--load-timeout",
                 "S",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 AT_A_TIME = 8  # logins: of more, sshd drops some (its MaxStartups)
 LOOK_S, INSTALL_S, FETCH_S = 60, 600, 600
 LEAST_PYTHON = (3, 11)
-NEEDED = ("locust", "geventhttpclient", "psutil", "pyzmq")
+NEEDED = ("locust", "geventhttpclient", "jsonschema-rs", "msgspec", "psutil", "pyzmq")
 """The distributions that a worker imports; those that they need come with them."""
 
 _PACKAGES = ("inference_benchmarker", "factories")

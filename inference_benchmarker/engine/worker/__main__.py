@@ -225,6 +225,7 @@ class Worker:
                 retries=plan.retries if plan.retries.asked else None,
                 row_of=self._row_of,
                 think=plan.load.think,
+                check=self._target.check,
             )
         from inference_benchmarker.engine.worker.locust_file import LocustSessions
 

@@ -30,6 +30,7 @@ from inference_benchmarker.engine.worker.process import take_stdin
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
 from inference_benchmarker.engine.worker.sessions import invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.engine.worker.target import answer_check
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
 from inference_benchmarker.plan.pacing import Arrival
@@ -69,6 +70,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         _nobody,
         writer,
         timeout_s=timeout,
+        check=answer_check(plan),
         on_failure=lambda _index, _key, error: failures.append(error),
     )
     sessions.requests.t0 = monotonic_ns()

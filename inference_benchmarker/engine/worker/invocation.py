@@ -7,7 +7,7 @@ from time import monotonic_ns
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.answer import Answer
+from inference_benchmarker.records.answer import Answer, Reasoning
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
 
@@ -29,7 +29,7 @@ class PayloadError(Exception):
 class Invocation:
     """Sends one request by ``invoke``. ``payload`` gives what it sends.
 
-    ``keeps_answers``: the slot keeps what came, for the session that hears it.
+    ``keeps_answers``: the slot keeps what came, for the session that hears it, or for its check.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Invocation:
         finally:
             slot.sent = monotonic_ns() - self._requests.t0
         result = self._invoke(payload)
-        if result is None:
-            return
         if self._keeps_answers:
             slot.answer = result
+        if result is None:
+            return
         kind = type(result)
         if kind is bytes:
             slot.size = len(result)
@@ -82,7 +82,7 @@ class Invocation:
         for piece in stream:
             now = monotonic_ns() - t0
             kind = type(piece)
-            if kind is str or kind is bytes:
+            if kind is str or kind is bytes or kind is Reasoning:
                 if not piece:
                     continue
                 size += len(piece) if kind is bytes else _size(piece)

@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
@@ -63,8 +63,9 @@ class Requests:
     """Sends a worker's requests and keeps its books: each attempt of an arrival becomes exactly one record.
 
     ``fire`` tells Locust. ``asked_model``: the model that the request of a slot asks for, "" where it names none.
-    ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``waiting`` counts the
-    clients that pause between two requests of an arrival, and the sessions that are open.
+    ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``check`` raises where
+    the answer that a slot keeps is none of those expected. ``waiting`` counts the clients that pause between two
+    requests of an arrival, and the sessions that are open.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Requests:
         *,
         asked_model: Callable[[Slot], str] = lambda slot: asked_model(slot.payload),
         on_failure: Callable[[int, str, BaseException], None] | None = None,
+        check: Callable[[Any], None] | None = None,
     ) -> None:
         self._fire = fire
         self.writer = writer
@@ -82,6 +84,7 @@ class Requests:
         self._timeout_s = timeout_s
         self._asked_model = asked_model
         self._on_failure = on_failure or Tracebacks(logger.warning, writer.cut).take
+        self._check = check
         self._errors: dict[str, FailedRequestError] = {}
         self._models: dict[str, int] = {}  # the labels of those that answer under another name than they are asked by
         self.ledger = Ledger()
@@ -140,11 +143,23 @@ class Requests:
                 timer = None  # its traceback holds this frame: what the attempt had open would stay so for a while
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
+        if self._check is not None and slot.failure is None:
+            self._check_answer(slot)
         if decide is not None:
             decide(slot, arrival)
         if self.open:
             self._record(slot, arrival)
         slot.arrival = None
+
+    def _check_answer(self, slot: Slot) -> None:
+        """Fail a request whose answer is not as expected: it is over by then, so no time of its own has the check."""
+        assert self._check is not None
+        try:
+            self._check(slot.answer)
+        except BaseException as error:  # an answer may be of a class of the user's
+            slot.failure = error
+        if slot.talk is None:
+            slot.answer = None  # which no session hears
 
     def abandon(self) -> None:
         """End the books: what is in flight now is recorded as abandoned, at its age."""

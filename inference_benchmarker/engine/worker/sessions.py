@@ -79,24 +79,25 @@ def invoke_sessions(
     row_of: Callable[[int], dict[str, Any]] | None = None,
     on_failure: Callable[[int, str, BaseException], None] | None = None,
     think: Think | None = None,
+    check: Callable[[Any], None] | None = None,
 ) -> Sessions:
     """The sessions of a factories file: a request for each arrival, or the turns of its sessions.
 
     They are tried again where ``retries`` say so. ``timeout_s`` bounds a turn with all its attempts; ``think`` draws
     the time before each that does not say it; see ``Requests`` and ``Payloads`` for the others.
     """
+    bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
-        bound_s = timeout_s if retries is None else None
-        turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure)
+        turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=check)
         talks = Conversations(endpoint.session, turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
         invocation = Invocation(endpoint.invoke, talks.payload, turns, keeps_answers=True)
         talks.send_by(turn, invocation.attempt)
         return talks
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
-    bound_s = timeout_s if retries is None else None  # else it is the turn's
-    requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure)
+    requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure, check=check)
+    payload = payloads.payload if retries is None else KeptPayloads(payloads.payload).payload
+    invocation = Invocation(endpoint.invoke, payload, requests, keeps_answers=check is not None)
     if retries is None:
-        return SingleTurns(requests, requests.execute, Invocation(endpoint.invoke, payloads.payload, requests).attempt)
-    invocation = Invocation(endpoint.invoke, KeptPayloads(payloads.payload).payload, requests)
+        return SingleTurns(requests, requests.execute, invocation.attempt)
     return SingleTurns(requests, Retrying(requests, seed, retries, timeout_s).execute, invocation.attempt)

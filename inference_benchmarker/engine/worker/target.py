@@ -30,6 +30,7 @@ class Target:
         self.endpoint: factories_file.Endpoint | None = None
         self.users: list[Any] = []
         self.error: dict[str, str] | None = None
+        self.check: Callable[[Any], None] | None = None
         take_at_most(plan.max_answer_size)
         try:
             self._load(plan)
@@ -49,6 +50,7 @@ class Target:
         return {"payloads": len(self.endpoint.payloads), "in_turn": in_turn, "sessions": False}
 
     def _load(self, plan: WavePlan) -> None:
+        self.check = answer_check(plan)
         if plan.locust_file is None:
             assert plan.factories_file is not None
             loaded = factories_file.load(
@@ -65,6 +67,15 @@ class Target:
         from inference_benchmarker.engine.worker.locust_file import load_users
 
         self.users = load_users(plan.locust_file, plan.url)
+
+
+def answer_check(plan: WavePlan) -> Callable[[Any], None] | None:
+    """The check of answers, where any are expected: only then its libraries are imported."""
+    if not plan.expect:
+        return None
+    from inference_benchmarker.engine.endpoint.expected import AnswerCheck
+
+    return AnswerCheck(plan.expect)
 
 
 def row_of(plan: WavePlan, loaded: Endpoint | None, run_dir: RunDir) -> Callable[[int], dict[str, Any]] | None:

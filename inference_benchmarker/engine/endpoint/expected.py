@@ -1,0 +1,184 @@
+"""The check of answers: each is held against what is expected of it.
+
+A check runs in the worker's loop, so it takes linear time whatever an answer holds: regular expressions are those of
+Rust's automata, without look-around and back references, in schemas too, and longer answers than ``MOST_CHECKED`` have
+failed unread. It opens no file and no connection: a schema must hold all that it refers to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.answer import Answer
+from inference_benchmarker.records.response import Response
+from inference_benchmarker.words.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from inference_benchmarker.plan.expectation import Expectation
+
+MOST_CHECKED = {"json": 4 << 20, "schema": 1 << 18, "text": 1 << 18}  # bytes: 4 ms, and 3 or at the worst 13 ms
+MOST_PATTERN = 100_000  # bytes of a compiled expression, which bound the work for each byte of an answer
+_SHOWN = 100
+_DOT_ALL = re.compile(r"(?<!\\)\(\?[a-z]*s")  # the library takes it, and leaves the dot as it is
+_RAW = msgspec.json.Decoder(msgspec.Raw)  # holds the syntax, and builds nothing
+_VALUE = msgspec.json.Decoder()
+_NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class UnexpectedAnswerError(Exception):
+    """An answer came, with success, and is not what was expected; its key in a report names the kind of check."""
+
+    def __init__(self, kind: str, why: str) -> None:
+        super().__init__(why)
+        self._benchmark_detail = kind
+
+
+class AnswerCheck:
+    """Holds answers against all that is expected of them. Raises BenchmarkError for a schema that is none."""
+
+    def __init__(self, expectations: Sequence[Expectation]) -> None:
+        self._checks = [_check_of(each) for each in expectations]
+
+    def __call__(self, answer: Any) -> None:
+        """Raise UnexpectedAnswerError for an answer of ``invoke`` that is not as expected."""
+        said = _said(answer)
+        for check in self._checks:
+            check(said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The text or bytes of an answer, or the JSON that the user's code has parsed; ``kind`` is for messages."""
+
+    value: Any
+    kind: str
+
+    @property
+    def text(self) -> str | None:
+        """The text; None where the answer has none. Raises UnicodeDecodeError."""
+        if not self.has_text:
+            return None
+        return self.value if isinstance(self.value, str) else self.value.decode()
+
+    @property
+    def has_text(self) -> bool:
+        """Tells whether it is a text or bytes."""
+        return isinstance(self.value, (str, bytes, bytearray))
+
+    @property
+    def shown(self) -> str:
+        """Its beginning."""
+        return one_line(repr(self.value[: 2 * _SHOWN] if self.has_text else self.value), _SHOWN)
+
+
+def _said(answer: Any) -> _Said:
+    kind, value = type(answer).__name__, answer
+    if isinstance(answer, Answer):
+        value = answer.text or b"".join(piece for piece in answer.pieces if isinstance(piece, bytes))
+    elif isinstance(answer, Response):  # of a client that keeps what came
+        text = getattr(answer, "text", None)
+        value = getattr(answer, "content", None) if text is None else text
+    return _Said(value, kind)
+
+
+def _check_of(expectation: Expectation) -> Callable[[_Said], None]:
+    if expectation.kind == "json":
+        return _check_json
+    if expectation.kind == "text":
+        return _PatternCheck(expectation)
+    return _SchemaCheck(expectation)
+
+
+def _check_json(said: _Said) -> None:
+    if isinstance(said.value, (dict, list)):
+        return
+    try:
+        _RAW.decode(_bounded("json", said))
+    except _NO_JSON as error:
+        raise UnexpectedAnswerError("json", f"expected JSON ({error}), got {said.shown}") from None
+
+
+class _PatternCheck:
+    """The text has a place where a regular expression matches."""
+
+    def __init__(self, expectation: Expectation) -> None:
+        self._validator = _validator(expectation)
+        self._pattern: str = expectation.schema["pattern"]
+
+    def __call__(self, said: _Said) -> None:
+        try:
+            found = self._validator.is_valid(_bounded("text", said))
+        except UnicodeDecodeError as error:
+            raise UnexpectedAnswerError("text", f"expected a text ({error}), got {said.shown}") from None
+        if not found:
+            raise UnexpectedAnswerError("text", f"expected {self._pattern!r} in the text, got {said.shown}")
+
+
+class _SchemaCheck:
+    """The JSON keeps a schema."""
+
+    def __init__(self, expectation: Expectation) -> None:
+        self._validator = _validator(expectation)
+
+    def __call__(self, said: _Said) -> None:
+        try:
+            value = said.value if isinstance(said.value, (dict, list)) else _VALUE.decode(_bounded("schema", said))
+        except _NO_JSON as error:
+            raise UnexpectedAnswerError("schema", f"expected JSON ({error}), got {said.shown}") from None
+        if not self._validator.is_valid(value):
+            raise UnexpectedAnswerError("schema", f"{_broken(self._validator, value)}; the answer is {said.shown}")
+
+
+def _bounded(kind: str, said: _Said) -> str:
+    """The text of an answer. Raises UnexpectedAnswerError where it has none, or more than is checked."""
+    if not said.has_text:
+        raise UnexpectedAnswerError(kind, f"expected an answer with a text, and invoke gave a {said.kind} without one")
+    if len(said.value) > MOST_CHECKED[kind]:
+        told = f"the answer has {len(said.value):,} bytes; at most {MOST_CHECKED[kind]:,} are checked"
+        raise UnexpectedAnswerError(kind, told)
+    text = said.text
+    assert text is not None
+    return text
+
+
+def _broken(validator: Any, value: Any) -> str:
+    """The first rule of a schema that a value breaks, and the place where."""
+    error = next(iter(validator.iter_errors(value)))
+    place = "".join(f"[{part!r}]" for part in error.instance_path)
+    return one_line(f"{place}: {error.message}" if place else error.message, 2 * _SHOWN)
+
+
+def _validator(expectation: Expectation) -> Any:
+    import jsonschema_rs
+
+    if expectation.kind == "text" and _DOT_ALL.search(expectation.schema["pattern"]):
+        raise BenchmarkError(
+            f"--expect {one_line(expectation.text, _SHOWN)}: there is no (?s); write [\\s\\S] for a dot."
+        )
+    bounds = jsonschema_rs.RegexOptions(size_limit=MOST_PATTERN)
+    try:
+        return jsonschema_rs.validator_for(expectation.schema, pattern_options=bounds, retriever=_refuse)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise _unusable(expectation, error) from None
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} is another document; put it under $defs")
+
+
+def _unusable(expectation: Expectation, error: Exception) -> BenchmarkError:
+    given = one_line(expectation.text, _SHOWN)
+    if expectation.kind == "text":
+        return BenchmarkError(
+            f"--expect {given}: this is no regular expression that is checked in linear time.",
+            "Leave out look-around (?=...), back references and large {repetitions}; \\z is the end of the text.",
+        )
+    told = one_line(getattr(error, "message", None) or str(error), 2 * _SHOWN)
+    return BenchmarkError(f"--expect {given}: this is no JSON schema that can be checked ({told}).")

@@ -1,0 +1,171 @@
+"""The check of answers: what passes, what fails and why, and that none takes long."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import gevent
+import pytest
+
+from inference_benchmarker import Answer, Response
+from inference_benchmarker.cli.core.expect_flags import EXPECT
+from inference_benchmarker.clients.openai import Completion
+from inference_benchmarker.engine.endpoint.expected import MOST_CHECKED, AnswerCheck, UnexpectedAnswerError
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.answer import Reasoning
+from inference_benchmarker.records.error_key import error_key
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inference_benchmarker.plan.expectation import Expectation
+
+PERSON = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"name": {"type": "string", "pattern": "^[a-z]+$"}, "age": {"$ref": "#/$defs/age"}},
+    "required": ["name"],
+    "$defs": {"age": {"type": "integer", "minimum": 0}},
+}
+TEXTLESS = "without one"
+
+
+def parsed(text: str) -> Expectation:
+    assert EXPECT.parse is not None
+    found: Expectation = EXPECT.parse("--expect", text)
+    return found
+
+
+def checking(tmp_path: Path, *texts: str, schema: Any = PERSON) -> AnswerCheck:
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    return AnswerCheck([parsed(text.replace("FILE", str(tmp_path / "schema.json"))) for text in texts])
+
+
+def why(check: AnswerCheck, answer: Any) -> tuple[str, str]:
+    """The key and the text of the failure."""
+    with pytest.raises(UnexpectedAnswerError) as raised:
+        check(answer)
+    return error_key(raised.value), str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer"),
+    [
+        ("json", b'{"a": [1, "\\u00e9"]}'),
+        ("json", " null\n"),
+        ("json", {"parsed": True}),
+        ("json", Answer.of(['{"a"', ":1}"], None)),
+        ("json", Answer.of([b'{"a"', b":1}"], None)),
+        ("json", Answer.of([Reasoning("let me see"), Reasoning("so {}", "{}")], None)),
+        ("json", Completion(content={"choices": [{"message": {"content": "[]", "reasoning": "hm"}}]})),
+        ("json", Completion(content={"data": [{"embedding": [0.5]}]})),
+        ("schema:FILE", '{"name": "bee", "age": 3}'),
+        ("schema:FILE", {"name": "bee"}),
+        ("text:^[A-Z]", "A bee"),
+        ("text:(?i)BEE", b"a bee"),
+        ("text:a[\\s\\S]+e$", "a\nbee"),
+        ("text:\u00e9", "caf\u00e9".encode()),
+        ("text:a:b", "a:b"),
+        ("text:cat\\(?s", "cats"),
+    ],
+)
+def test_an_answer_is_as_expected(tmp_path: Path, expected: str, answer: Any) -> None:
+    checking(tmp_path, expected)(answer)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "said"),
+    [
+        ("json", "I am sorry", "got 'I am sorry'"),
+        ("json", "", "expected JSON"),
+        ("json", '{"a": NaN}', "expected JSON"),
+        ("json", b'"\xff"', "expected JSON"),
+        ("json", "[" * 100_000, "expected JSON"),
+        ("json", "[]" + " " * MOST_CHECKED["json"], "at most 4,194,304 are checked"),
+        ("json", None, "invoke gave a NoneType without one"),
+        ("json", Response(tokens_out=3), "invoke gave a Response without one"),
+        ("json", Answer.of(["sure: ", "{}"], None), "got 'sure: {}'"),
+        ("schema:FILE", '{"age": 3}', '"name" is a required property'),
+        ("schema:FILE", '{"name": "bee", "age": -1}', "['age']: -1 is less than the minimum of 0"),
+        ("schema:FILE", '{"name": "Bee"}', "does not match"),
+        ("schema:FILE", "no", "expected JSON"),
+        ("text:^bee", "a bee", "expected '^bee' in the text, got 'a bee'"),
+        ("text:bee", b"\xff", "expected a text"),
+        ("text:bee", {"bee": 1}, TEXTLESS),
+        ("text:bee", Completion(content={"data": [{"embedding": [0.5]}]}), TEXTLESS),
+    ],
+)
+def test_an_answer_is_not_as_expected(tmp_path: Path, expected: str, answer: Any, said: str) -> None:
+    key, text = why(checking(tmp_path, expected), answer)
+    assert key == f"UnexpectedAnswerError {expected.partition(':')[0]}"
+    assert said in text
+    assert len(text) < 600
+
+
+def test_an_answer_is_all_that_is_expected(tmp_path: Path) -> None:
+    check = checking(tmp_path, "json", "text:bee")
+    check('{"a": "bee"}')
+    assert why(check, '{"a": "cow"}')[0].endswith(" text")
+    assert why(check, "bee")[0].endswith(" json")
+
+
+@pytest.mark.parametrize("pattern", ["(x+)+y", "x.*y", "(a|x|xx)+$y", "(.*)*(.*)*y"])
+def test_what_is_catastrophic_elsewhere_takes_linear_time(tmp_path: Path, pattern: str) -> None:
+    """A backtracking engine takes years of it, and the test its time limit."""
+    answer = "x" * 200_000
+    assert why(checking(tmp_path, f"text:{pattern}"), answer)[0].endswith(" text")
+    check = checking(tmp_path, "schema:FILE", schema={"type": "string", "pattern": pattern})
+    assert why(check, json.dumps(answer))[0].endswith(" schema")
+
+
+def test_deep_json_of_a_deep_schema_ends_no_worker(tmp_path: Path) -> None:
+    check = checking(tmp_path, "schema:FILE", schema={"type": "array", "items": {"$ref": "#"}})
+    for depth in (900, 100_000):
+        failed = gevent.spawn(lambda depth=depth: check("[" * depth + "1" + "]" * depth)).get
+        with pytest.raises(UnexpectedAnswerError):
+            failed()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("xml", "--expect must be json, schema:FILE or text:REGEX, not 'xml'."),
+        ("json:x", "must be json"),
+        ("text:", "must be json"),
+        ("schema:", "must be json"),
+        ("schema:/nowhere/s.json", "cannot be read (No such file or directory)"),
+        ("text:(?=a)b", "no regular expression that is checked in linear time"),
+        ("text:(a)\\1", "no regular expression"),
+        ("text:(", "no regular expression"),
+        ("text:\\w{1,1000}x", "no regular expression"),
+        ("text:(?is)a.b", "there is no (?s); write [\\s\\S] for a dot."),
+        ("text:\udcff", "a byte that is not UTF-8"),
+    ],
+)
+def test_an_expectation_that_nobody_can_check_is_one_line(given: str, said: str) -> None:
+    with pytest.raises(BenchmarkError) as raised:
+        parsed(given)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("{", "this is no JSON ("),
+        ("[]", "not of types"),
+        ('{"type": "objekt"}', "not valid"),
+        ('{"$ref": "http://127.0.0.1:9/a.json"}', "another document; put it under $defs"),
+        ('{"$ref": "#/$defs/a"}', "does not exist"),
+        ('{"pattern": "(?=a)"}', "is not a"),
+        ("[" * 100_000, "this is no JSON ("),
+    ],
+)
+def test_a_schema_that_is_none_is_one_line(tmp_path: Path, schema: str, said: str) -> None:
+    (tmp_path / "s.json").write_text(schema)
+    with pytest.raises(BenchmarkError) as raised:
+        parsed(f"schema:{tmp_path / 's.json'}")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 500
