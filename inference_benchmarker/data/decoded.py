@@ -7,10 +7,9 @@ msgspec decodes, and is imported where something is decoded.
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from inference_benchmarker.data.typed import require
 
 T = TypeVar("T")
 
@@ -28,22 +27,25 @@ def named(key: str) -> dict[str, Any]:
     return {"key": key}
 
 
-def decoded(data: Mapping[str, Any], kind: type[T]) -> T:
+def decoded(data: Any, kind: type[T]) -> T:
     """The value of that dataclass; ValueError with the place of the first part that does not fit.
 
-    Keys that it does not know are left out: a later version may have written them.
+    Keys that it does not know are left out: a later version may have written them. Numbers have the bounds of
+    ``typed``: they can be computed with.
     """
     import msgspec
 
     keys = {each.metadata["key"]: each.name for each in fields(kind) if "key" in each.metadata}  # type: ignore[arg-type]
+    if keys and isinstance(data, dict):
+        data = {keys.get(key, key): value for key, value in data.items() if key not in keys or value is not None}
     try:
-        return msgspec.convert(
-            {keys.get(key, key): value for key, value in data.items() if key not in keys or value is not None}, kind
-        )
+        made = msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from None
     except (OverflowError, RecursionError) as error:
         raise ValueError(f"a value is out of bounds ({error})") from None
+    require(made, kind, kind.__name__)
+    return made
 
 
 def encoded(value: Any) -> Any:

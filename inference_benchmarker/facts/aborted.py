@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
-from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
 
@@ -30,24 +28,11 @@ class Aborted:
         """Tells whether no connection to the endpoint stood."""
         return not self.condition and self.worker is None
 
-    def to_json(self) -> dict[str, Any]:
-        """The object that stands in the spool and in summary.json."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> Aborted | None:
-        """The value that ``to_json`` described; None for None. ValueError where it is neither: it may be anybody's."""
-        if data is None:
-            return None
-        require(data, dict[str, Any], "aborted")
-        if {"worker", *data} != {each.name for each in fields(cls)}:  # an older version had no worker
-            raise ValueError(f"aborted has the members {', '.join(data) or 'of nothing'}")
-        aborted = cls(**data)
-        require(aborted, cls, "aborted")
-        told = _is_written(aborted.condition) and (aborted.measured is None) == aborted.by_dead_endpoint
-        if not told or (aborted.condition and aborted.worker is not None):
+    def __post_init__(self) -> None:
+        """ValueError for what ends no wave: it may come from a file of anybody's."""
+        told = _is_written(self.condition) and (self.measured is None) == self.by_dead_endpoint
+        if not told or (self.condition and self.worker is not None):
             raise ValueError("aborted has no condition that a plan could have, or no value of it")
-        return aborted
 
 
 def _is_written(condition: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.facts.client_samples import HOST, Stretch
 
@@ -90,18 +90,6 @@ class WorkerUse:
     descriptors: int = 0
     descriptor_limit: int = 0
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> WorkerUse:
-        """The use that stands in a ``summary.json``."""
-        values = dict(data)
-        if data["loop_delay"] is not None:
-            values["loop_delay"] = LoopDelay(**data["loop_delay"])
-        if data["block"] is not None:
-            values["block"] = Block(**{**data["block"], "stack": tuple(data["block"]["stack"])})
-        values["collections"] = Collections(**data["collections"])
-        values["connections"] = Connections(**data["connections"])
-        return cls(**values)
-
 
 @dataclass(frozen=True, slots=True)
 class HostUse:
@@ -174,11 +162,6 @@ class ProcessUse:
             )
             for process, mine in stretches.items()
         )
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ProcessUse:
-        """The use that stands in a ``summary.json``."""
-        return cls(**{**data, "cpu_series": tuple(data["cpu_series"])})
 
 
 def _mean_cpu(stretches: Sequence[Stretch]) -> float:

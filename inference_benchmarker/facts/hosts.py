@@ -3,16 +3,10 @@
 Times of records are raw: nothing here was added to them. Whoever compares hosts adds offsets, and says ± what.
 """
 
-from __future__ import annotations
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
-
-from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.client_use import HostUse
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SLEWED_PPM = 300.0
 """Beyond what corrects an oscillator at rest (78 ppm in the median), below what ntpd slews by (500 ppm)."""
@@ -59,21 +53,6 @@ class HostFacts:
     use: HostUse | None = None
     clock: HostClock | None = None
     lost: str | None = None
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> HostFacts:
-        """The host that stands in a ``summary.json``, whatever is beside it. ValueError for other types, or no name."""
-        require(data, dict[str, Any], "host")
-        values = {each.name: data[each.name] for each in fields(cls)}
-        for name in ("use", "clock"):
-            require(values[name], dict[str, Any] | None, name)
-        require(values["workers"], list[int], "workers")
-        values["workers"] = tuple(values["workers"])
-        values["use"] = None if values["use"] is None else HostUse(**values["use"])
-        values["clock"] = None if values["clock"] is None else HostClock(**values["clock"])
-        host = cls(**values)
-        require(host, cls, "host")
-        return host
 
 
 def host_of_worker(hosts: Sequence[HostFacts], worker: int) -> str | None:

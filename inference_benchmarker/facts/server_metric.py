@@ -8,10 +8,8 @@ missing is None with its reason.
 from __future__ import annotations
 
 import traceback
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-from inference_benchmarker.data.typed import require
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -116,23 +114,6 @@ class ServerMetric:
         """Tells whether any value came."""
         return any(value is not None for value in self.statistics.values())
 
-    def to_json(self) -> dict[str, Any]:
-        """The metric's part of server_metrics.json."""
-        return {
-            **asdict(self),
-            "series": [list(p) for p in self.series],
-            "instances": [list(p) for p in self.instances],
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ServerMetric:
-        """The metric that ``to_json`` described; ValueError (TypeError, KeyError) for what is none."""
-        pairs = {name: tuple((float(a), float(b)) for a, b in data[name]) for name in ("series", "instances")}
-        hardware = data.get("hardware")
-        metric = cls(**{**data, **pairs, "hardware": None if hardware is None else Hardware(**hardware)})
-        require(metric, cls, "metric")
-        return metric
-
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
@@ -157,17 +138,6 @@ class ServerLog:
     lines: tuple[LogLine, ...] = ()
     errors: bool = False
     reason: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The log's part of server_metrics.json."""
-        return {**asdict(self), "lines": [asdict(line) for line in self.lines]}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ServerLog:
-        """The log that ``to_json`` described; ValueError (TypeError, KeyError) for what is none."""
-        log = cls(**{**data, "lines": tuple(LogLine(line["text"], line["count"]) for line in data["lines"])})
-        require(log, cls, "log")
-        return log
 
 
 def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tuple[ServerMetric, ...]:

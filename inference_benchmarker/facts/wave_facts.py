@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.typed import require
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.record import Ledger
@@ -33,30 +32,15 @@ class Window:
     duration_ns: int
     stopped_at_ns: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Wall-clock start and end (UTC), and the lengths in seconds."""
-        return {
-            "start": _iso(self.start_unix_ns),
-            "end": _iso(self.start_unix_ns + self.duration_ns),
-            "start_unix_ns": self.start_unix_ns,
-            "t0_monotonic_ns": self.t0_monotonic_ns,
-            "planned_s": _seconds(self.planned_ns),
-            "duration_s": self.duration_ns / NS,
-            "stopped_at_s": _seconds(self.stopped_at_ns),
-        }
+    @property
+    def start(self) -> str:
+        """The wall clock at wave start (UTC), in ms."""
+        return _iso(self.start_unix_ns)
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Window:
-        """The window that ``to_json`` described; ValueError for other types."""
-        for name in ("planned_s", "duration_s", "stopped_at_s"):
-            require(data[name], float | None, f"window.{name}")  # a text times a billion would be a long one
-        return cls(
-            start_unix_ns=data["start_unix_ns"],
-            t0_monotonic_ns=data["t0_monotonic_ns"],
-            planned_ns=_nanoseconds(data["planned_s"]),
-            duration_ns=round(data["duration_s"] * NS),
-            stopped_at_ns=_nanoseconds(data["stopped_at_s"]),
-        )
+    @property
+    def end(self) -> str:
+        """The same at its end."""
+        return _iso(self.start_unix_ns + self.duration_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +146,3 @@ def _counts(ledger: Ledger) -> dict[str, int]:
 
 def _iso(unix_ns: int) -> str:
     return datetime.fromtimestamp(unix_ns / NS, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / NS
-
-
-def _nanoseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * NS)

@@ -60,7 +60,7 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
     return {
         "run": run,
         "name": plan.name,
-        "start": facts.window.to_json()["start"],
+        "start": facts.window.start,
         "verdict": verdict.word,
         "exit_code": verdict.exit_code,
         "limited_by": verdict.limited_by,

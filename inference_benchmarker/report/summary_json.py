@@ -35,11 +35,12 @@ from inference_benchmarker.report.summary_types import (
 from inference_benchmarker.summary.counted import not_told
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.facts.wave_facts import WaveFacts, Window
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.summary.by_name import LabelRow
@@ -71,7 +72,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         limited_by=verdict.limited_by,
         findings=list(verdict.findings),
         records=Kept(facts.plan.records, len(facts.warmup) + len(facts.records), list(not_told(facts))),
-        window=WaveWindow(**facts.window.to_json()),
+        window=_window(facts.window),
         environment=facts.environment,
         ledger=AllCounts(**summary.ledger.to_json(), workers=[_counts(each) for each in summary.worker_ledgers]),
         lost_workers=list(facts.lost_workers),
@@ -103,6 +104,18 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         hosts=[host_part(row) for row in summary.hosts] or None,
         calibration=facts.calibration,
         client=Client(list(facts.caps), list(facts.workers), facts.host, list(facts.processes)),
+    )
+
+
+def _window(of: Window) -> WaveWindow:
+    return WaveWindow(
+        of.start,
+        of.end,
+        of.start_unix_ns,
+        of.t0_monotonic_ns,
+        None if of.planned_ns is None else of.planned_ns / NS,
+        of.duration_ns / NS,
+        None if of.stopped_at_ns is None else of.stopped_at_ns / NS,
     )
 
 

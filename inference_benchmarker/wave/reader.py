@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.data.digest import KEY, require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.facts.aborted import Aborted
-from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.hosts import HostFacts
-from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.report.summary_types import SummaryResult
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave.consistency import check_requests, check_wave
 from inference_benchmarker.wave.files.counts_file import read_counts
@@ -25,15 +25,15 @@ from inference_benchmarker.wave.files.instances_file import read_instances
 from inference_benchmarker.wave.files.requests_file import Requests, read_requests
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.report_check import check_report
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from inference_benchmarker.report.summary_types import Counts, HostPart, WaveWindow
     from inference_benchmarker.wave.finished import FinishedWave
     from inference_benchmarker.wave.run_dir import RunDir
 
-T = TypeVar("T")
 W = TypeVar("W", bound="FinishedWave")
 
 _SERVER_ROW: dict[str, Any] = {
@@ -81,7 +81,7 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
     plan = read_plan(run_dir)
     requests = read_requests(run_dir.requests, PART)
     try:
-        wave = _of_facts(kind, plan, requests, _todays_facts(described), run_dir)
+        wave = _wave(kind, plan, requests, decoded(described, SummaryResult), run_dir)
         check_wave(wave)
         for path in filter(is_file, (run_dir.requests, run_dir.counts)):
             check_of_wave(path, wave.window.start_unix_ns)
@@ -119,53 +119,52 @@ def plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
     return plan
 
 
-def _of_facts(kind: type[W], plan: WavePlan, requests: Requests, facts: dict[str, Any], run_dir: RunDir) -> W:
-    """The wave that ``Wave.to_json`` described."""
-    records, begin, client = requests.records, requests.checked.warmup, facts["client"]
+def _wave(kind: type[W], plan: WavePlan, requests: Requests, told: SummaryResult, run_dir: RunDir) -> W:
+    """The wave that a summary describes."""
+    records, begin, client = requests.records, requests.checked.warmup, told.client
     return kind(
         plan=plan,
-        window=Window.from_json(facts["window"]),
+        window=_window(told.window),
         records=records.between(begin, len(records)),
         warmup=records.between(0, begin),
-        ledgers=tuple(Ledger.from_json(ledger) for ledger in facts["ledger"]["workers"]),
-        lost_workers=tuple(facts["lost_workers"]),
-        primary_lost=facts["primary_lost"],
-        interrupted=facts["interrupted"],
-        aborted=Aborted.from_json(facts["aborted"]),
-        disk_error=facts["disk_error"],
-        left_behind=tuple(facts["left_behind"]),
-        foreign_connections=facts["foreign_connections"],
-        error_texts={row["key"]: row["texts"] for row in facts["errors"]},
-        caps=tuple(client["caps"]),
-        workers=tuple(WorkerUse.from_json(worker) for worker in client["workers"]),
-        host=None if client["host"] is None else HostUse(**client["host"]),
-        processes=tuple(ProcessUse.from_json(process) for process in client["processes"]),
-        hosts=_each(HostFacts.from_json, facts["hosts"]) or (),
-        calibration=facts["calibration"],
-        environment=facts["environment"],
+        ledgers=tuple(_ledger(each) for each in told.ledger.workers),
+        lost_workers=tuple(told.lost_workers),
+        primary_lost=told.primary_lost,
+        interrupted=told.interrupted,
+        aborted=told.aborted,
+        disk_error=told.disk_error,
+        left_behind=tuple(told.left_behind),
+        foreign_connections=told.foreign_connections,
+        error_texts={row.key: row.texts for row in told.errors},
+        caps=tuple(client.caps),
+        workers=tuple(client.workers),
+        host=client.host,
+        processes=tuple(client.processes),
+        hosts=tuple(_host(each) for each in told.hosts or ()),
+        calibration=told.calibration,
+        environment=told.environment,
         counts=read_counts(run_dir.counts) if plan.counts_requests else None,
-        server_metrics=_each(ServerMetric.from_json, facts["server_metrics"]),
-        server_logs=_each(ServerLog.from_json, facts["server_logs"]),
+        server_metrics=None if told.server_metrics is None else tuple(told.server_metrics),
+        server_logs=None if told.server_logs is None else tuple(told.server_logs),
         instances=read_instances(run_dir.instances),
         run_dir=run_dir,
     )
 
 
-def _todays_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The content of ``summary.json`` with what older versions left out of it; the one place that knows them."""
-    facts = {
-        "left_behind": (),
-        "foreign_connections": 0,
-        "server_logs": None,
-        "calibration": None,
-        "aborted": None,
-        "hosts": None,
-        **facts,
-    }
-    if "caps" not in facts["client"]:
-        facts["client"] = {"caps": (), "workers": (), "host": None, "processes": ()}
-    return facts
+def _window(told: WaveWindow) -> Window:
+    planned, stopped = told.planned_s, told.stopped_at_s
+    return Window(
+        told.start_unix_ns,
+        told.t0_monotonic_ns,
+        None if planned is None else round(planned * NS),
+        round(told.duration_s * NS),
+        None if stopped is None else round(stopped * NS),
+    )
 
 
-def _each(make: Callable[[dict[str, Any]], T], rows: list[dict[str, Any]] | None) -> tuple[T, ...] | None:
-    return None if rows is None else tuple(map(make, rows))
+def _ledger(told: Counts) -> Ledger:
+    return Ledger(**{each.name: getattr(told, each.name) or 0 for each in fields(Ledger)})
+
+
+def _host(told: HostPart) -> HostFacts:
+    return HostFacts(told.name, tuple(told.workers), told.versions, told.use, told.clock, told.lost)

@@ -71,7 +71,7 @@ def _compare_limits(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
 def _compare(where: str, told: Any, found: Any) -> None:
     """The same numbers and texts at every place that both have."""
     if isinstance(told, Mapping) and isinstance(found, Mapping):
-        for key in told.keys() & found.keys():
+        for key in (key for key in told if key in found):
             _compare(f"{where}.{key}", told[key], found[key])
     elif _is_list(told) and _is_list(found):
         if len(told) != len(found):

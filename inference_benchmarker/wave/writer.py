@@ -6,6 +6,7 @@ import shutil
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import read_json, write_json, write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.columns import Records
@@ -58,8 +59,8 @@ def save_server_metrics(wave: FinishedWave) -> None:
     if wave.run_dir is not None:
         if wave.instances:
             write_instances(wave.run_dir.instances, wave.instances)
-        rows = [metric.to_json() for metric in wave.server_metrics or ()]
-        logs = [log.to_json() for log in wave.server_logs or ()]
+        rows = [encoded(metric) for metric in wave.server_metrics or ()]
+        logs = [encoded(log) for log in wave.server_logs or ()]
         write_json(wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs})
         _save_report(wave, wave.run_dir)
 

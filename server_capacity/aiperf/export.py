@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_json
 from inference_benchmarker.data.json_text import MOST_BYTES, parse_json
 from inference_benchmarker.data.typed import require
@@ -93,14 +94,13 @@ class AiperfResult:
     def to_json(self) -> dict[str, Any]:
         """The content of aiperf/summary.json."""
         facts = {name: getattr(self, name) for name in self.__slots__ if name not in ("server_metrics", "folder")}
-        rows = None if self.server_metrics is None else [metric.to_json() for metric in self.server_metrics]
         derived = {
             "fired": self.fired,
             "success_rate": self.success_rate,
             "server_rps": self.server_rps,
             "exit_code": self.exit_code,
         }
-        return {"schema_version": SCHEMA_VERSION, **facts, **derived, "server_metrics": rows}
+        return {"schema_version": SCHEMA_VERSION, **facts, **derived, "server_metrics": encoded(self.server_metrics)}
 
     def save(self) -> None:
         """Store it beside aiperf's own files."""
@@ -116,7 +116,7 @@ class AiperfResult:
         try:
             rows = data["server_metrics"]
             facts = {name: data[name] for name in cls.__slots__ if name in data} | {"folder": str(folder)}
-            facts["server_metrics"] = None if rows is None else tuple(ServerMetric.from_json(row) for row in rows)
+            facts["server_metrics"] = None if rows is None else tuple(decoded(row, ServerMetric) for row in rows)
             result = cls(**facts)
             require(result, cls, "aiperf")
         except UNREADABLE as error:

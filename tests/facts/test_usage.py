@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.facts import client_samples
 from inference_benchmarker.facts.client_samples import HOST, MOST_STRETCHES, Sample, Samples
 from inference_benchmarker.facts.client_use import (
@@ -65,17 +65,17 @@ worker_uses = st.builds(
 def test_a_workers_use_comes_back_from_json_as_it_went(use: WorkerUse) -> None:
     told = encoded(use)
     assert json.loads(json.dumps(told)) == told, "as a file has it"
-    assert WorkerUse.from_json(json.loads(json.dumps(told))) == use
+    assert decoded(json.loads(json.dumps(told)), WorkerUse) == use
 
 
 def test_nothing_known_comes_back_as_nothing_known() -> None:
-    assert WorkerUse.from_json(json.loads(json.dumps(encoded(WorkerUse())))) == WorkerUse()
+    assert decoded(json.loads(json.dumps(encoded(WorkerUse()))), WorkerUse) == WorkerUse()
 
 
 def test_reading_leaves_what_was_read_as_it_was() -> None:
     data = encoded(WorkerUse(block=Block("tool", "here", 1.0, 0.5, ("a", "b"))))
     before = json.dumps(data)
-    WorkerUse.from_json(data)
+    decoded(data, WorkerUse)
     assert json.dumps(data) == before
 
 
@@ -83,13 +83,14 @@ process_uses = st.builds(
     ProcessUse,
     cpu_percent_mean=seconds,
     cpu_percent_max=seconds,
+    memory_bytes_max=counts,
     cpu_series=st.lists(seconds, max_size=60).map(tuple),
 )
 
 
 @given(process_uses)
 def test_a_processes_use_comes_back_from_json_as_it_went(use: ProcessUse) -> None:
-    assert ProcessUse.from_json(json.loads(json.dumps(encoded(use)))) == use
+    assert decoded(json.loads(json.dumps(encoded(use))), ProcessUse) == use
 
 
 def kept(samples: Iterable[Sample]) -> Samples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from decimal import Decimal
@@ -21,11 +20,14 @@ from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import Distribution, percentile_name
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.summary.timeline import timeline
+from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from tests.parts import in_memory
-from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
+from tests.waves import MS, closed_plan, observe, on_time, open_plan, stored, streamed, wave
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from inference_benchmarker.plan.plan import WavePlan
 
 
@@ -539,10 +541,11 @@ class TestLedgers:
         assert (ledger.scheduled, ledger.lost, ledger.balanced) == (12, 0, True)
 
 
-def test_a_window_survives_json() -> None:
+def test_a_window_survives_in_a_run_directory(tmp_path: Path) -> None:
     window = Window(1_763_650_000_123_456_789, 77, 10**10 // 3, 123_456_789_012, None)
-    assert Window.from_json(json.loads(json.dumps(window.to_json()))) == window
-    assert window.to_json()["start"] == "2025-11-20T14:46:40.123Z"
+    run_dir = stored(replace(wave([[0.02] * 20] * 2), window=window), tmp_path)
+    assert Wave.load(run_dir.path).window == window
+    assert window.start == "2025-11-20T14:46:40.123Z"
 
 
 class TestTimeline:

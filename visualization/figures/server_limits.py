@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.server_limit import ServerLimit
@@ -53,7 +54,7 @@ def _limits_of(run: Run) -> Iterator[ServerLimit]:
 def _bound(limit: ServerLimit, row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     """The statistic that it is on, and its bound as it is shown; nothing where that is not known."""
     try:
-        metric = ServerMetric.from_json({"series": (), "instances": (), **row})
+        metric = decoded(row, ServerMetric)
         bound = bound_of(limit, metric)
     except (KeyError, TypeError, ValueError):  # a row that anybody may have written
         return

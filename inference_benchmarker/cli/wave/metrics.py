@@ -17,6 +17,7 @@ from inference_benchmarker.cli.wave.metrics_flags import (
     read_options,
 )
 from inference_benchmarker.cli.wave.server_metrics import sources_of
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 
@@ -79,6 +80,6 @@ def _json(window: PastWindow, rows: Sequence[ServerMetric]) -> str:
     found = {
         "schema_version": SCHEMA_VERSION,
         "window": {"start_unix_s": window.start, "end_unix_s": window.end},
-        "server_metrics": [row.to_json() for row in rows],
+        "server_metrics": [encoded(row) for row in rows],
     }
     return json.dumps(found, indent=2) + "\n"

@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.verdict.aborts import aborted_text
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class RunningWave:
     def end_early(self, aborted: Aborted) -> None:
         """Have nothing more sent, and say why."""
         self.ended_early = True
-        self.primary.tell(f"aborted {json.dumps(aborted.to_json())}")
+        self.primary.tell(f"aborted {json.dumps(encoded(aborted))}")
         self.live.say(f"The wave is ended: {aborted_text(aborted)}.")
 
 

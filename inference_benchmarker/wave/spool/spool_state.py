@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.aborted import Aborted
@@ -201,7 +202,8 @@ class SpoolState:
                 self.start = event
             case "stop":
                 self._take_stop(event["at"], event.get("cause", STOP_ASKED))  # a spool of an older version has none
-                self.aborted = Aborted.from_json(event.get("aborted"))
+                told = event.get("aborted")
+                self.aborted = None if told is None else decoded(told, Aborted)
             case "rate":
                 self._take_change(event["at"], event["rate"])
             case "lost":

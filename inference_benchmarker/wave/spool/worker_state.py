@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import MOST_ATTEMPT
@@ -53,10 +54,8 @@ class WorkerState:
         summed = None
         if delay is not None:
             p50, p95, p99 = (delay.percentile(percent) / 1e6 for percent in (50, 95, 99))
-            summed = asdict(LoopDelay(delay.count, p50, p95, p99, delay.maximum / 1e6))
-        use = WorkerUse.from_json({**self.use, "silence_s": self.silence_ns / 1e9, "loop_delay": summed})
-        require(use, WorkerUse, "use")
-        return use
+            summed = LoopDelay(delay.count, p50, p95, p99, delay.maximum / 1e6)
+        return replace(decoded({**self.use, "silence_s": self.silence_ns / 1e9}, WorkerUse), loop_delay=summed)
 
     def take_rows(self, rows: npt.NDArray[Any], attempts: list[list[int]], turns: npt.NDArray[Any]) -> None:
         """Take in a batch's requests; ``attempts``: pairs of a row of it and the how many-th of its arrival it is.

@@ -169,7 +169,7 @@ def _slower(explored: SearchEvidence) -> Slower | None:
 def _created(explored: SearchEvidence) -> str | None:
     """The UTC time at which the first wave began, in ISO 8601; None without one."""
     waves = (*explored.warming, *explored.waves)
-    return str(waves[0].window.to_json()["start"]) if waves else None
+    return waves[0].window.start if waves else None
 
 
 def _errors(explored: SearchEvidence, confirmed: list[Confirmed]) -> list[Failed]:

@@ -36,7 +36,7 @@ def content(
     return concluded(
         ProofResult(
             schema_version=SCHEMA_VERSION,
-            created=wave.window.to_json()["start"],
+            created=wave.window.start,
             outcome=outcome,
             exit_code=_exit_code(outcome, by_client=bool(confirmed.spoilt) and not confirmed.by_server),
             reason=confirmed.spoilt or (length.too_short if outcome == "cannot_tell" else ""),

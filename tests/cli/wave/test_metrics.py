@@ -12,6 +12,7 @@ import pytest
 
 from inference_benchmarker.cli import main
 from inference_benchmarker.cli.wave.metrics_flags import parse_window
+from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from tests.cloudwatch_source import INSTANCES, block, clock, fake, gauge, requests
@@ -119,7 +120,7 @@ def test_cloudwatch_is_asked_once_for_a_window_that_is_long_over(
     assert run(tmp_path, *asked, options=("--json",)) == 0
     told = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in told["server_metrics"]] == ["Invocations", "Invocation5XXErrors", "CPUUtilization"]
-    assert all(ServerMetric.from_json(row).complete for row in told["server_metrics"])
+    assert all(decoded(row, ServerMetric).complete for row in told["server_metrics"])
     assert len(fake.requests) == 2 * calls
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
@@ -58,7 +59,7 @@ def collect(
     source = CloudWatch([Block.of(each) for each in blocks], make_client(attempts), fake.clock, fake.clock.sleep)
     source.begin()
     found = source.collect(interval, (said if said is not None else []).append)
-    assert [ServerMetric.from_json(each.to_json()) for each in found] == found
+    assert [decoded(encoded(each), ServerMetric) for each in found] == found
     return {each.name: each for each in found}
 
 

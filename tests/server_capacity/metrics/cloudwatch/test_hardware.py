@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.facts.server_metric import Hardware, Interval, ServerMetric
 from server_capacity.metrics.cloudwatch import check_block, make_source
@@ -166,7 +167,7 @@ def test_the_rows_of_a_variant_carry_its_hardware(fake: FakeCloudWatch) -> None:
     found = collect(fake, SageMaker())
     assert {name: each.hardware for name, each in found.items()} == dict.fromkeys(found, M5)
     assert found["CPUUtilization"].statistics == {"Average": BUSY}
-    assert ServerMetric.from_json(found["CPUUtilization"].to_json()) == found["CPUUtilization"]
+    assert decoded(encoded(found["CPUUtilization"]), ServerMetric) == found["CPUUtilization"]
     assert collect(fake, SageMaker(), block("AWS/ECS", CPUUtilization=["Average"]))["CPUUtilization"].hardware is None
 
 

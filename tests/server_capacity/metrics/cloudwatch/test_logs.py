@@ -12,6 +12,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.facts.server_metric import Interval, LogLine, ServerLog, logged, renewed_logs
 from server_capacity.metrics.cloudwatch import logs, make_source
@@ -75,7 +76,7 @@ def read(served: tuple[FakeCloudWatch, Any]) -> Callable[..., list[ServerLog]]:
     def found(*blocks: dict[str, Any], **more: Any) -> list[ServerLog]:
         groups = groups_of(map(Block.of, blocks or (BLOCK,)))
         logs = LogReader(served[1], WAVE, lambda *_: None, **more).read(groups)
-        assert [ServerLog.from_json(each.to_json()) for each in logs] == logs
+        assert [decoded(encoded(each), ServerLog) for each in logs] == logs
         return logs
 
     return found

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from inference_benchmarker.cli import main
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.running import EndpointConfig, RunningEndpoint, listen, start
 from inference_benchmarker.facts.instances import CannotCountError, gathered
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
@@ -117,7 +118,7 @@ def test_every_request_is_found_on_the_page(endpoint: RunningEndpoint) -> None:
     assert requests.end is not None
     assert requests.start <= begin <= requests.end
     assert len(said) == 1
-    assert all(ServerMetric.from_json(json.loads(json.dumps(row.to_json()))) == row for row in found.values())
+    assert all(decoded(json.loads(json.dumps(encoded(row))), ServerMetric) == row for row in found.values())
 
 
 @pytest.mark.process
@@ -341,7 +342,7 @@ def test_a_past_window_is_read_without_a_wave(
     window = f"{wave.start}..{wave.end}"
     assert main(["metrics", "--endpoint-config", str(config), "--window", window, "--json"]) == 1, "two have no value"
     told = json.loads(capsys.readouterr().out)
-    found = {row["name"]: ServerMetric.from_json(row) for row in told["server_metrics"]}
+    found = {row["name"]: decoded(row, ServerMetric) for row in told["server_metrics"]}
     assert told["window"] == {"start_unix_s": wave.start, "end_unix_s": wave.end}
     assert found["gained"].statistics == {"Value": 200.0}
     assert found["none"].reason == "the query found no series"

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
@@ -344,7 +345,7 @@ def test_what_lies_in_the_first_or_last_bucket_is_a_bound_in_report_and_file(cou
     pages: dict[float, str | None] = {100.0: histogram([0, 0, 0], 0.0), 101.0: histogram(counts, 3.0)}
     (row,) = rows(["h_seconds"], pages, (100.5, 100.9))
     assert list(metric_lines([row])) == [f"   h_seconds: {expected} (seconds; 20 samples)"]
-    assert ServerMetric.from_json(json.loads(json.dumps(row.to_json()))) == row
+    assert decoded(json.loads(json.dumps(encoded(row))), ServerMetric) == row
     assert row.complete
 
 
@@ -623,4 +624,4 @@ def test_no_value_of_a_page_leads_beyond_what_can_be_stored(values: list[tuple[f
         "h": ["p50", "p99", "Average", "Total", "Rate", "Maximum"],
     }
     for row in rows(asked, pages, (100.5, 102.5)):
-        json.dumps(row.to_json(), allow_nan=False)
+        json.dumps(encoded(row), allow_nan=False)
