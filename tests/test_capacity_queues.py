@@ -13,7 +13,7 @@ import pytest
 from server_capacity.search.answer import Answer, Interval
 from server_capacity.search.settings import Settings
 from tests.performance.capacity import driver, easy_way, results, truths
-from tests.performance.capacity.endpoints import ENDPOINTS, HELD_OUT, Endpoint, family, times
+from tests.performance.capacity.endpoints import ENDPOINTS, HELD_OUT, Endpoint, times
 from tests.performance.capacity.oracle import oracle
 from tests.performance.capacity.queues import Queue, Rules
 from tests.performance.capacity.truths import closed_form, first_crossing, refused_share, response_longer, share_over
@@ -21,19 +21,22 @@ from tests.performance.capacity.truths import closed_form, first_crossing, refus
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from tests.performance.capacity.queues import Service
+
 pytestmark = pytest.mark.skipif(
     not (shutil.which("cc") or shutil.which("gcc")), reason="the simulated queues need a C compiler"
 )
 
 
-def responses(rules: Rules, at: list[float]) -> list[float]:
-    """Response times of arrivals at these instants, in ms; negative for one that is refused."""
-    arrivals = np.array(at)
+def responses(rules: Rules, at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Response times of arrivals at these instants, in ms; -1 for one that is refused."""
     done = np.full(len(at), np.inf)
     queue = Queue(rules, 1)
-    queue.offer(arrivals, 0, done)
+    queue.offer(at, 0, done)
     queue.settle(np.inf, done)
-    return [-1.0 if end < 0 else round(1e3 * (end - start), 6) for start, end in zip(at, done, strict=True)]
+    return np.where(done < 0, -1.0, 1e3 * (done - at))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,13 @@ def responses(rules: Rules, at: list[float]) -> list[float]:
         (Rules(1, 0.02), [1.0, 1.0, 1.05], [20, 40, 20]),
         (Rules(2, 0.02), [1.0, 1.0, 1.0], [20, 20, 40]),
         (Rules(1, 0.02, queue_limit=0), [1.0, 1.01, 1.02], [20, -1, 20]),
-        (Rules(1, 0.02, lifo=True), [1.0, 1.001, 1.002], [20, 59, 38]),
+        (Rules(1, 0.02, order="lifo"), [1.0, 1.001, 1.002], [20, 59, 38]),
+        (Rules(1, 0.02, order="shared"), [1.0, 1.01], [30, 30]),
+        (Rules(2, 0.02, order="shared"), [1.0, 1.0, 1.0], [30, 30, 30]),
+        (Rules(1, 0.02, order="shared", queue_limit=1), [1.0, 1.0, 1.0], [40, 40, -1]),
+        (Rules(1, 0.02, order="urgent", urgent=1.0), [1.0, 1.001, 1.002], [20, 39, 58]),
+        (Rules(1, 0.02, instances=2, routing="in turn"), [1.0, 1.0, 1.001, 1.5], [20, 20, 39, 20]),
+        (Rules(1, 0.02, instances=2, routing="fewest"), [1.0, 1.01, 1.025, 1.026], [20, 20, 20, 24]),
         (Rules(1, 0.02, batch_size=2, batch_delay_s=0.05), [1.0, 1.01, 2.0], [30, 20, 70]),
         (Rules(1, 0.02, batch_size=3, each_s=0.001), [1.0, 1.001, 1.002], [21, 42, 41]),
         (
@@ -56,7 +65,7 @@ def responses(rules: Rules, at: list[float]) -> list[float]:
     ],
 )
 def test_queues_answer_as_their_rules_say(rules: Rules, at: list[float], expected: list[float]) -> None:
-    assert responses(rules, at) == pytest.approx(expected)
+    assert responses(rules, np.array(at)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("servers", "load", "bound"), [(1, 0.5, 5.0), (4, 0.8, 5.0), (16, 0.9, 4.0)])
@@ -74,6 +83,48 @@ def test_response_times_of_one_exact_server_have_their_closed_form(bound: float)
         (-0.7 * (waits - k)) ** k / math.factorial(k) * math.exp(0.7 * (waits - k)) for k in range(int(waits) + 1)
     )
     assert share_over(endpoint, endpoint.limits[0], 0.7, 1e6) == pytest.approx(1 - kept, rel=0.1)
+
+
+def arrivals(rate: float, count: int) -> NDArray[np.float64]:
+    return np.cumsum(np.random.default_rng(3).exponential(1 / rate, count))
+
+
+@pytest.mark.parametrize("service", ["exact", "bimodal"])
+def test_mean_response_times_of_a_shared_server_do_not_depend_on_how_services_vary(service: Service) -> None:
+    times_ms = responses(Rules(1, 0.001, service, 0.8, order="shared"), arrivals(700.0, 300_000))
+    assert np.mean(times_ms) == pytest.approx(1 / 0.3, rel=0.05)
+
+
+def test_urgent_requests_make_others_wait_and_the_mean_is_that_of_one_line() -> None:
+    one_line, two = (
+        responses(Rules(1, 0.001, "exponential", order=order, urgent=0.4), arrivals(700.0, 300_000))
+        for order in ("fifo", "urgent")
+    )
+    assert np.mean(two) == pytest.approx(np.mean(one_line), rel=0.05)
+    assert np.quantile(two, 0.99) > 1.2 * np.quantile(one_line, 0.99)
+
+
+def test_random_routing_makes_queues_that_are_alone() -> None:
+    endpoint = Endpoint("r", "", Rules(1, 1.0, "exponential", instances=5), (times(99, 10.0),))
+    simulated = share_over(endpoint, endpoint.limits[0], 3.0, 1e6)
+    assert simulated == pytest.approx(response_longer(1, 0.6, 10.0), rel=0.06)
+
+
+def test_services_in_a_row_are_as_alike_as_asked() -> None:
+    rules = Rules(1, 0.001, "lognormal", 0.5, correlation=0.8)
+    logs = np.log(responses(rules, np.arange(100_000.0)))
+    assert np.corrcoef(logs[1:], logs[:-1])[0, 1] == pytest.approx(0.8, abs=0.02)
+    assert np.mean(np.exp(logs)) == pytest.approx(1.0, rel=0.02)
+
+
+def test_a_wave_meets_the_same_random_numbers_whatever_rates_are_sent() -> None:
+    waves = [driver.Wave(ENDPOINTS["exact"], seed=1) for _ in range(2)]
+    waves[0].send(10.0, 0.0, 900.0)
+    for rate, start_s, end_s in ((40.0, 0.0, 100.0), (10.0, 100.0, 600.0)):
+        waves[1].send(rate, start_s, end_s)
+    in_units = 40 * np.minimum(waves[1].at, 100) + 10 * np.maximum(waves[1].at - 100, 0)
+    assert waves[0].count == waves[1].count
+    np.testing.assert_allclose(in_units[: waves[1].count], 10 * waves[0].at[: waves[0].count], rtol=1e-9)
 
 
 def test_refusals_have_their_closed_form() -> None:
@@ -185,8 +236,3 @@ def test_results_are_kept_line_by_line(tmp_path: Path) -> None:
     assert results.read(file) == {("exact", 1): result}
     assert (result.covers, result.too_high, result.half, result.score) == (False, False, 2.0, 44.0)
     assert results.misses([result]) == "  exact seed 1: found, 95.00 to 99.00, truth 100.00"
-
-
-def test_the_same_seed_draws_the_same_endpoint() -> None:
-    assert family(3) == family(3)
-    assert family(3) != family(4)

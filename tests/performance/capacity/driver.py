@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _SLICE_S = 1.0
+_GAPS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,10 @@ class Wave:
 
     def __init__(self, endpoint: Endpoint, seed: int) -> None:
         self._queue = Queue(endpoint.rules, seed)
+        # Gaps that are stretched by the rate: whatever rates are sent, request i is the same one of its seed.
         self._random = np.random.default_rng([seed, 1])
+        self._dues: Floats = np.empty(0)
+        self._due = 0.0
         self._even = endpoint.arrivals == "constant"
         self._limits = endpoint.limits
         self.at: Floats = np.empty(65536)
@@ -91,7 +95,12 @@ class Wave:
             numbers = np.arange(np.ceil(self._owed), np.ceil(self._owed + mean))
             owed, self._owed = self._owed, self._owed + mean
             return np.asarray(start_s + (numbers - owed) / max(rate, 1e-9), dtype=np.float64)
-        return np.sort(self._random.uniform(start_s, end_s, self._random.poisson(mean)))
+        begin, self._due = self._due, self._due + mean
+        while not len(self._dues) or self._dues[-1] < self._due:
+            last = self._dues[-1] if len(self._dues) else begin
+            self._dues = np.concatenate([self._dues, last + np.cumsum(self._random.exponential(size=_GAPS))])
+        now, self._dues = np.split(self._dues, [np.searchsorted(self._dues, self._due)])
+        return np.asarray(start_s + (now - begin) / max(rate, 1e-9), dtype=np.float64)
 
     def settle(self, until_s: float) -> None:
         """Answers up to then become known to the wave."""

@@ -21,19 +21,32 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).with_name("queues.c")
 Service = Literal["exact", "exponential", "lognormal", "bimodal"]
+Order = Literal["fifo", "lifo", "shared", "urgent"]
+Routing = Literal["random", "in turn", "fewest"]
 _SERVICES: tuple[Service, ...] = ("exact", "exponential", "lognormal", "bimodal")
+_ORDERS: tuple[Order, ...] = ("fifo", "lifo", "shared", "urgent")
+_ROUTINGS: tuple[Routing, ...] = ("random", "in turn", "fewest")
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """An endpoint: ``mean_s`` is the service time of a request, or of a batch where ``batch_size`` is above 1."""
+    """An endpoint: ``mean_s`` is the service time of a request, or of a batch where ``batch_size`` is above 1.
+
+    ``servers`` and ``queue_limit`` are those of each of its ``instances``.
+    """
 
     servers: int
     mean_s: float
     service: Service = "exact"
     cv: float = 0.0
     queue_limit: int | None = None
-    lifo: bool = False
+    # In order of arrival; the last first; all at once, none with more than one server; a share of ``urgent`` first.
+    order: Order = "fifo"
+    urgent: float = 0.0
+    instances: int = 1
+    routing: Routing = "random"
+    # Of the logarithms of lognormal services in a row.
+    correlation: float = 0.0
     batch_size: int = 1
     batch_delay_s: float = 0.0
     # What each request of a batch adds to its service.
@@ -59,16 +72,17 @@ class Rules:
     @property
     def most(self) -> float:
         """Requests/s with every server busy and every batch full."""
-        return max(self.servers, self.most_servers) * self.batch_size / (self.mean_s + self.batch_size * self.each_s)
+        servers = self.instances * max(self.servers, self.most_servers)
+        return servers * self.batch_size / (self.mean_s + self.batch_size * self.each_s)
 
 
 class _Rules(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("servers", "service", "batch_size", "lifo", "queue_limit")),
-        *((name, ctypes.c_int64) for name in ("threshold", "most_servers")),
+        *((name, ctypes.c_int64) for name in ("servers", "service", "batch_size", "order", "queue_limit")),
+        *((name, ctypes.c_int64) for name in ("threshold", "most_servers", "instances", "routing")),
         *((name, ctypes.c_double) for name in ("mean", "cv", "each", "delay", "keep", "cold_requests", "cold_factor")),
         *((name, ctypes.c_double) for name in ("slow_seconds", "slow_factor", "pause_every", "pause")),
-        *((name, ctypes.c_double) for name in ("leak", "burst", "baseline")),
+        *((name, ctypes.c_double) for name in ("leak", "burst", "baseline", "urgent", "correlation")),
     )
 
 
@@ -116,19 +130,12 @@ class Queue:
         self._library = library()
         limit = -1 if rules.queue_limit is None else rules.queue_limit
         given = _Rules(
-            *(rules.servers, _SERVICES.index(rules.service), rules.batch_size, rules.lifo, limit),
-            *(
-                rules.threshold,
-                rules.most_servers,
-                rules.mean_s,
-                rules.cv,
-                rules.each_s,
-                rules.batch_delay_s,
-                rules.keep_s,
-            ),
+            *(rules.servers, _SERVICES.index(rules.service), rules.batch_size, _ORDERS.index(rules.order), limit),
+            *(rules.threshold, rules.most_servers, rules.instances, _ROUTINGS.index(rules.routing)),
+            *(rules.mean_s, rules.cv, rules.each_s, rules.batch_delay_s, rules.keep_s),
             *(rules.cold_requests, rules.cold_factor, rules.slow_s, rules.slow_factor),
             *(rules.pause_every_s, rules.pause_s),
-            *(rules.leak, rules.burst_s, rules.baseline),
+            *(rules.leak, rules.burst_s, rules.baseline, rules.urgent, rules.correlation),
         )
         self._queue = self._library.queue_new(ctypes.byref(given), seed)
 
@@ -139,7 +146,7 @@ class Queue:
         """Requests ``first``, ``first + 1``, .. arrive at these instants.
 
         ``done[id]`` becomes the instant of the answer, or minus that of the arrival for one that is refused; it stays
-        as it was for one whose service has not begun.
+        as it was for one of which it is not known yet.
         """
         self._library.queue_offer(self._queue, len(at), at.ctypes.data, first, done.ctypes.data)
 

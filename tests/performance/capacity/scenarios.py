@@ -100,7 +100,7 @@ SCENARIOS = {
     ),
     "lifo": Scenario(
         "4 x exponential 20 ms, the last come first, p99 < 200 ms",
-        Endpoint("lifo", "", Rules(4, 0.02, "exponential", lifo=True), (times(99, 0.2), success(0.95))),
+        Endpoint("lifo", "", Rules(4, 0.02, "exponential", order="lifo"), (times(99, 0.2), success(0.95))),
     ),
     "client_100": Scenario("the client can send 100/s", _EXACT, feed=Feed(client_most=100.0)),
     "client_180": Scenario("the client can send 180/s", _EXACT, feed=Feed(client_most=180.0)),

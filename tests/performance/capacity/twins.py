@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _CONFIRMATION_S = 60.0
 _HEAD = "endpoint             twins  refused  coverage    bias    half  /search  CPU s"
 _OTHERS = {
-    "lifo_exact": ("exact", replace(FOUR_EXACT, lifo=True)),
-    "lifo_exponential": ("exponential", replace(FOUR_EXPONENTIAL, lifo=True)),
+    "lifo_exact": ("exact", replace(FOUR_EXACT, order="lifo")),
+    "lifo_exponential": ("exponential", replace(FOUR_EXPONENTIAL, order="lifo")),
     "staying_exact": ("exact", replace(FOUR_EXACT, most_servers=6, threshold=16, keep_s=15.0)),
     "staying_exponential": ("exponential", replace(FOUR_EXPONENTIAL, most_servers=6, threshold=16, keep_s=15.0)),
     "cold_exact": ("exact", replace(FOUR_EXACT, cold_requests=3000.0, cold_factor=2.0)),
