@@ -17,7 +17,6 @@ from inference_benchmarker.cli.wave.metrics_flags import (
     read_options,
 )
 from inference_benchmarker.cli.wave.server_metrics import sources_of
-from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 
@@ -77,6 +76,8 @@ def _text(window: PastWindow, rows: Sequence[ServerMetric]) -> str:
 
 
 def _json(window: PastWindow, rows: Sequence[ServerMetric]) -> str:
+    from inference_benchmarker.data.decoded import encoded
+
     found = {
         "schema_version": SCHEMA_VERSION,
         "window": {"start_unix_s": window.start, "end_unix_s": window.end},
