@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +34,7 @@ from client_capacity.worker_saturation import (
 from inference_benchmarker.system.host import usable_cores
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.redact import redact
-from inference_benchmarker.words.wording import aligned
+from inference_benchmarker.words.wording import aligned, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,11 +202,20 @@ class RpsSaturation(FormerKeys):
             yield f"Plan with up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves headroom."
         else:
             yield f"{at_least_text('This client', self.rate)} {self._reason()}"
+        yield from self._late_hosts()
         if self.conditions.wanted_rps is not None:
             yield self.advice_for(self.conditions.wanted_rps)
         yield from self._disturbances()
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
+
+    def _late_hosts(self) -> Iterator[str]:
+        """The host that was late most often, of those that sent beside others that were not."""
+        missed = [step for step in self.rows[-1].steps if step.cause == "client"]
+        counts = Counter(name for step in missed for name in step.late_hosts)
+        for name, times in counts.most_common(1):
+            steps = f"{times} of the {pluralize(len(missed), 'step', 'steps')}"
+            yield f"{name} was the limit: it was late in {steps} that the client did not hold, when others were not."
 
     def _disturbances(self) -> Iterator[str]:
         """The signs of a machine that was not quiet."""
@@ -222,7 +232,10 @@ class RpsSaturation(FormerKeys):
         if self.limited_by == "wanted":
             return "No higher rate was tried, since no more is needed."
         if self.limited_by == "max_workers":
-            return f"More than {self.rows[-1].workers} workers were not tried: raise --max-workers."
+            more = "raise --max-workers"
+            if self.conditions.hosts and self.rows[-1].workers == self.conditions.hosts.workers:
+                more = "name more of them with --hosts"
+            return f"More than {self.rows[-1].workers} workers were not tried: {more}."
         return reason_text(self.limited_by, self.rows[-1].steps)
 
 

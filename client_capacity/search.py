@@ -28,6 +28,7 @@ class Step:
 
     CPU shares: of one core, the mean of the workers; of all cores, for the host. None where nobody measured it.
     ``finding``: the code of the wave's finding on which the client is blamed although it sent on time.
+    ``late_hosts``: those that were late, where others that sent too were not.
     ``disturbed``: others seem to have taken the workers' cores, so that the step says little.
     """
 
@@ -45,6 +46,7 @@ class Step:
     host_cpu_share: float | None = None
     blocked_by: str | None = None
     finding: str | None = None
+    late_hosts: tuple[str, ...] = ()
     disturbed: bool = False
     run_dir: str | None = None
 

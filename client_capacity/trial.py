@@ -17,6 +17,7 @@ from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMI
 from inference_benchmarker.verdict.client.evidence import senders_of
 from inference_benchmarker.verdict.client.lateness import Lateness
 from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
+from inference_benchmarker.verdict.client.worker import late_hosts
 from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from inference_benchmarker.words.redact import redact
@@ -154,6 +155,7 @@ def step_of(wave: Wave, phase: Phase, lag_limit_s: float) -> Step:
         host_cpu_share=max((sender.use.cpu_share_mean for sender in senders_of(wave) if sender.use), default=None),
         blocked_by=_blocked_by(wave),
         finding=found.code if found else None,
+        late_hosts=late_hosts(summary, lag_limit_s) if cause == "client" else (),
         disturbed=cause == "client" and _is_disturbed(wave),
         run_dir=wave.run_dir.path.name if wave.run_dir else None,
     )
@@ -222,7 +224,8 @@ def _lateness(wave: Wave, lag_limit_s: float) -> str:
     lag = wave.summary.lag
     if lag is None:
         return "nothing was sent"
-    parts = [f"{LATE} {duration_text(lag_limit_s)}"]
+    late = ", ".join(late_hosts(wave.summary, lag_limit_s))
+    parts = [f"{LATE} {duration_text(lag_limit_s)}{' on ' if late else ''}{late}"]
     if where := _blocked_by(wave):
         parts.append(f"blocked by {where}")
     if (starved := _starved_share(wave)) > NOTEWORTHY_STARVED_SHARE:

@@ -15,6 +15,7 @@ from client_capacity.conditions import Conditions
 from client_capacity.rps_saturation import RpsSaturation, WorkersRow
 from client_capacity.search import Found, LimitedBy, Step
 from client_capacity.worker_saturation import WorkerSaturation
+from inference_benchmarker.plan.hosts import Hosts, PlannedHost
 from inference_benchmarker.system.host import usable_cores
 from inference_benchmarker.wave.wave import Wave
 from tests.bench import SENDER
@@ -180,6 +181,21 @@ class TestClientResult:
         crowded = replace(found, cores=2).to_text()
         assert "used the core (or the primary and the endpoint, where they share the cores): repeat on" in crowded
         assert "other programs" not in self.of(row(1, 1000), row(2, 1800)).to_text()
+
+    def test_the_host_that_was_the_limit_is_named(self) -> None:
+        late = [replace(LATE, late_hosts=names) for names in (("load2",), ("load3", "load2"), ())]
+        found = self.of(row(1, 1000), replace(row(2, 1000), steps=(STEP, *late)))
+        assert "load2 was the limit: it was late in 2 of the 3 steps that" in found.to_text()
+        assert json.loads(json.dumps(found.to_json()))["rows"][1]["steps"][1]["late_hosts"] == ["load2"]
+        assert "was the limit: it" not in self.of(row(1, 1000), replace(row(2, 1000), steps=(STEP, LATE))).to_text()
+
+    def test_where_all_workers_of_the_hosts_were_tried_more_hosts_are_the_advice(self) -> None:
+        hosts = Hosts(tuple(map(PlannedHost.parse, ("load1*1", "load2*1"))))
+        conditions = replace(CONDITIONS, hosts=hosts)
+        found = RpsSaturation((row(1, 1000), row(2, 1900)), "max_workers", conditions)
+        assert "More than 2 workers were not tried: name more of them with --hosts." in found.to_text()
+        here = RpsSaturation((row(1, 1000), row(2, 1900)), "max_workers", CONDITIONS)
+        assert "More than 2 workers were not tried: raise --max-workers." in here.to_text()
 
     def test_more_workers_that_hold_less_are_a_doubt(self) -> None:
         assert "2 workers hold less than 1: other programs" in self.of(row(1, 1000), row(2, 900)).to_text()

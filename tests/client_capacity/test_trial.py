@@ -21,6 +21,7 @@ from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
+from tests.hosted import hosted
 from tests.mentions import mentions
 from tests.waves import HOST, MS, observe, on_time, open_plan
 
@@ -186,6 +187,14 @@ def test_a_host_that_is_busy_with_something_else_disturbs(
     uses = tuple(replace(USE, cpu_share=2 * worker_share, starved_share=0.01) for _ in range(4))
     busy = wave(late, workers=uses, host=replace(HOST, cores=8, cpu_share_mean=host_share, cpu_share_max=host_share))
     assert step_of(busy, "growing", LIMIT_S).disturbed == disturbed
+
+
+def test_the_host_that_is_late_is_named_where_another_is_not() -> None:
+    lag_s = np.where(np.arange(600) % 3 == 1, 0.02, 0.0)  # of the second host's worker
+    step = step_of(hosted([[0.02] * 300] * 2, lag_s=lag_s), "growing", LIMIT_S)
+    assert (step.cause, step.reason, step.late_hosts) == ("client", "lag p99 > 5 ms on load2", ("load2",))
+    everywhere = step_of(hosted([[0.02] * 300] * 2, lag_s=0.02), "growing", LIMIT_S)
+    assert (everywhere.reason, everywhere.late_hosts) == ("lag p99 > 5 ms", ())
 
 
 def test_a_step_is_told_in_one_line() -> None:

@@ -99,7 +99,8 @@ def _lag_of(evidence: Evidence) -> Iterator[Finding]:
     lateness = _lateness(evidence)
     if lateness is not None and lateness.is_steady:
         p99 = duration_text(summary.lag.percentile(99), limit_s)
-        measured = f"{_late_hosts(summary, limit_s)}p99 {p99}; {_told(lateness)}"
+        late = late_hosts(summary, limit_s)[:_MOST_HOSTS]
+        measured = f"{', '.join(late)}{': ' if late else ''}p99 {p99}; {_told(lateness)}"
         yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit_s), late_advice(evidence, limit_s))
     elif spoilt := next(limits_spoilt(facts, summary), None):
         yield _limit_spoilt(evidence, *spoilt)
@@ -108,10 +109,10 @@ def _lag_of(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
 
 
-def _late_hosts(summary: Summary, limit_s: float) -> str:
-    """The words before the lag of a wave: the hosts that were late, where others were not."""
-    late = [row.host.name for row in summary.hosts if row.lag is not None and row.lag.percentile(99) > limit_s]
-    return f"{', '.join(late[:_MOST_HOSTS])}: " if 0 < len(late) < len(summary.hosts) else ""
+def late_hosts(summary: Summary, limit_s: float) -> tuple[str, ...]:
+    """The names of the hosts that were late, where others were not."""
+    late = tuple(row.host.name for row in summary.hosts if row.lag is not None and row.lag.percentile(99) > limit_s)
+    return late if len(late) < len(summary.hosts) else ()
 
 
 def _changed(change: Moved) -> str:
