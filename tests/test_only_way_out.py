@@ -45,7 +45,7 @@ ALLOWED = {
     "server_capacity/provisioning/keeping.py:keep write": "is a pipe to our own process",
     "inference_benchmarker/engine/worker/check.py:main replacing": "is redacted, and removed by our own process",
     # Another host: what it prints is cleaned where it is heard, and what is sent there goes with the wave.
-    "inference_benchmarker/engine/hosts/agent.py:_Wave._do_file open": "holds the files that go with a wave",
+    "inference_benchmarker/engine/hosts/agent.py:_Wave.do_file open": "holds the files that go with a wave",
     "inference_benchmarker/engine/hosts/agent.py:main write": "is a pipe to our own process",
     "inference_benchmarker/engine/hosts/transport.py:_write write": "is a pipe to our own process",
     "inference_benchmarker/engine/hosts/remote.py:RemoteHost._add_to_log write": "is a pipe to a ChildLog",
