@@ -1045,3 +1045,14 @@ def test_an_interrupt_amid_an_import_ends_with_its_exit_code() -> None:
         [sys.executable, "-m", "pressed"], env=environment, capture_output=True, text=True, check=False
     )
     assert (ended.returncode, ended.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.parametrize("arguments", [("hosts", "check", "--hosts", "u:{}@h1"), ("report", "--format", "{}")])
+def test_what_is_refused_at_once_shows_no_secret(arguments: tuple[str, ...]) -> None:
+    key = "q7Rt2mWx9KpL4vNs8ZbY3cHd6FgJ1aQe"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LONG_API_KEY": key}
+    command = [sys.executable, "-m", "inference_benchmarker.cli", *(each.format(key) for each in arguments)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "[hidden]" in ended.stderr
+    assert key not in ended.stderr

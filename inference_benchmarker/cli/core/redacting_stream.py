@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, cast
 
 from inference_benchmarker.cli.core.fallback_characters import LIKENESS
-from inference_benchmarker.words.redact import own_secrets, redact, without
+from inference_benchmarker.words.redact import hide_values_of, own_secrets, redact, without
 from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class RedactingStream(io.TextIOBase):
 def redacted_streams() -> Iterator[tuple[RedactingStream, RedactingStream]]:
     """Standard output and standard error as outlets while a command runs."""
     _open_what_is_closed()
+    hide_values_of(os.environ)  # a command may refuse its arguments before it imports what writes files
     before = sys.stdout, sys.stderr
     for stream in before:
         if isinstance(stream, io.TextIOWrapper):
