@@ -184,13 +184,15 @@ def headed(rows: Sequence[Sequence[str]]) -> Markup | None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Markup:
-    """A table whose first ``left`` columns are texts."""
+    """A table whose first ``left`` columns are texts; on a phone, each cell stands beside its column's name."""
+    kinds = ["left" if column < left else None for column in range(len(head))]
     cells = [
-        element("tr", *(element("td" if column else "th", cell, class_="left" if column < left else None)
-                        for column, cell in enumerate(row)))
+        element("tr", element("th", row[0], class_=kinds[0]),
+                *(element("td", cell, class_=kind, data_of=name) for cell, kind, name in
+                  zip(row[1:], kinds[1:], head[1:], strict=True)))
         for row in rows
     ]  # fmt: skip
-    top = element("tr", *(element("th", cell, class_="left" if n < left else None) for n, cell in enumerate(head)))
+    top = element("tr", *(element("th", name, class_=kind) for name, kind in zip(head, kinds, strict=True)))
     inside = element("table", element("thead", top), element("tbody", *cells))
     return element("div", inside, class_="rows", tabindex=0)
 

@@ -77,6 +77,17 @@ def test_it_fits_phones_and_desktops(opened: Tab, width: int) -> None:
     opened.size(1280)
 
 
+def test_a_phone_shows_every_column_and_the_middle_and_the_tail_first(opened: Tab) -> None:
+    opened.size(390, phone=True)
+    hidden = "[...document.querySelectorAll('.rows')].filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert opened.ask(hidden) == 0
+    cells = "[...document.querySelectorAll('#times .rows tbody tr')[0].querySelectorAll('td')]"
+    places = f"{cells}.map((each) => [each.getBoundingClientRect(), each.dataset.of])"
+    names = opened.ask(f"{places}.sort(([a], [b]) => a.top - b.top || a.left - b.left).map(([, name]) => name)")
+    assert names == ["p50", "p95", "p99", "mean", "p90", "p99.9", "max"]
+    opened.size(1280)
+
+
 def test_the_pointer_tells_the_values_in_every_picture_over_time(opened: Tab) -> None:
     opened.point_at("figure[data-title='Latency and response time'] .frame")
     told = opened.ask("document.getElementById('tip').innerText")
