@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.client_use import Connections, WorkerUse
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.verdict import Verdict, judge
@@ -182,7 +183,8 @@ def text_of(facts: WaveFacts, run_dir: Path | None = None) -> str:
 
 def json_of(facts: WaveFacts) -> dict[str, Any]:
     summary = summarise(facts)
-    return to_json(facts, summary, judge(facts, summary))
+    told: dict[str, Any] = encoded(summary_of(facts, summary, judge(facts, summary)))
+    return told
 
 
 def line(text: str, start: str) -> str:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.scaling import rises, scalings
+from inference_benchmarker.report.summary_types import (
+    FollowedInstances,
+    InstanceEvent,
+    Instances,
+    InstanceStep,
+    LimitsMissed,
+)
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import INDENT, length_text
 
@@ -24,16 +30,6 @@ _STATUSES = ("Failed", "RollingBack", "UpdateRollbackFailed", "OutOfService")
 """The states of an endpoint in which it does not become what was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A line of the table of events; ``since_s``: after the rise of the load that it answers, where it answers one."""
-
-    at_s: float
-    kind: Literal["load", "alarm", "asked", "served", "failed"]
-    text: str
-    since_s: float | None = None
-
-
 def instance_lines(facts: WaveFacts, verdict: Verdict) -> Iterator[str]:
     """A line that answers first, then the events of each variant whose instances were followed."""
     found = scalings(facts)
@@ -49,43 +45,45 @@ def instance_lines(facts: WaveFacts, verdict: Verdict) -> Iterator[str]:
         yield from (f"{INDENT}{one_line(remark, _LONG)}" for remark in scaling.followed.remarks)
 
 
-def instances_json(facts: WaveFacts, verdict: Verdict) -> dict[str, Any] | None:
+def instances_of(facts: WaveFacts, verdict: Verdict) -> Instances | None:
     """The key ``instances`` of summary.json; None where nobody was followed."""
     if not facts.instances:
         return None
-    risen = rises(facts.plan)
-    return {
-        "followed": [_followed_json(scaling, risen) for scaling in scalings(facts)],
-        "limits_missed": None if verdict.missed is None else verdict.missed.to_json(),
-    }
+    risen, missed = rises(facts.plan), verdict.missed
+    return Instances(
+        [_followed(scaling, risen) for scaling in scalings(facts)],
+        None
+        if missed is None
+        else LimitsMissed(list(missed.limits), missed.seconds, missed.step_s, list(missed.spans), missed.failed),
+    )
 
 
-def moments(scaling: Scaling, risen: Sequence[Rise]) -> list[Moment]:
+def moments(scaling: Scaling, risen: Sequence[Rise]) -> list[InstanceEvent]:
     """Everything that happened, in order: by the plan, by the service that scales, and by the counts."""
-    found = [Moment(rise.at_s, "load", f"the load rose: {rise.text}") for rise in risen]
+    found = [InstanceEvent(rise.at_s, "load", f"the load rose: {rise.text}") for rise in risen]
     told = {(change.asked_s, change.after) for change in scaling.changes}
     found += [
-        Moment(event.at, event.kind, event.text, _since(event.at, event.kind, scaling.changes))
+        InstanceEvent(event.at, event.kind, event.text, _since(event.at, event.kind, scaling.changes))
         for event in scaling.events
         if event.kind != "asked" or (event.at, event.instances) not in told
     ]
     for change in scaling.changes:
         found.extend(_of_change(change))
     found += [
-        Moment(step.at, "failed", f"the endpoint's status is {step.status}")
+        InstanceEvent(step.at, "failed", f"the endpoint's status is {step.status}")
         for step in scaling.steps
         if step.status in _STATUSES
     ]
     return sorted(found, key=lambda moment: moment.at_s)
 
 
-def _of_change(change: Change) -> Iterator[Moment]:
+def _of_change(change: Change) -> Iterator[InstanceEvent]:
     rose = change.load_rose_s
     if change.asked_s is not None:
         text = f"{_instances(change.after)} requested instead of {change.before:g}"
-        yield Moment(change.asked_s, "asked", text, None if rose is None else change.asked_s - rose)
+        yield InstanceEvent(change.asked_s, "asked", text, None if rose is None else change.asked_s - rose)
     if change.served_s is not None:
-        yield Moment(change.served_s, "served", f"{_instances(change.after)} served", change.from_rise_s)
+        yield InstanceEvent(change.served_s, "served", f"{_instances(change.after)} served", change.from_rise_s)
 
 
 def _since(at_s: float, kind: str, changes: Sequence[Change]) -> float | None:
@@ -141,25 +139,20 @@ def _missed_lines(missed: MissedTime) -> Iterator[str]:
         yield f"{INDENT}  Of the requests due then {missed.failed:,} failed or got no answer."
 
 
-def _followed_json(scaling: Scaling, risen: Sequence[Rise]) -> dict[str, Any]:
-    return {
-        "of": scaling.followed.of,
-        "source": scaling.followed.source,
-        "steps": [
-            {"at_s": step.at, "current": step.current, "desired": step.desired, "status": step.status}
-            for step in scaling.steps
-        ],
-        "changes": [
-            {
-                "from": change.before,
-                "to": change.after,
-                **{name: getattr(change, name) for name in ("load_rose_s", "alarm_s", "asked_s", "served_s")},
-            }
-            for change in scaling.changes
-        ],
-        "events": [asdict(moment) for moment in moments(scaling, risen)],
-        "remarks": list(scaling.followed.remarks),
-    }
+def _followed(scaling: Scaling, risen: Sequence[Rise]) -> FollowedInstances:
+    return FollowedInstances(
+        scaling.followed.of,
+        scaling.followed.source,
+        [InstanceStep(step.at, step.current, step.desired, step.status) for step in scaling.steps],
+        [_change(change) for change in scaling.changes],
+        moments(scaling, risen),
+        list(scaling.followed.remarks),
+    )
+
+
+def _change(of: Change) -> dict[str, float | None]:
+    times = {name: getattr(of, name) for name in ("load_rose_s", "alarm_s", "asked_s", "served_s")}
+    return {"from": of.before, "to": of.after, **times}
 
 
 def _instances(number: float) -> str:

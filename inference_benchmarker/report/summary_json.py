@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.data.decoded import encoded
-from inference_benchmarker.report.instances import instances_json
+from inference_benchmarker.report.instances import instances_of
 from inference_benchmarker.report.stages import is_met, limits_of, measured_of
 from inference_benchmarker.report.summary_types import (
     AllCounts,
@@ -54,12 +53,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.verdict import Verdict
 
 
-def to_json(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Any]:
-    """The object of ``summary.json``."""
-    told: dict[str, Any] = encoded(summary_of(facts, summary, verdict))
-    return told
-
-
 def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryResult:
     """The report's numbers, and the facts a run is loaded back from."""
     rates = {each.name: getattr(summary.rates, each.name) for each in fields(summary.rates)}
@@ -96,7 +89,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         warmup=None if summary.warmup is None else _warmup(summary.warmup),
         server_metrics=None if facts.server_metrics is None else list(facts.server_metrics),
         server_logs=None if facts.server_logs is None else list(facts.server_logs),
-        instances=instances_json(facts, verdict),
+        instances=instances_of(facts, verdict),
         diagnosis=[
             Remark(each.code, each.measured, each.advice, list(each.lines) or None)
             for each in diagnose(facts, summary, verdict.limited_by)

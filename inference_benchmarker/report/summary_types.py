@@ -4,7 +4,7 @@ A key that came later has a default: an older file lacks it.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from inference_benchmarker.data.decoded import OMITTED
 from inference_benchmarker.facts.aborted import Aborted
@@ -278,6 +278,57 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
+class InstanceEvent:
+    """A line of the table of events; ``since_s``: after the rise of the load that it answers, where it answers one."""
+
+    at_s: float
+    kind: Literal["load", "alarm", "asked", "served", "failed"]
+    text: str
+    since_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceStep:
+    """The instances from an instant on: ``current`` serve, ``desired`` are requested."""
+
+    at_s: float
+    current: float
+    desired: float | None
+    status: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedInstances:
+    """The instances of one variant or query; ``changes`` from one number to another, and when they happened."""
+
+    of: str
+    source: str
+    steps: list[InstanceStep]
+    changes: list[dict[str, float | None]]
+    events: list[InstanceEvent]
+    remarks: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsMissed:
+    """The ``spans`` in which limits were missed, each stretch of ``step_s`` judged by itself."""
+
+    limits: list[str]
+    seconds: float
+    step_s: float
+    spans: list[tuple[float, float]]
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """The server's instances while the wave ran, and when limits were missed meanwhile."""
+
+    followed: list[FollowedInstances]
+    limits_missed: LimitsMissed | None
+
+
+@dataclass(frozen=True, slots=True)
 class HostPart:
     """A host that sent a part of the load, and what was computed of its requests."""
 
@@ -347,7 +398,7 @@ class SummaryResult:
     warmup: Warmup | None = None
     server_metrics: list[ServerMetric] | None = None
     server_logs: list[ServerLog] | None = None
-    instances: dict[str, Any] | None = None
+    instances: Instances | None = None
     diagnosis: list[Remark] = field(default_factory=list)
     hosts: list[HostPart] | None = None
     calibration: dict[str, Any] | None = None

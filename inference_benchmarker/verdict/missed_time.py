@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.summary.summary import numbers
@@ -39,16 +39,6 @@ class MissedTime:
     def seconds(self) -> float:
         """Their length together."""
         return sum((end - start for start, end in self.spans), 0.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """Its part of summary.json."""
-        return {
-            "limits": list(self.limits),
-            "seconds": self.seconds,
-            "step_s": self.step_s,
-            "spans": [list(span) for span in self.spans],
-            "failed": self.failed,
-        }
 
 
 def missed_time(facts: WaveFacts) -> MissedTime:

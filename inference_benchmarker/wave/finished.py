@@ -6,14 +6,15 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.instances import renewed_instances
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import PART
-from inference_benchmarker.report import summary_json
 from inference_benchmarker.report import text as report
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.verdict.verdict import Verdict, judge
 from inference_benchmarker.words.text import one_line, plain
@@ -119,7 +120,8 @@ class FinishedWave(WaveFacts):
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""
-        return summary_json.to_json(self, self.summary, self.verdict)
+        told: dict[str, Any] = encoded(summary_of(self, self.summary, self.verdict))
+        return told
 
     def stored_in(self, run_dir: RunDir | None) -> Self:
         """The same wave, to be found there."""

@@ -11,6 +11,7 @@ from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.hosts import HostFacts
+from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of_values
@@ -36,14 +37,11 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", bound="FinishedWave")
 
-_SERVER_ROW: dict[str, Any] = {
-    "name": str,
-    "statistics": dict[str, float | None],
-    "dimensions": dict[str, str] | None,
-    "unit": str | None,
-    "reason": str | None,
-    "series_of": str | None,
-}
+_FACTS = (
+    *("schema_version", "verdict", "exit_code", "interrupted", "window", "environment", "ledger", "lost_workers"),
+    *("primary_lost", "disk_error", "aborted", "left_behind", "foreign_connections", "errors", "server_metrics"),
+    *("server_logs", "hosts", "calibration", "client"),
+)
 
 
 def read_plan(run_dir: RunDir) -> WavePlan:
@@ -66,13 +64,15 @@ def read_facts(path: Path) -> dict[str, Any]:
     return facts
 
 
-def read_server_metrics(path: Path) -> list[dict[str, Any]]:
-    """The rows of ``server_metrics.json``, of the types that it has."""
-    rows: list[dict[str, Any]] = read_json(path)["metrics"]
-    for row in rows:
-        for key, kind in _SERVER_ROW.items():
-            require(row.get(key), kind, key)
-    return rows
+def read_digests(path: Path) -> dict[str, str]:
+    """The digests of a run directory's other files, of its ``summary.json``; an earlier version stored none."""
+    found: dict[str, str] = read_facts(path).get("files") or {}
+    return found
+
+
+def read_server_metrics(path: Path) -> list[ServerMetric]:
+    """The rows of ``server_metrics.json``; ValueError for what is none."""
+    return [decoded(row, ServerMetric) for row in read_json(path)["metrics"]]
 
 
 def read_stored(run_dir: RunDir, kind: type[W]) -> W:
@@ -81,7 +81,7 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
     plan = read_plan(run_dir)
     requests = read_requests(run_dir.requests, PART)
     try:
-        wave = _wave(kind, plan, requests, decoded(described, SummaryResult), run_dir)
+        wave = _wave(kind, plan, requests, _facts_of(described), run_dir)
         check_wave(wave)
         for path in filter(is_file, (run_dir.requests, run_dir.counts)):
             check_of_wave(path, wave.window.start_unix_ns)
@@ -117,6 +117,11 @@ def plan_of(run_dir: RunDir, described: dict[str, Any]) -> WavePlan:
     if problems:
         raise foreign(run_dir.plan, ValueError(problems[0].text))
     return plan
+
+
+def _facts_of(described: dict[str, Any]) -> SummaryResult:
+    """The facts in a summary, without what another version computed of them and called by other codes."""
+    return decoded({name: described[name] for name in _FACTS if name in described}, SummaryResult)
 
 
 def _wave(kind: type[W], plan: WavePlan, requests: Requests, told: SummaryResult, run_dir: RunDir) -> W:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary import recovery
 from inference_benchmarker.summary.summary import summarise
@@ -138,7 +139,7 @@ def test_it_is_told_in_the_report_the_json_and_as_a_finding() -> None:
     assert mentions(first, "900 ms", "20 s")
     assert mentions(finding.measured, "900 ms", "20 s")
     assert "backlog" in finding.advice
-    (row,) = (row for row in to_json(facts, summary, verdict)["stages"] if row["recovery"])
+    (row,) = (row for row in encoded(summary_of(facts, summary, verdict))["stages"] if row["recovery"])
     assert row["recovery"] == {"recovery_s": None, "watched_s": 20.0, "before_s": 0.02, "after_s": 0.9}
     well = wave(STORM, lambda at: 900 if 11 <= at < 18 else 20)
     told = to_text(well, summarise(well), judge(well, summarise(well)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.stages import spans_of, stages_of
 from inference_benchmarker.plan.load import Bounds, OpenLoop
@@ -17,7 +18,7 @@ from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.records.record import RequestRecord
-from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
@@ -168,13 +169,13 @@ def test_the_report_has_a_block_for_repeats_only_where_clients_try_again() -> No
     assert "15/s sent with repeats, " in text
     assert "User's time:" not in text, "it is the response time"
     assert mentions(text.splitlines()[0], "9", "10 users", "15 requests", "6 failed", "ClientTimeout")
-    told = to_json(facts, summary, verdict)["repeats"]
+    told = encoded(summary_of(facts, summary, verdict))["repeats"]
     assert (told["requests"], told["repeated"], told["success_by_user"], told["by_attempts"]) == (15, 5, 0.9, [7, 1, 2])
     records = in_memory(facts.records)
     once = replace(facts, plan=replace(facts.plan, retries=Retries()), records=records.where(records.lasts))
     summary = summarise(once)
     assert "Arrivals:" not in to_text(once, summary, judge(once, summary))
-    assert to_json(once, summary, judge(once, summary))["repeats"] is None
+    assert encoded(summary_of(once, summary, judge(once, summary)))["repeats"] is None
 
 
 def test_a_stored_wave_tells_the_same(tmp_path: Path) -> None:

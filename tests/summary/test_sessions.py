@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import limits_of
 from inference_benchmarker.plan.slo import LATER_TURNS, RequestLimit, Slo, Turns
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.sessions import session_lines
-from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.verdict import judge
@@ -162,7 +163,7 @@ def test_limits_on_sessions_and_turns() -> None:
     assert missed[texts[0]].startswith("session.success ")
     assert missed[texts[4]].startswith("turn2-3 response time p50 ")
     assert missed[texts[5]] == "turn99.latency.p50 not measured"
-    told = to_json(facts, summary, judge(facts, summary))["sessions"]
+    told = encoded(summary_of(facts, summary, judge(facts, summary)))["sessions"]
     assert set(told["of_turns"]) == {"turn1", "turn2+", "turn2-3"}
 
 

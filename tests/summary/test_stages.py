@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import Summary, summarise
 from inference_benchmarker.summary.timeline import timeline
@@ -47,7 +48,7 @@ def slow_between(plan: WavePlan, start_s: float, end_s: float, latency_ms: int) 
 
 def told(facts: WaveFacts) -> dict[str, dict[str, Any]]:
     summary = summarise(facts)
-    return {row["name"]: row for row in to_json(facts, summary, judge(facts, summary))["stages"] or ()}
+    return {row["name"]: row for row in encoded(summary_of(facts, summary, judge(facts, summary)))["stages"] or ()}
 
 
 def part(summary: Summary, name: str) -> Summary:

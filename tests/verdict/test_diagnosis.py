@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.facts.server_metric import Hardware, LogLine, ServerLog, ServerMetric
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.columns import SCHEMA, Records
-from inference_benchmarker.report.summary_json import to_json
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import server_text, to_text
 from inference_benchmarker.summary.summary import summarise
 from inference_benchmarker.verdict.server import diagnose, log_since
@@ -472,7 +473,7 @@ class TestErrors:
         assert list(found.lines) == lines
         text = server_text(facts, summary, judge(facts, summary))
         assert [line for line in text.splitlines() if line.startswith(" " * 8)] == [f"        {line}" for line in lines]
-        assert json.dumps(to_json(facts, summary, judge(facts, summary)))
+        assert json.dumps(encoded(summary_of(facts, summary, judge(facts, summary))))
 
     def test_each_log_says_its_own(self) -> None:
         logs = tuple(ServerLog(name, 0, 1, reason="not allowed") for name in "ab")
@@ -671,5 +672,5 @@ def test_remarks_stand_between_metrics_and_findings_and_in_the_summary() -> None
     text = to_text(facts, summary, verdict)
     assert text.index("   ModelLatency: Average") < text.index("   → Where the time went") < text.index("slo_missed")
     assert all(len(line) <= 100 for line in text.splitlines() if line.startswith(("   → ", "     ")))
-    codes = [remark["code"] for remark in to_json(facts, summary, verdict)["diagnosis"]]
+    codes = [remark["code"] for remark in encoded(summary_of(facts, summary, verdict))["diagnosis"]]
     assert codes == ["time", "model_latency", "cpu"]

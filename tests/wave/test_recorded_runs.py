@@ -46,6 +46,14 @@ def test_its_numbers_and_facts_are_what_was_stored(stored: Path) -> None:
     assert len(wave.frame()) == 60
 
 
+def test_what_a_later_version_found_in_it_is_no_concern_of_this_one(stored: Path) -> None:
+    told = json.loads((stored / "summary.json").read_text())
+    found = {"code": "of_a_later_version", "severity": "grave", "measured": "", "limit": "", "advice": ""}
+    told |= {"findings": [*told["findings"], found], "labels": [{**row, "more": 1} for row in told["labels"]]}
+    (stored / "summary.json").write_text(json.dumps({**told, "environment": {"version": "999"}}))
+    assert len(Wave.load(stored).records) == 60
+
+
 def test_it_is_reported_as_it_was(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", str(stored)]) == 0
     first, now = ((text.split(" (limit ")[0] for text in each.splitlines()[:-1]) for each in _texts(stored, capsys))
@@ -74,7 +82,7 @@ def test_it_is_plotted_from_all_its_files(stored: Path) -> None:
     assert (run.problems, run.label, run.verdict) == ((), "recorded", "VALID")
     assert sum(count or 0 for count in run.timeline["sent"]) == 60
     assert set(run.client) == {"host", "primary", "benchmark", "worker_0", "worker_1"}
-    assert [row["name"] for row in run.server] == ["Invocations", "ModelLatency", "NoSuchMetric"]
+    assert [row.name for row in run.server] == ["Invocations", "ModelLatency", "NoSuchMetric"]
     assert set(run.tails) == {"latency", "response_time", "ttft", "itl"}
     assert main(["--plot", str(stored), "--plot-format", "html", "--quiet"]) == 0
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import SIGNS
 from visualization.figures.aiperf_export import BLOCK, SINGLE, TABLE
 from visualization.figures.aiperf_export import STATISTICS as AIPERF_STATISTICS
 from visualization.figures.figures import STATISTICS, Bar, Bars
-from visualization.figures.runs import Interval, Run, below, keys_of, number, user_metrics
+from visualization.figures.runs import number, user_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.report.summary_types import SummaryResult
+    from visualization.figures.runs import Interval, Run
 
 _AIPERF_STATISTICS = {name: AIPERF_STATISTICS[name] for name in ("mean", "median", "p90", "p95", "p99", "max")}
 _UNITS = {
@@ -24,65 +28,78 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
+class _Number:
+    """A number of a summary: its unit, what it is multiplied by to have it, and its interval's name."""
+
+    name: str
+    unit: str
+    of: Callable[[SummaryResult], float | None]
+    factor: float = 1
+    interval: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class _Field:
-    """One metric of summary.json: where it stands, what it is multiplied by to have its unit, its interval's name."""
+    """One metric of aiperf's export: where it stands."""
 
     name: str
     unit: str
     keys: tuple[str, ...]
-    factor: float = 1
-    interval: str = ""
     statistics: Mapping[str, str] | None = None
 
-    @property
-    def title(self) -> str:
-        return self.name.partition(" (")[0].removesuffix("/s")
+
+def _in(part: object, name: str) -> float | None:
+    """A number of a part that not every summary has."""
+    found: float | None = getattr(part, name, None)
+    return found
 
 
-def _time(name: str, key: str) -> _Field:
-    return _Field(f"{name} (ms)", "ms", (key,), 1e3, key, STATISTICS)
+def _busiest(summary: SummaryResult) -> float | None:
+    """The largest CPU share of a worker."""
+    return max((each.cpu_share for each in summary.client.workers if each.cpu_share is not None), default=None)
 
 
 _LOAD = (
-    _Field("Duration (s)", "s", ("window", "duration_s")),
-    _Field("Client RPS", "/s", ("rates", "target")),
-    _Field("Sent rate", "/s", ("rates", "sent")),
-    _Field("Completed rate", "/s", ("rates", "completed"), 1, "rate.rate"),
-    _Field("Server RPS", "/s", ("rates", "server_rps")),
-    _Field("Requests fired", "", ("ledger", "sent")),
-    _Field("Requests completed", "", ("ledger", "completed")),
-    _Field("Success (%)", "%", ("success_rate",), 100, "success.success"),
-    _Field("Success by user (%)", "%", ("repeats", "success_by_user"), 100),
-    _Field("Requests per arrival", "", ("repeats", "attempts_per_arrival")),
-    _Field("Output tokens/s", "/s", ("tokens", "tokens_out_per_s"), 1, "tokens.tokens"),
+    _Number("Duration (s)", "s", lambda told: told.window.duration_s),
+    _Number("Client RPS", "/s", lambda told: _in(told.rates, "target")),
+    _Number("Sent rate", "/s", lambda told: _in(told.rates, "sent")),
+    _Number("Completed rate", "/s", lambda told: _in(told.rates, "completed"), 1, "rate.rate"),
+    _Number("Server RPS", "/s", lambda told: _in(told.rates, "server_rps")),
+    _Number("Requests fired", "", lambda told: told.ledger.sent),
+    _Number("Requests completed", "", lambda told: told.ledger.ok + told.ledger.failed),
+    _Number("Success (%)", "%", lambda told: told.success_rate, 100, "success.success"),
+    _Number("Success by user (%)", "%", lambda told: _in(told.repeats, "success_by_user"), 100),
+    _Number("Requests per arrival", "", lambda told: _in(told.repeats, "attempts_per_arrival")),
+    _Number("Output tokens/s", "/s", lambda told: _in(told.tokens, "tokens_out_per_s"), 1, "tokens.tokens"),
 )
-_TIMES = (
-    _time("Latency", "latency"),
-    _time("Response time", "response_time"),
-    _time("TTFT", "ttft"),
-    _time("ITL", "itl"),
-    _time("Schedule lag", "lag"),
-)
+_TIMES = {
+    "latency": "Latency (ms)",
+    "response_time": "Response time (ms)",
+    "ttft": "TTFT (ms)",
+    "itl": "ITL (ms)",
+    "lag": "Schedule lag (ms)",
+}
 _CLIENT = (
-    _Field("Host CPU (%)", "%", ("client", "host", "cpu_share_mean"), 100),
-    _Field("Worker CPU (%)", "%", ("client", "busiest"), 100),
+    _Number("Host CPU (%)", "%", lambda told: _in(told.client.host, "cpu_share_mean"), 100),
+    _Number("Worker CPU (%)", "%", _busiest, 100),
 )
+
 _AIPERF = (
     _Field("Duration (s)", "s", (BLOCK, "duration_s")),
     _Field("Client RPS", "/s", (BLOCK, "client_rps")),
     _Field("Server RPS", "/s", (BLOCK, "server_rps")),
     _Field("Requests fired", "", (BLOCK, "fired")),
     _Field("Requests completed", "", (BLOCK, "requests")),
-    _Field("Latency (ms)", "ms", ("request_latency",), 1, "", _AIPERF_STATISTICS),
-    _Field("TTFT (ms)", "ms", ("time_to_first_token",), 1, "", _AIPERF_STATISTICS),
-    _Field("ITL (ms)", "ms", ("inter_chunk_latency",), 1, "", _AIPERF_STATISTICS),
+    _Field("Latency (ms)", "ms", ("request_latency",), _AIPERF_STATISTICS),
+    _Field("TTFT (ms)", "ms", ("time_to_first_token",), _AIPERF_STATISTICS),
+    _Field("ITL (ms)", "ms", ("inter_chunk_latency",), _AIPERF_STATISTICS),
     # aiperf's word for what is one value a request
-    _Field("TPOT (ms)", "ms", ("inter_token_latency",), 1, "", _AIPERF_STATISTICS),
+    _Field("TPOT (ms)", "ms", ("inter_token_latency",), _AIPERF_STATISTICS),
     _Field("Output tokens/s", "/s", ("output_token_throughput", "avg")),
 )
 
 
-TIME_FIELDS = {field.name for field in _TIMES}
+TIME_FIELDS = set(_TIMES.values())
 AIPERF_FIELDS = {field.name for field in _AIPERF}
 """The fields of aiperf that have a name of ours; the others are called as aiperf calls them."""
 
@@ -131,34 +148,28 @@ def _unknown(source: str, fields: Sequence[str], known: Mapping[str, list[str]])
 
 
 def _locust_bars(runs: Sequence[Run]) -> Iterator[Bars]:
-    facts = [{**run.facts, "ledger": _with_completed(run)} for run in runs]
-    for field in (*_LOAD, *_TIMES):
-        yield _bars("locust", field, facts, [run.intervals for run in runs])
+    for each in _LOAD:
+        yield _number_bars("locust", each, runs)
+    for metric, name in _TIMES.items():
+        yield _time_bars(name, "ms", metric, 1e3, runs)
 
 
 def _user_bars(runs: Sequence[Run]) -> Iterator[Bars]:
     """Those of the user's own metrics."""
     for name in user_metrics(runs):
-        field = _Field(name, "", keys_of(name), 1, name, STATISTICS)
-        yield _bars("locust", field, [run.facts for run in runs], [run.intervals for run in runs])
-
-
-def _with_completed(run: Run) -> dict[str, Any]:
-    ok, failed = run.number("ledger", "ok"), run.number("ledger", "failed")
-    ledger = run.facts.get("ledger")
-    known = ok is not None and failed is not None
-    return {**(ledger if isinstance(ledger, dict) else {}), "completed": ok + failed if known else None}  # type: ignore[operator]
+        yield _time_bars(name, "", name, 1, runs)
 
 
 def _client_bars(runs: Sequence[Run]) -> Iterator[Bars]:
-    facts = [{"client": {"host": below(run.facts, "client", "host"), "busiest": _busiest(run)}} for run in runs]
-    for field in _CLIENT:
-        yield _bars("client", field, facts)
+    for each in _CLIENT:
+        yield _number_bars("client", each, runs)
 
 
 def _aiperf_bars(runs: Sequence[Run]) -> Iterator[Bars]:
     for field in _AIPERF:
-        yield _bars("aiperf", field, [run.aiperf for run in runs])
+        keys = {choice: (*field.keys, key) for choice, key in (field.statistics or {}).items()} or {"": field.keys}
+        found = {choice: tuple(Bar(number(run.aiperf, *path)) for run in runs) for choice, path in keys.items()}
+        yield Bars(field.name, _title(field.name), field.unit, "aiperf", found)
     tables = [run.aiperf.get(TABLE, {}) for run in runs]
     for name in dict.fromkeys(name for table in tables for name in table if name not in AIPERF_FIELDS):
         yield _under_its_own_name(name, [table.get(name, {}) for table in tables])
@@ -176,73 +187,73 @@ def _under_its_own_name(name: str, rows: Sequence[Mapping[str, float]]) -> Bars:
     return Bars(name, title or name, unit if title else "", "aiperf", bars)
 
 
-def _bars(
-    source: str, field: _Field, facts: Sequence[Any], intervals: Sequence[Mapping[str, Interval]] | None = None
-) -> Bars:
-    """The bars of a field; a statistic that no run has is no choice."""
-    known = intervals or [{} for _ in facts]
-    found = {
-        choice: tuple(
-            _bar(field, (*field.keys, key) if key else field.keys, facts[run], known[run]) for run in range(len(facts))
-        )
-        for choice, key in (field.statistics or {"": ""}).items()
+def _title(name: str) -> str:
+    return name.partition(" (")[0].removesuffix("/s")
+
+
+def _number_bars(source: str, told: _Number, runs: Sequence[Run]) -> Bars:
+    ends = (run.intervals.get(told.interval) for run in runs)
+    bars = tuple(_bar(run.number(told.of), told.factor, each) for run, each in zip(runs, ends, strict=True))
+    return Bars(told.name, _title(told.name), told.unit, source, {"": bars})
+
+
+def _time_bars(name: str, unit: str, metric: str, factor: float, runs: Sequence[Run]) -> Bars:
+    bars = {
+        choice: tuple(_time_bar(run, metric, key.replace("_", "."), factor) for run in runs)
+        for choice, key in STATISTICS.items()
     }
-    return Bars(field.name, field.title, field.unit, source, found)
+    return Bars(name, _title(name), unit, "locust", bars)
 
 
-def _bar(field: _Field, keys: tuple[str, ...], facts: Any, intervals: Mapping[str, Interval]) -> Bar:
-    value = number(facts, *keys)
+def _time_bar(run: Run, metric: str, statistic: str, factor: float) -> Bar:
+    times, value = run.times(metric), run.statistic(metric, statistic)
+    bound = None if times is None else times.lower_bound_from
+    is_bound = bound is not None and value is not None and (statistic == "mean" or value >= bound)
+    return _bar(value, factor, run.intervals.get(f"{metric}.{statistic}"), "≥" if is_bound else "")
+
+
+def _bar(value: float | None, factor: float, ends: Interval | None, sign: str = "") -> Bar:
     if value is None:
         return Bar()
-    statistic = keys[-1].replace("_", ".")
-    ends = intervals.get(f"{field.interval}.{statistic}" if field.statistics else field.interval)
-    bound = number(facts, *field.keys, "lower_bound_from") if field.statistics else None
-    low, high = (None, None) if ends is None else (ends[0] * field.factor, ends[1] * field.factor)
-    lower = bound is not None and (statistic == "mean" or value >= bound)
-    return Bar(value * field.factor, low, high, "≥" if lower else "")
+    low, high = (None, None) if ends is None else (ends[0] * factor, ends[1] * factor)
+    return Bar(value * factor, low, high, sign)
 
 
 def server_bars(runs: Sequence[Run]) -> Iterator[Bars]:
     """A set of bars for each metric and statistic."""
     by_run = [by_title(run) for run in runs]
     for title, statistic in dict.fromkeys(
-        (title, statistic) for rows in by_run for title, row in rows.items() for statistic in row["statistics"]
+        (title, statistic) for rows in by_run for title, row in rows.items() for statistic in row.statistics
     ):
-        rows = [row.get(title, {}) for row in by_run]
+        rows = [row.get(title) for row in by_run]
         bars = tuple(_server_bar(row, statistic) for row in rows)
         yield Bars(title, f"{title}, {statistic}", unit_of(rows), "server", {"": bars})
 
 
-def _server_bar(row: Mapping[str, Any], statistic: str) -> Bar:
-    value = number(row, "statistics", statistic)
-    said = below(row, "bounds", statistic)
-    sign = SIGNS.get(said, "") if isinstance(said, str) else ""
-    return Bar(None if value is None else value * factor_of(row), sign=sign, note=str(row.get("reason") or ""))
+def _server_bar(row: ServerMetric | None, statistic: str) -> Bar:
+    if row is None:
+        return Bar()
+    value, bound = row.statistics.get(statistic), row.bounds.get(statistic)
+    sign = "" if bound is None else SIGNS[bound]
+    return Bar(None if value is None else value * factor_of(row), sign=sign, note=row.reason or "")
 
 
-def by_title(run: Run) -> dict[str, dict[str, Any]]:
+def by_title(run: Run) -> dict[str, ServerMetric]:
     """The server's metrics by name; one that stands in several blocks by its dimensions too, as in the report."""
-    names = Counter(row["name"] for row in run.server)
+    names = Counter(row.name for row in run.server)
     titles = {}
     for row in run.server:
-        where = ", ".join(f"{key}={value}" for key, value in (row.get("dimensions") or {}).items())
-        titles[f"{row['name']} ({where})" if names[row["name"]] > 1 and where else row["name"]] = row
+        where = ", ".join(f"{key}={value}" for key, value in row.dimensions.items())
+        titles[f"{row.name} ({where})" if names[row.name] > 1 and where else row.name] = row
     return titles
 
 
-def factor_of(row: Mapping[str, Any]) -> float:
+def factor_of(row: ServerMetric) -> float:
     """The factor that gives a server's value the unit it is shown in."""
-    return 1e-3 if str(row.get("unit")).lower() == "microseconds" else 1
+    return 1e-3 if (row.unit or "").lower() == "microseconds" else 1
 
 
-def unit_of(rows: Sequence[Mapping[str, Any]]) -> str:
+def unit_of(rows: Sequence[ServerMetric | None]) -> str:
     """The unit that a server's metric is shown in, as short as a reader has it; microseconds as the ms of all times."""
-    unit = next((str(row["unit"]) for row in rows if row.get("unit")), "")
+    unit = next((row.unit for row in rows if row is not None and row.unit), "")
     return _UNITS.get(unit.lower(), unit)
-
-
-def _busiest(run: Run) -> float | None:
-    """The largest CPU share of a worker."""
-    workers = below(run.facts, "client", "workers")
-    shares = [number(worker, "cpu_share") for worker in (workers if isinstance(workers, list) else [])]
-    return max((share for share in shares if share is not None), default=None)

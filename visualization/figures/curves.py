@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.plan.load import ClosedLoop
 from visualization.figures.bars import server_bars
 from visualization.figures.figures import STATISTICS, Axis, Curves, Line
 from visualization.figures.knee import Answered, knee_of
 from visualization.figures.loads import changes, load_of, offered, target_of
-from visualization.figures.runs import below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from inference_benchmarker.report.summary_types import SummaryResult
     from visualization.figures.runs import Run
 
 IDEAL = "all that was asked for"
@@ -26,14 +27,15 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
 
     A wave whose rate changes is no point: its times are those of its peaks, its rate is the mean.
     """
-    completed, targets = ([_of_one_rate(run, name) for run in runs] for name in ("completed", "target"))
+    completed = [_completed(run) for run in runs]
+    targets = [None if changes(run) else run.number(_target) for run in runs]
     if _loads(runs, completed) < 2:
         return
     for title, key in (("Latency", "latency"), ("Response time", "response_time"), ("TTFT", "ttft")):
         lines = [
             line
             for choice, name in STATISTICS.items()
-            for line in _across(runs, completed, [scaled(run.number(key, name), 1e3) for run in runs], choice)
+            for line in _across(runs, completed, [scaled(run.statistic(key, name), 1e3) for run in runs], choice)
         ]
         yield from drawn(f"{title} against rate", _RATE, Axis(title, "ms"), lines)
     yield from drawn(
@@ -42,7 +44,7 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
         _RATE,
         [*_ideal(targets), *_across(runs, targets, completed)],
     )
-    failed = [scaled(run.number("success_rate"), -100, 100) for run in runs]
+    failed = [scaled(run.success_rate, -100, 100) for run in runs]
     if any(failed):
         yield from drawn("Not successful", _RATE, Axis("Not successful", "%"), _across(runs, completed, failed))
 
@@ -52,7 +54,7 @@ def server_against_rate(runs: Sequence[Run]) -> Iterator[Curves]:
 
     Of two loads the bars say as much.
     """
-    completed = [_of_one_rate(run, "completed") for run in runs]
+    completed = [_completed(run) for run in runs]
     if _loads(runs, completed) < _OF_A_CURVE:
         return
     seen: set[str] = set()
@@ -70,9 +72,17 @@ def _loads(runs: Sequence[Run], completed: Sequence[float | None]) -> int:
     return len({load_of(run) for run, found in zip(runs, completed, strict=True) if found is not None})
 
 
-def _of_one_rate(run: Run, name: str) -> float | None:
-    """A rate of a run; None where what was offered changed by plan."""
-    return None if changes(run) else run.number("rates", name)
+def _completed(run: Run) -> float | None:
+    """The completed rate of a run; None where what was offered changed by plan."""
+    return None if changes(run) else run.completed
+
+
+def _target(summary: SummaryResult) -> float | None:
+    return None if summary.rates is None else summary.rates.target
+
+
+def _scheduled(summary: SummaryResult) -> float | None:
+    return None if summary.rates is None else summary.rates.scheduled
 
 
 def _ideal(targets: Sequence[float | None]) -> Iterator[Line]:
@@ -110,13 +120,13 @@ def _joined(order: Sequence[int], runs: Sequence[Run]) -> list[int]:
 
 def _knee(runs: Sequence[Run]) -> int | None:
     """The place of the run at the knee; None where what was scheduled is not what is completed (sessions)."""
-    closed = [below(run.plan, "load", "kind") == "closed" for run in runs]
+    closed = [run.plan is not None and isinstance(run.plan.load, ClosedLoop) for run in runs]
     answered = [
         Answered(
             load=offered(run),
-            completed=run.number("rates", "completed") or 0.0,
-            scheduled=None if is_closed else run.number("rates", "scheduled"),
-            sent=run.number("ledger", "sent") or 0.0,
+            completed=run.completed or 0.0,
+            scheduled=None if is_closed else run.number(_scheduled),
+            sent=run.number(lambda summary: summary.ledger.sent) or 0.0,
         )
         for run, is_closed in zip(runs, closed, strict=True)
     ]

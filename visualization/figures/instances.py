@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
 from visualization.figures.figures import SIGNS, Line, Mark, Strip
-from visualization.figures.runs import Run, below, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.report.summary_types import FollowedInstances
+    from visualization.figures.runs import Run
 
 TITLE, SERVE, ASKED_FOR = "Instances", "serve", "asked for"
 _MOST_STEPS, _MOST_MARKS, _LONG = 2_000, 100, 200
@@ -24,36 +26,22 @@ def instances_strip(runs: Sequence[Run]) -> Strip | None:
     return Strip(TITLE, tuple(lines), tuple(marks)) if lines and (changed or told) else None
 
 
-def _followed(run: Run) -> list[Mapping[str, Any]]:
-    """The rows of a summary that anybody may have written."""
-    rows = below(run.facts, "instances", "followed")
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+def _followed(run: Run) -> Sequence[FollowedInstances]:
+    return () if run.summary is None or run.summary.instances is None else run.summary.instances.followed
 
 
 def _lines(index: int, run: Run) -> Iterator[Line]:
     for row in _followed(run):
         for name, key in ((SERVE, "current"), (ASKED_FOR, "desired")):
-            points = [(at, count) for step in _listed(row, "steps")[:_MOST_STEPS] for at, count in _point(step, key)]
-            if points:
-                end = max(run.number("window", "duration_s") or 0.0, points[-1][0])
+            counts = ((step.at_s, getattr(step, key)) for step in row.steps[:_MOST_STEPS])
+            points = [(at, count) for at, count in counts if count is not None]
+            if points and run.window is not None:
+                end = max(run.window.duration_s, points[-1][0])
                 held = (*points, (end, points[-1][1]))
                 yield Line(index, name, held, dashed=key == "desired", stepped=True)
 
 
-def _point(step: Any, key: str) -> Iterator[tuple[float, float]]:
-    at, count = number(step, "at_s"), number(step, key)
-    if at is not None and count is not None:
-        yield at, count
-
-
 def _marks(index: int, run: Run) -> Iterator[Mark]:
     for row in _followed(run):
-        for event in _listed(row, "events")[:_MOST_MARKS]:
-            at, kind = number(event, "at_s"), below(event, "kind")
-            if at is not None and isinstance(kind, str) and kind in SIGNS:
-                yield Mark(index, at, SIGNS[kind], one_line(str(below(event, "text")), _LONG))
-
-
-def _listed(row: Mapping[str, Any], key: str) -> list[Any]:
-    value = row.get(key)
-    return value if isinstance(value, list) else []
+        for event in row.events[:_MOST_MARKS]:
+            yield Mark(index, event.at_s, SIGNS[event.kind], one_line(event.text, _LONG))

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from math import log10
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.plan.load import ClosedLoop
 from visualization.figures.figures import STATISTICS, Bars, Curves, Level
-from visualization.figures.runs import Run, below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.plan.slo import Slo
+    from visualization.figures.runs import Run
 
 TITLES = {
     "latency": "Latency", "response_time": "Response time", "ttft": "TTFT", "itl": "ITL", "lag": "Schedule lag",
@@ -56,20 +57,15 @@ def limits_of_runs(runs: Sequence[Run]) -> tuple[Limit, ...]:
 
 
 def slos_of(run: Run) -> Iterator[Slo]:
-    """Those of a plan that anybody may have written."""
-    given = run.plan.get("slos")
-    for text in given if isinstance(given, list) else ():
-        try:
-            slo = Slo.parse(str(text))
-        except BenchmarkError:  # a server's, or a later version's
-            continue
+    """Those on whole waves and their requests."""
+    for slo in () if run.plan is None else run.plan.slos:
         if not slo.stage and not slo.is_on_sessions:
             yield slo
 
 
 def metric_of(slo: Slo, run: Run) -> str:
     """The metric that a limit is on in a run: a bare percentile is of response time, in the closed loop of latency."""
-    closed = below(run.plan, "load", "kind") == "closed"
+    closed = run.plan is not None and isinstance(run.plan.load, ClosedLoop)
     return ("latency" if closed else "response_time") if slo.metric == "default" else slo.metric
 
 

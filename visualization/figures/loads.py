@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from visualization.figures.runs import below
+from inference_benchmarker.plan.load import OpenLoop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,31 +14,35 @@ if TYPE_CHECKING:
 
 def target_of(run: Run) -> tuple[str, ...]:
     """Endpoint, requests and load model: runs of the same make one capacity curve. Rates and users have no order."""
-    what, how = below(run.facts, "environment", "file_sha256"), below(run.plan, "load", "kind")
-    return str(what), str(how), *(str(run.plan.get(key) or "") for key in ("endpoint_name", "url", "factory_settings"))
+    what = None if run.summary is None else run.summary.environment.get("file_sha256")
+    plan = run.plan
+    where = () if plan is None else (plan.endpoint_name, plan.url, plan.factory_settings)
+    return str(what), _kind(run), *(str(each or "") for each in where)
+
+
+def _kind(run: Run) -> str:
+    return "" if run.plan is None else type(run.plan.load).__name__
 
 
 def load_of(run: Run) -> tuple[str, float]:
     """The load that was offered; a rate and as many requests in flight are two loads."""
-    return str(below(run.plan, "load", "kind")), offered(run)
+    return _kind(run), offered(run)
 
 
 def offered(run: Run) -> float:
     """Its rate, or its requests in flight; 0 where a damaged plan tells neither."""
-    load = run.plan.get("load")
-    given = (load.get("rate") or load.get("concurrency")) if isinstance(load, dict) else None
-    try:
-        return float(given or 0)
-    except (TypeError, ValueError):  # a damaged plan
+    if run.plan is None:
         return 0.0
+    load = run.plan.load
+    return float(load.rate) if isinstance(load, OpenLoop) else float(load.concurrency)
 
 
 def changes(run: Run) -> bool:
     """Tells whether what was offered changed by plan."""
-    stages = below(run.plan, "load", "stages")
-    rows = stages if isinstance(stages, list) else []
-    rates = {str(below(row, name)) for row in rows for name in ("from_rps", "to_rps")}
-    return len(rates) > 1 or bool(below(run.plan, "load", "replay"))
+    load = None if run.plan is None else run.plan.load
+    if not isinstance(load, OpenLoop):
+        return False
+    return len({rate for stage in load.stages for rate in (stage.from_rps, stage.to_rps)}) > 1 or bool(load.replay)
 
 
 def is_ladder(runs: Sequence[Run]) -> bool:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,22 +15,25 @@ import numpy as np
 from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave import reader
-from inference_benchmarker.wave.files.client_table import Table, finite, read_client_table
+from inference_benchmarker.wave.files.client_table import Table, read_client_table
 from inference_benchmarker.wave.files.identity import require_unchanged
 from inference_benchmarker.wave.files.timeline_file import check_timeline, read_timeline
 from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
 from inference_benchmarker.words.text import one_line, plain
+from inference_benchmarker.words.units import NS
 from visualization.comparison.changes import TIMES
 from visualization.comparison.intervals import Estimates, interval
 from visualization.figures.aiperf_export import find_export, read_export, read_table
-from visualization.figures.runs import ALONE, LEGEND, STATISTICS, Interval, Run, below, number
+from visualization.figures.runs import ALONE, LEGEND, STATISTICS, Interval, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.wave.wave import Wave
     from visualization.figures.figures import Points
@@ -65,9 +69,9 @@ def read_runs(
 
     ``load`` is ``Wave.load``: what a wave's verdict is made of is no business of these figures.
     """
-    plans = [_check(path) for path in paths]
+    called = [_check(path) for path in paths]
     given = [metadata.get(path.resolve().name, {}) for path in paths]
-    names = [str(data.get(LEGEND) or plan.get("name") or "") for data, plan in zip(given, plans, strict=True)]
+    names = [str(data.get(LEGEND) or name) for data, name in zip(given, called, strict=True)]
     labels = tell_apart([one_line(name, _LONG) for name in names], paths)
     runs = []
     for number_, (path, label, data) in enumerate(zip(paths, labels, given, strict=True), 1):
@@ -114,17 +118,17 @@ def _places(paths: Sequence[Path]) -> list[str]:
     return places
 
 
-def _check(path: Path) -> dict[str, Any]:
-    """Its plan, where that can be read; an error where this is no run directory, whatever its state."""
+def _check(path: Path) -> str:
+    """Its name, where its plan tells one; an error where this is no run directory, whatever its state."""
     run_dir = RunDir(path)
     if run_dir.is_of_the_original and is_file(find_export(run_dir), path):
-        return {}
+        return ""
     if not any(map(os.path.lexists, (run_dir.summary, run_dir.requests, run_dir.spool, run_dir.plan))):
         RunDir.find(path)
     try:
-        return reader.read_facts(run_dir.plan)
+        return str(reader.read_facts(run_dir.plan).get("name") or "")
     except BenchmarkError:
-        return {}
+        return ""
 
 
 class _Attempts:
@@ -159,7 +163,6 @@ class _Attempts:
 def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[Path], Wave | None]) -> Run:
     """Its files one by one. Loading the wave comes first: it puts one that was cut off together."""
     attempts = _Attempts(run_dir.path)
-    nothing: dict[str, Any] = {}
     if run_dir.is_of_the_original:
         export = _read_aiperf(run_dir, attempts, expected=True)
         problems = (f"This {ORIGIN} The results of its aiperf run are shown.", *attempts.told)
@@ -167,28 +170,24 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
             run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False, is_damaged=attempts.failed
         )
     if run_dir.aiperf_alone:
-        plan = attempts.read(run_dir.plan, reader.read_facts, nothing)
+        plan = attempts.read(run_dir.plan, lambda _: reader.read_plan(run_dir), None)
         export = _read_aiperf(run_dir, attempts, expected=True)
         told, failed = attempts.told, attempts.failed
         return Run(
             run_dir.path, label, hover, plan=plan, aiperf=export, problems=told, has_wave=False, is_damaged=failed
         )
     wave = attempts.read(run_dir.path, load, None)
-    facts = attempts.read(run_dir.summary, reader.read_facts, nothing)
-    facts = nothing if wave is None else {**facts, **wave.verdict.to_json()}  # by today's rules, as in the report
-    digests: dict[str, str] = below(facts, "files") or {}
+    digests: dict[str, str] = attempts.read(run_dir.summary, reader.read_digests, {})
     unchanged = partial(_unchanged, digests)
-    client = partial(read_client_table, start_s=(number(facts, "window", "start_unix_ns") or 0) / 1e9)
+    client = partial(read_client_table, start_s=0.0 if wave is None else wave.window.start_unix_ns / NS)
     return Run(
         path=run_dir.path,
         label=label,
         hover=hover,
-        facts=facts,
-        plan=attempts.read(run_dir.plan, reader.read_facts, nothing),
-        timeline=attempts.read(run_dir.timeline, unchanged(partial(_timeline, wave=wave, digests=digests)), nothing),
-        client=attempts.read(
-            run_dir.client_csv, unchanged(client), nothing, expected=run_dir.client_csv.name in digests
-        ),
+        summary=None if wave is None else summary_of(wave, wave.summary, wave.verdict),
+        plan=attempts.read(run_dir.plan, lambda _: reader.read_plan(run_dir), None),
+        timeline=attempts.read(run_dir.timeline, unchanged(partial(_timeline, wave=wave, digests=digests)), {}),
+        client=attempts.read(run_dir.client_csv, unchanged(client), {}, expected=run_dir.client_csv.name in digests),
         server=attempts.read(
             run_dir.server_metrics, unchanged(_read_server), (), expected=run_dir.server_metrics.name in digests
         ),
@@ -225,14 +224,10 @@ def _read_aiperf(run_dir: RunDir, attempts: _Attempts, *, expected: bool) -> dic
     return {**export, **table}
 
 
-def _read_server(path: Path) -> tuple[dict[str, Any], ...]:
+def _read_server(path: Path) -> tuple[ServerMetric, ...]:
     """The metrics that were asked for."""
-    rows = [row for row in reader.read_server_metrics(path) if row.get("asked", True) and row["statistics"]]
-    return tuple({**row, "name": plain(row["name"]), "series": _pairs(row.get("series") or ())} for row in rows)
-
-
-def _pairs(series: Iterable[Sequence[float]]) -> list[Interval]:
-    return [(finite(at), finite(value)) for at, value in series]
+    rows = [row for row in reader.read_server_metrics(path) if row.asked and row.statistics]
+    return tuple(replace(row, name=plain(row.name)) for row in rows)
 
 
 def _tails(wave: Wave) -> dict[str, Points]:

@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.records.metrics import PREFIX, is_metric_name
+from inference_benchmarker.report.summary_types import SummaryResult, Times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.report.summary_types import WaveWindow
+    from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.wave.files.client_table import Table
     from visualization.figures.figures import Points
 
@@ -28,7 +33,7 @@ _MOST_METRICS = 100
 class Run:
     """One run directory. What was not measured or cannot be read is empty; ``problems`` say what was damaged.
 
-    ``facts`` and ``plan`` are summary.json and plan.json, ``server`` the rows of server_metrics.json, ``aiperf`` what
+    ``summary`` is by the rules of today, as in the report; ``server``: the rows of server_metrics.json, ``aiperf`` what
     ``aiperf_export`` reads. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``:
     for each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
     ``latency.p99``. ``hover``: the lines of --plot-metadata. ``has_wave``: else aiperf ran alone.
@@ -38,11 +43,11 @@ class Run:
     path: Path
     label: str
     hover: tuple[str, ...] = ()
-    facts: dict[str, Any] = field(default_factory=dict)
-    plan: dict[str, Any] = field(default_factory=dict)
+    summary: SummaryResult | None = None
+    plan: WavePlan | None = None
     timeline: Table = field(default_factory=dict)
     client: dict[str, Table] = field(default_factory=dict)
-    server: tuple[dict[str, Any], ...] = ()
+    server: tuple[ServerMetric, ...] = ()
     aiperf: dict[str, Any] = field(default_factory=dict)
     tails: dict[str, Points] = field(default_factory=dict)
     intervals: dict[str, Interval] = field(default_factory=dict)
@@ -50,19 +55,60 @@ class Run:
     has_wave: bool = True
     is_damaged: bool = False
 
-    def number(self, *keys: str) -> float | None:
-        """A number of summary.json by its keys."""
-        return number(self.facts, *keys)
+    def times(self, metric: str) -> Times | None:
+        """A time, or a metric of the user's own, by its name in limits; None for other metrics."""
+        if self.summary is None:
+            return None
+        if metric.startswith(PREFIX):
+            return self.summary.metrics.get(metric.removeprefix(PREFIX))
+        found = getattr(self.summary, metric, None)
+        return found if isinstance(found, Times) else None
+
+    def statistic(self, metric: str, statistic: str) -> float | None:
+        """A statistic of a time by its name in limits, such as p99.9."""
+        found: float | None = getattr(self.times(metric), statistic.replace(".", "_"), None)
+        return found
+
+    def number(self, of: Callable[[SummaryResult], float | None]) -> float | None:
+        """A number of the summary, where there is one."""
+        return None if self.summary is None else of(self.summary)
+
+    @property
+    def completed(self) -> float | None:
+        """The completed rate."""
+        return self.number(lambda summary: None if summary.rates is None else summary.rates.completed)
+
+    @property
+    def success_rate(self) -> float | None:
+        """The share of the requests that succeeded."""
+        return self.number(lambda summary: summary.success_rate)
+
+    @property
+    def window(self) -> WaveWindow | None:
+        """When it was."""
+        return None if self.summary is None else self.summary.window
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """The findings on it."""
+        return () if self.summary is None else self.summary.findings
+
+    @property
+    def misses_limit(self) -> bool:
+        """Tells whether it missed a threshold or a limit."""
+        return any(each.severity == "missed" for each in self.findings)
 
     @property
     def is_refused(self) -> bool:
         """Tells whether it is a wave of which nothing can be believed, as ``problems`` say."""
-        return self.has_wave and not self.facts
+        return self.has_wave and self.summary is None
 
     @property
     def verdict(self) -> str:
         """VALID, INVALID, or UNREADABLE where the summary is damaged; without a wave there is none to judge."""
-        return str(self.facts.get("verdict", "UNREADABLE")) if self.has_wave else AIPERF_ALONE
+        if not self.has_wave:
+            return AIPERF_ALONE
+        return "UNREADABLE" if self.summary is None else self.summary.verdict
 
     @property
     def doubtful(self) -> bool:
@@ -84,13 +130,7 @@ def below(data: Any, *keys: str) -> Any:
     return data
 
 
-def keys_of(metric: str) -> tuple[str, ...]:
-    """The keys under which summary.json has a metric, a time or one of the user's own."""
-    return ("metrics", metric.removeprefix(PREFIX)) if metric.startswith(PREFIX) else (metric,)
-
-
 def user_metrics(runs: Iterable[Run]) -> list[str]:
     """The metrics of the user's own that any of these runs has, as limits call them."""
-    told = (run.facts.get("metrics") for run in runs)
-    names = {name for each in told if isinstance(each, dict) for name in each if is_metric_name(name)}
+    names = {name for run in runs if run.summary for name in run.summary.metrics if is_metric_name(name)}
     return [PREFIX + name for name in sorted(names)[:_MOST_METRICS]]

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise, zip_longest
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.units import NS
 from visualization.figures.bars import by_title, factor_of, unit_of
 from visualization.figures.curves import drawn, scaled
 from visualization.figures.figures import Axis, Curves, Line, Points
 from visualization.figures.folding import MOST_POINTS, by_step, folded
 from visualization.figures.instances import instances_strip
-from visualization.figures.runs import Run, below, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
+    from visualization.figures.runs import Run
 
 CLIENT_TITLES = ("Schedule lag", "CPU of the client's host", "CPU of each worker")
 """The pictures that tell of the client."""
@@ -60,7 +63,8 @@ def _step(timeline: Mapping[str, Sequence[float | None]]) -> int:
 
 def _ends(run: Run) -> list[float]:
     """The seconds in which its last answer and its load end."""
-    return [end for name in ("duration_s", "planned_s") if (end := run.number("window", name)) is not None]
+    window = run.window
+    return [] if window is None else [end for end in (window.duration_s, window.planned_s) if end is not None]
 
 
 def _stages(runs: Sequence[Run]) -> tuple[tuple[str, float, float], ...]:
@@ -70,12 +74,9 @@ def _stages(runs: Sequence[Run]) -> tuple[tuple[str, float, float], ...]:
 
 
 def _stages_of(run: Run) -> Iterator[tuple[str, float, float]]:
-    rows = below(run.facts, "stages")
-    for row in rows if isinstance(rows, list) else ():
-        start, end = number(row, "start_s"), number(row, "end_s")
-        if start is not None and end is not None:
-            name = one_line(str(row.get("name")), _LONGEST_NAME)
-            yield (f"stage {name}" if name.isdecimal() else name), start, end
+    for row in (run.summary and run.summary.stages) or ():
+        name = one_line(row.name, _LONGEST_NAME)
+        yield (f"stage {name}" if name.isdecimal() else name), row.start_s, row.end_s
 
 
 def _wave_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
@@ -110,7 +111,7 @@ def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
     What holds for a whole second ends with the last one of load or answers; evenly paced, the last answer of a wave
     of 8 s comes before they are over.
     """
-    if column.startswith("response_time") and run.facts.get("response_time") is None:  # the closed loop has none
+    if column.startswith("response_time") and run.times("response_time") is None:  # the closed loop has none
         return ()
     values = run.timeline.get(column, [])
     ends, step = _ends(run), _step(run.timeline)
@@ -122,8 +123,9 @@ def _by_second(run: Run, column: str, factor: float, most: int) -> Points:
 
 
 def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
-    cores = [run.number("client", "host", "cores") or 1 for run in runs]
-    host = [
+    hosts = [None if run.summary is None else run.summary.client.host for run in runs]
+    cores = [1 if host is None else host.cores for host in hosts]
+    lines = [
         Line(index, "host", _cpu(run.client["host"], 1 / cores[index], _most(runs)))
         for index, run in enumerate(runs)
         if "host" in run.client
@@ -134,7 +136,7 @@ def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
         for process, table in run.client.items()
         if process.startswith("worker")
     ]
-    yield from drawn("CPU of the client's host", seconds, Axis("CPU, all cores", "%"), host)
+    yield from drawn("CPU of the client's host", seconds, Axis("CPU, all cores", "%"), lines)
     yield from drawn("CPU of each worker", seconds, Axis("CPU, of one core", "%"), workers)
 
 
@@ -146,30 +148,28 @@ def _cpu(table: Mapping[str, Sequence[float | None]], factor: float, most: int) 
 def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
     by_run = [by_title(run) for run in runs]
     for title in dict.fromkeys(title for rows in by_run for title in rows):
-        rows = [row.get(title, {}) for row in by_run]
+        rows = [row.get(title) for row in by_run]
         lines = [
-            Line(
-                index, str(row.get("series_of") or ""), _since(runs[index], row, _most(runs)), stepped=_in_buckets(row)
-            )
+            Line(index, row.series_of or "", _since(runs[index], row, _most(runs)), stepped=_in_buckets(row))
             for index, row in enumerate(rows)
-            if row.get("series")
+            if row is not None and row.series
         ]
         statistic = next((line.name for line in lines if line.name), "")
         axis = Axis(f"{title}, {statistic}" if statistic else title, unit_of(rows))
         yield from drawn(title, seconds, axis, lines)
 
 
-def _since(run: Run, row: Mapping[str, Any], most: int) -> Points:
+def _since(run: Run, row: ServerMetric, most: int) -> Points:
     """A server's series on the wave's clock: samples, or buckets that hold to their end."""
-    start = (run.number("window", "start_unix_ns") or 0) / 1e9
+    start = 0.0 if run.window is None else run.window.start_unix_ns / NS
     factor = factor_of(row)
-    points: list[tuple[float, float | None]] = [(at - start, value * factor) for at, value in row["series"]]
+    points: list[tuple[float, float | None]] = [(at - start, value * factor) for at, value in row.series]
     points = list(folded(points, fmean, most))
-    return tuple(_held(points, (row.get("end") or 0) - (row.get("start") or 0))) if _in_buckets(row) else tuple(points)
+    return tuple(_held(points, (row.end or 0) - (row.start or 0))) if _in_buckets(row) else tuple(points)
 
 
-def _in_buckets(row: Mapping[str, Any]) -> bool:
-    return row.get("stream") == "cloudwatch"
+def _in_buckets(row: ServerMetric) -> bool:
+    return row.stream == "cloudwatch"
 
 
 def _held(points: Sequence[tuple[float, float | None]], alone: float) -> Iterator[tuple[float, float | None]]:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text, pluralize
-from visualization.figures.cards import facts, findings_of
+from visualization.figures.cards import facts
 from visualization.figures.limits import TITLES
 from visualization.figures.loads import is_ladder, offered
-from visualization.figures.runs import keys_of, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,10 +41,10 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     """The highest load that kept every limit, as all below it did, and what came of the next one."""
     loads = [[run for run in waves if offered(run) == load] for load in sorted(set(map(offered, waves)))]
     valid = [(runs, [run for run in runs if not run.doubtful]) for runs in loads]
-    place = next((at for at, (_, good) in enumerate(valid) if any(map(_missed, good))), len(valid))
+    place = next((at for at, (_, good) in enumerate(valid) if any(run.misses_limit for run in good)), len(valid))
     kept = [good for _, good in valid[:place] if good]
     if not kept:
-        (first,) = [run for run in valid[place][1] if _missed(run)][:1]
+        (first,) = [run for run in valid[place][1] if run.misses_limit][:1]
         told = _miss(first)
         if told.startswith(_ABORTED):
             return f"Already {_load(first)} was {told}."
@@ -53,7 +52,7 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
     keeps = f"{_load(best)} keeps {_names(best, common)}{_value(best, common)}"
     if above:
-        worse = next(run for run in above if _missed(run))
+        worse = next(run for run in above if run.misses_limit)
         return f"{keeps}; {_load(worse)} does not: {_miss(worse)}."
     higher = any(not good and offered(runs[0]) > offered(best) for runs, good in valid)
     return f"{keeps}; no VALID run was sent more." if higher else f"{keeps}; no higher load was sent."
@@ -63,8 +62,8 @@ def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
     """The fastest and the slowest run by the statistic that a limit is on, else by the tail of the latency."""
     timed = next((limit for limit in common if limit.metric in TITLES and limit.metric != "success"), None)
     metric, stat = ("latency", "p99") if timed is None else (timed.metric, timed.slo.stat)
-    found = [(value, run) for run in usable if (value := _measured(run, metric, stat)) is not None]
-    kept = sum(not _missed(run) for run in usable)
+    found = [(value, run) for run in usable if (value := run.statistic(metric, stat)) is not None]
+    kept = sum(not run.misses_limit for run in usable)
     counts = f"{kept} of {pluralize(len(usable), 'VALID run', 'VALID runs')} keep every limit."
     told = counts if kept < len(usable) or common else ""
     if len({value for value, _ in found}) < 2:
@@ -94,21 +93,16 @@ def _count(some: Sequence[Run], of: int, one: str, many: str) -> str:
     return f"{len(some)} of {of} runs{names} {one if len(some) == 1 else many}"
 
 
-def _missed(run: Run) -> bool:
-    return any(each.get("severity") == "missed" for each in findings_of(run))
-
-
 def _miss(run: Run) -> str:
     """The first limit that a run missed, with what was measured."""
-    found = next(each for each in findings_of(run) if each.get("severity") == "missed")
-    ended = f"{_ABORTED} " if found.get("code") == _ABORTED else ""
-    return one_line(f"{ended}{found.get('measured')} (limit {found.get('limit')})", _LONG)
+    found = next(each for each in run.findings if each.severity == "missed")
+    ended = f"{_ABORTED} " if found.code == _ABORTED else ""
+    return one_line(f"{ended}{found.measured} (limit {found.limit})", _LONG)
 
 
 def _names(run: Run, limits: Sequence[Limit]) -> str:
     """The limits that all runs have; without one, the share that must succeed."""
-    least = number(run.plan, "success_threshold")
-    otherwise = "every limit" if least is None else f"success>={percent_text(least)}"
+    otherwise = "every limit" if run.plan is None else f"success>={percent_text(run.plan.success_threshold)}"
     return one_line(" and ".join(dict.fromkeys(limit.slo.expression for limit in limits)), _LONG) or otherwise
 
 
@@ -117,12 +111,8 @@ def _value(run: Run, limits: Sequence[Limit]) -> str:
     if len({limit.slo.expression for limit in limits}) != 1:
         return ""
     metric, stat = limits[0].metric, limits[0].slo.stat
-    value = None if metric == "success" else _measured(run, metric, stat)
+    value = None if metric == "success" else run.statistic(metric, stat)
     return "" if value is None else f" ({duration_text(value) if metric in TITLES else number_text(value)})"
-
-
-def _measured(run: Run, metric: str, stat: str) -> float | None:
-    return number(run.facts, *keys_of(metric), stat.replace(".", "_"))
 
 
 def _load(run: Run) -> str:

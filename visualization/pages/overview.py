@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text, rate_text
-from visualization.figures.cards import facts, findings_of
+from visualization.figures.cards import endings, facts
 from visualization.figures.figures import Bar, Cell, Column, Level, Overview
 from visualization.figures.limits import TITLES, metric_of, slos_of
-from visualization.figures.runs import keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,17 +45,18 @@ def _words(runs: Sequence[Run]) -> Iterator[_Filled]:
 
 def _verdict(run: Run) -> Cell:
     """With its cause: the first finding of the kind that made it."""
-    found = findings_of(run)
-    kinds = [each.get("severity") for each in found]
+    found = run.findings
+    kinds = {each.severity for each in found}
     kind = next((each for each in _CAUSES if each in kinds), None)
-    cause = next((each for each in found if kind and each.get("severity") == kind), {})
-    code = str(cause.get("code")).replace("_", " ")
-    told = "" if not cause else str(cause.get("measured")) if code == "aborted" else f"{code}: {cause.get('measured')}"
+    cause = next((each for each in found if each.severity == kind), None)
+    told = "" if cause is None else cause.measured
+    if cause is not None and cause.code != "aborted":
+        told = f"{cause.code.replace('_', ' ')}: {told}"
     tone: Literal["", "good", "warn", "bad"] = "bad" if run.doubtful else "warn" if kind == "missed" else "good"
     sign = {"bad": "✗", "warn": "!", "good": "✓"}[tone]
     if not run.has_wave:
         return Cell(run.verdict, 3)
-    ended = next((word for word in ("aborted", "interrupted") if run.facts.get(word)), "")
+    ended = next(reversed(endings(run)), "")
     if ended and tone == "good":
         sign, tone = "!", "warn"
     word = run.verdict.split(" ")[0] if tone != "warn" else ended or "missed a limit"
@@ -72,7 +72,7 @@ def _leading(text: str) -> float | None:
 
 
 def _rates(runs: Sequence[Run]) -> Iterator[_Filled]:
-    rates = [run.number("rates", "completed") for run in runs]
+    rates = [run.completed for run in runs]
     cells = [
         Cell("") if rate is None else Cell(rate_text(rate), rate, Bar(rate, *_ends(run, "rate.rate", 1)))
         for run, rate in zip(runs, rates, strict=True)
@@ -84,13 +84,13 @@ def _times(runs: Sequence[Run], limits: Sequence[Limit]) -> dict[tuple[str, str]
     """(metric, statistic) of each column, once: latency, what limits are on, and TTFT where there is any."""
     named = [("latency", "p50"), ("latency", "p99")]
     named += [(limit.metric, limit.slo.stat) for limit in limits if limit.metric != "success"]
-    named += [("ttft", "p50")] if any(run.number("ttft", "p50") is not None for run in runs) else []
+    named += [("ttft", "p50")] if any(run.statistic("ttft", "p50") is not None for run in runs) else []
     return dict.fromkeys(sorted(named, key=lambda each: [*TITLES, each[0]].index(each[0])))
 
 
 def _time(runs: Sequence[Run], limits: Sequence[Limit], metric: str, stat: str) -> Iterator[_Filled]:
     """A column of a time, in ms, or of a metric of the user's own, where any run has it."""
-    values = [run.number(*keys_of(metric), stat.replace(".", "_")) for run in runs]
+    values = [run.statistic(metric, stat) for run in runs]
     if any(value is not None for value in values):
         on = [limit for limit in limits if (limit.metric, limit.slo.stat) == (metric, stat)]
         level = Level(on[0].value, ", ".join(limit.text for limit in on)) if on else None
@@ -101,7 +101,8 @@ def _time(runs: Sequence[Run], limits: Sequence[Limit], metric: str, stat: str) 
 def _time_cell(run: Run, metric: str, stat: str, seconds: float | None) -> Cell:
     if seconds is None:
         return Cell("")
-    bound = run.number(*keys_of(metric), "lower_bound_from")
+    times = run.times(metric)
+    bound = None if times is None else times.lower_bound_from
     sign = "≥" if bound is not None and seconds >= bound else ""
     kept = [slo.met(seconds) for slo in slos_of(run) if (metric_of(slo, run), slo.stat) == (metric, stat)]
     factor, told = (1e3, duration_text(seconds)) if metric in TITLES else (1, number_text(seconds))
@@ -110,7 +111,7 @@ def _time_cell(run: Run, metric: str, stat: str, seconds: float | None) -> Cell:
 
 
 def _success(runs: Sequence[Run], limits: Sequence[Limit]) -> Iterator[_Filled]:
-    shares = [run.number("success_rate") for run in runs]
+    shares = [run.success_rate for run in runs]
     on = [limit for limit in limits if limit.metric == "success"]
     level = Level(on[0].value, ", ".join(limit.text for limit in on)) if on else None
     cells = [Cell("") if share is None else _share(run, share) for run, share in zip(runs, shares, strict=True)]
@@ -118,8 +119,7 @@ def _success(runs: Sequence[Run], limits: Sequence[Limit]) -> Iterator[_Filled]:
 
 
 def _share(run: Run, share: float) -> Cell:
-    least = run.plan.get("success_threshold")
-    short = isinstance(least, (int, float)) and share < least
+    short = run.plan is not None and share < run.plan.success_threshold
     short = short or not all(slo.met(share) for slo in slos_of(run) if slo.metric == "success")
     bar = Bar(100 * share, *_ends(run, "success.success", 100))
     return Cell(percent_text(share), 100 * share, bar, "bad" if short else "")
@@ -142,7 +142,7 @@ def _same(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _planned(run: Run) -> dict[str, str]:
-    seconds = run.number("window", "planned_s")
+    seconds = None if run.window is None else run.window.planned_s
     limits = [slo.expression for slo in slos_of(run)]
     return {
         **({} if seconds is None else {"planned": f"{seconds:.4g} s of load"}),

@@ -11,7 +11,7 @@ from inference_benchmarker.system.files import FOR_ANYBODY, replace_file, replac
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import pluralize
 from visualization.figures.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
-from visualization.figures.by_name import error_bars, label_bars, left_out
+from visualization.figures.by_name import error_bars, errors_left_out, label_bars, labels_left_out
 from visualization.figures.capacity import capacity_card
 from visualization.figures.capacity import lead as lead_of_search
 from visualization.figures.capacity_figures import capacity_sections
@@ -178,8 +178,8 @@ def _section(
     """One, with its limits as lines; ``folded``: bars that are equal in all runs become a line."""
     equal = [each for each in charts if folded and is_same(each)]
     title, text = _TEXTS[key]
-    more = {"labels": ("labels", "label"), "errors": ("errors", "key")}.get(key)
-    if more and (number_ := left_out(runs, *more)):
+    left_out = {"labels": labels_left_out, "errors": errors_left_out}.get(key)
+    if left_out is not None and (number_ := left_out(runs)):
         text += f" {pluralize(number_, 'more is', 'more are')} left out, of fewer requests."
     if any(isinstance(each, Curves) and each.strip for each in charts):
         text += f" {STRIP_KEY}"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.facts.instances import Count, Followed, ScalingEvent
+from inference_benchmarker.report.summary_types import SummaryResult
 from inference_benchmarker.wave.wave import Wave
 from tests.browser import CHROMIUM, tab
 from tests.hostile import VALUES, paths_of, with_value
 from tests.waves import make_run, stored, wave
-from visualization.figures.figures import STRIP_KEY, Curves, Strip
+from visualization.figures.figures import STRIP_KEY, Curves
 from visualization.figures.instances import instances_strip
 from visualization.figures.reading import read_runs
 from visualization.pages.html import page
@@ -46,7 +48,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, ...]:
 def test_its_steps_are_the_counts_and_its_marks_the_events(runs: tuple[Run, ...]) -> None:
     strip = instances_strip(runs)
     assert strip is not None
-    end = runs[0].number("window", "duration_s")
+    assert runs[0].window is not None
+    end = runs[0].window.duration_s
     serve, asked_for, *_ = strip.lines
     assert (serve.points, serve.dashed) == (((0, 1), (2, 1), (4, 3), (end, 3)), False)
     assert (asked_for.points, asked_for.dashed) == (((0, 1), (2, 3), (4, 3), (end, 3)), True)
@@ -64,13 +67,17 @@ def test_where_no_number_changed_there_is_none(runs: tuple[Run, ...]) -> None:
     assert instances_strip(runs[1:]) is None
 
 
-def test_a_forged_summary_has_a_strip_or_none(runs: tuple[Run, ...]) -> None:
+def test_a_forged_summary_is_refused_or_has_its_strip(runs: tuple[Run, ...]) -> None:
     draw, outcomes = random.Random(1), set()
-    told = {"instances": runs[0].facts["instances"], "window": runs[0].facts["window"]}
-    for place in draw.sample(list(paths_of(told))[1:], 60):
-        forged: dict[str, Any] = with_value(told, place, draw.choice(VALUES))
-        outcomes.add(type(instances_strip([replace(runs[0], facts=forged)])))
-    assert outcomes == {Strip, type(None)}
+    told = encoded(runs[0].summary)
+    for place in draw.choices([("instances", *each) for each in paths_of(told["instances"])], k=60):
+        try:
+            forged = decoded(with_value(told, place, draw.choice(VALUES)), SummaryResult)
+        except ValueError:
+            outcomes.add("refused")
+            continue
+        outcomes.add(type(instances_strip([replace(runs[0], summary=forged)])).__name__)
+    assert {"refused", "Strip"} <= outcomes <= {"refused", "Strip", "NoneType"}
 
 
 def test_a_picture_has_it_on_the_axis_of_the_time(runs: tuple[Run, ...]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from inference_benchmarker.wave.wave import Wave
 from tests.mentions import mentions
+from tests.summaries import plan_with, summary_with
 from tests.waves import make_run
 from visualization.figures.cards import facts
 from visualization.figures.limits import limits_of_runs
@@ -40,7 +41,7 @@ def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "
     load = {"kind": "open", "rate": f"{rate:g}"}
     settings = {"SERVER": more.pop("server", "http://one"), "PATH": "/infer"}
     plan = {"load": load, "slos": list(slos), "success_threshold": 0.95, "factory_settings": settings}
-    return Run(Path(f"/runs/{name}"), name, facts=facts, plan=plan, **more)
+    return Run(Path(f"/runs/{name}"), name, summary=summary_with(**facts), plan=plan_with(**plan), **more)
 
 
 def told(*runs: Run, change: str = "") -> str:
@@ -86,7 +87,8 @@ def test_it_is_the_answer_and_says_of_which_runs_it_is_not(runs: Sequence[Run], 
 
 def test_a_load_whose_wave_was_aborted_kept_no_limit() -> None:
     aborted = {"code": "aborted", "severity": "missed", "measured": "after 3 s: p99 2 s", "limit": "p99>1s@2s"}
-    worse = replace(MISSES, facts={**MISSES.facts, "findings": [aborted]})
+    assert MISSES.summary is not None
+    worse = replace(MISSES, summary=replace(MISSES.summary, findings=summary_with(findings=[aborted]).findings))
     assert mentions(told(worse, INVALID), "200/s", "3 s", "p99", "2 s", "p99>1s@2s")
     assert mentions(told(KEEPS, worse), "200/s", "3 s", "p99", "2 s", "p99>1s@2s")
 
@@ -124,7 +126,8 @@ def test_two_sides_are_two_runs_or_two_folders_of_one_load(tmp_path: Path) -> No
     assert sides([one, other]) == {"base 1": [one], "new 1": [other]}
     more = made("new", "new 2")
     assert sides([one, other, more]) == {"base": [one], "new": [other, more]}
-    late = replace(made("new", "new 3"), facts={**other.facts, "verdict": "INVALID"})
+    assert other.summary is not None
+    late = replace(made("new", "new 3"), summary=replace(other.summary, verdict="INVALID"))
     assert sides([one, other, late]) == {"base": [one], "new": [other]}, "an INVALID run is no part of the answer"
     assert sides([one, replace(one, label="base 2"), late]) is None, "a side without a VALID run has none"
     assert sides([one, other, made("third", "third 1")]) is None

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from inference_benchmarker.facts.server_metric import ServerMetric
+from tests.summaries import plan_with, summary_with
 from visualization.figures.figures import Bar, Bars, Curves, Figures, Overview, Points
 from visualization.figures.limits import limits_of_runs
 from visualization.figures.runs import Run
@@ -22,10 +24,17 @@ def run(number: int = 0, rate: float = 100, p99: float = 0.1, *slos: str, kind: 
     times = {"mean": p99 / 3, "p50": p99 / 4, "p90": p99 / 2, "p95": p99 / 1.5, "p99": p99, "max": 2 * p99}
     facts = {"verdict": "VALID", "rates": {"completed": rate, "target": rate}, "latency": times, "success_rate": 1.0}
     facts |= {"response_time": None if kind == "closed" else times, "window": {"planned_s": 10.0, "duration_s": 10.02}}
-    load = {"kind": kind, "rate": f"{rate:g}", "concurrency": 4, "arrivals": "poisson"}
+    load: dict[str, Any] = {"kind": kind, "rate": f"{rate:g}", "arrivals": "poisson"}
+    load = load if kind == "open" else {"kind": kind, "concurrency": 4}
     plan = {"load": load, "slos": list(slos), "workers": 2, "success_threshold": 0.95}
-    return Run(Path(f"/runs/{number}"), f"run {number}", facts={**facts, **more}, plan=plan,
-               tails={"latency": ((0.0, 0.01), (2.0, p99)), "response_time": ((0.0, 0.01), (2.0, p99))})  # fmt: skip
+    tails: dict[str, Points] = dict.fromkeys(("latency", "response_time"), ((0.0, 0.01), (2.0, p99)))
+    return Run(
+        Path(f"/runs/{number}"),
+        f"run {number}",
+        summary=summary_with(**{**facts, **more}),
+        plan=plan_with(**plan),
+        tails=tails,
+    )
 
 
 def table(*runs: Run) -> Overview:
@@ -63,7 +72,7 @@ def test_a_verdict_is_told_with_its_cause_and_its_kind() -> None:
     dropped = {"code": "dropped_arrivals", "severity": "invalid", "measured": "5 arrivals", "limit": "0"}
     found = table(
         run(0),
-        run(1, findings=[{"code": "cold_start", "severity": "warning"}, missed]),
+        run(1, findings=[{"code": "endpoint_stalled", "severity": "warning"}, missed]),
         run(2, verdict="INVALID", findings=[missed, dropped]),
     )
     cells = [row[0] for row in found.rows]
@@ -75,7 +84,8 @@ def test_a_verdict_is_told_with_its_cause_and_its_kind() -> None:
 
 @pytest.mark.parametrize(("how", "findings"), [("interrupted", []), ("aborted", [ABORTED])])
 def test_a_run_that_ended_early_is_marked(how: str, findings: list[dict[str, Any]]) -> None:
-    ended: dict[str, Any] = {how: True, "findings": findings}
+    aborted = {"condition": "", "measured": None, "requests": 1, "over_s": 3}
+    ended: dict[str, Any] = {how: {"interrupted": True, "aborted": aborted}[how], "findings": findings}
     cell = table(run(0), run(1, **ended)).rows[1][0]
     assert (cell.text, cell.tone) == (f"! {how}", "warn")
 
@@ -115,7 +125,7 @@ def test_a_limit_has_its_column_with_its_line_and_who_breaks_it(slo: str, kind: 
     [
         ((), "median"), (("p99<1s",), "p99"), (("p50<1s", "p99<1s"), "median"),
         (("success>99%", "latency.p95<1s"), "p95"),
-        (("p99.9<1s",), "p99.9"), (("rate>99%",), "median"), (("spike:p99<1s",), "median"), (("nonsense",), "median"),
+        (("p99.9<1s",), "p99.9"), (("rate>99%",), "median"), (("spike:p99<1s",), "median"),
     ],
 )  # fmt: skip
 def test_the_first_statistic_is_what_a_limit_names(slos: tuple[str, ...], first: str) -> None:
@@ -123,11 +133,18 @@ def test_the_first_statistic_is_what_a_limit_names(slos: tuple[str, ...], first:
 
 
 def test_a_limit_is_a_line_wherever_its_metric_is() -> None:
-    rates = {"latency_p50_s": [0.1], "latency_p99_s": [0.2], "response_time_p99_s": [0.3], "ok": [10.0], "sent": [10.0]}
+    rates: dict[str, list[float | None]] = {
+        "latency_p50_s": [0.1],
+        "latency_p99_s": [0.2],
+        "response_time_p99_s": [0.3],
+        "ok": [10.0],
+        "sent": [10.0],
+    }
     runs = [
-        run(number, rate, 0.1, "p99<200ms", "latency.p90<50ms", "success>99%") for number, rate in ((0, 100), (1, 200))
+        run(number, rate, rate / 1000, "p99<200ms", "latency.p90<50ms", "success>99%")
+        for number, rate in ((0, 100), (1, 200))
     ]
-    figures = make_figures([Run(**{**fields(each), "timeline": rates}) for each in runs])
+    figures = make_figures([replace(each, timeline=rates) for each in runs])
     drawn = {
         (key, title): [(level.value, level.statistic) for level in chart(figures, key, title).levels]
         for key, title in (
@@ -149,10 +166,10 @@ def test_a_limit_is_a_line_wherever_its_metric_is() -> None:
 
 
 def test_a_limit_on_a_server_s_metric_is_a_line_in_its_unit() -> None:
-    def told(name: str, unit: str, **statistics: float) -> dict[str, Any]:
-        series = [(5.0, 20_000.0), (65.0, 30_000.0)]
-        return {"stream": "cloudwatch", "name": name, "unit": unit, "statistics": statistics, "series": series,
-                "series_of": next(iter(statistics))}  # fmt: skip
+    def told(name: str, unit: str, **statistics: float | None) -> ServerMetric:
+        series = ((5.0, 20_000.0), (65.0, 30_000.0))
+        of = next(iter(statistics))
+        return ServerMetric("cloudwatch", name, statistics, unit, series=series, series_of=of)
 
     rows = (told("ModelLatency", "Microseconds", Average=2e4, p99=3e4), told("Queue", "Count", Maximum=9.0))
     slos = ("server.ModelLatency.p99<25ms", "server.Queue<8", "server.Nothing<1", "p99<1s")
@@ -172,10 +189,6 @@ def test_a_limit_on_a_server_s_metric_is_a_line_in_its_unit() -> None:
         "ModelLatency, Average against rate": [],
         "Queue, Maximum against rate": [(8, "server.Queue<8")],
     }
-
-
-def fields(of: Run) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in ("path", "label", "facts", "plan", "tails")}
 
 
 def test_a_limit_of_some_runs_says_whose_it_is() -> None:
@@ -212,7 +225,7 @@ def test_labels_and_errors_have_bars_of_their_own_the_frequent_ones_first() -> N
 
     first = run(0, labels=[label("<hot>", 90, 0.02), label("cold", 10, 0.1)], errors=[{"key": "Timeout", "count": 3}])
     second = run(
-        1, labels=[label("cold", 5, 0.2)], errors=[{"key": "HttpError 503", "count": 7, "texts": ["busy\x1b[1m"]}, 4]
+        1, labels=[label("cold", 5, 0.2)], errors=[{"key": "HttpError 503", "count": 7, "texts": ["busy\x1b[1m"]}]
     )
     figures = make_figures([first, second])
     labels, errors = (next(each for each in figures.sections if each.key == key).charts for key in ("labels", "errors"))
@@ -247,8 +260,3 @@ def test_a_page_of_twenty_long_runs_stays_light() -> None:
 def charts_of(figures: Figures, section: str) -> dict[str, Curves]:
     found = next(each for each in figures.sections if each.key == section).charts
     return {each.title: each for each in found if isinstance(each, Curves)}
-
-
-@pytest.mark.parametrize("damaged", [{"labels": 3}, {"errors": [{"count": "x"}]}, {"findings": "none"}, {"window": []}])
-def test_a_summary_that_anybody_wrote_costs_its_part_alone(damaged: dict[str, Any]) -> None:
-    assert column(table(run(0, **damaged), run(1)), "Latency p99") == ["100 ms", "100 ms"]
