@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.errors import Problem
 from inference_benchmarker.plan.numbers import take_exactly
 from inference_benchmarker.plan.replay import Recording, Replay  # noqa: TC001 - a stored plan is held against its types
+from inference_benchmarker.plan.schedule import NO_END, Schedule, Segment
 from inference_benchmarker.plan.stage import LEAST_RATE, LEAST_SECONDS, MAX_RATE, Stage
 from inference_benchmarker.plan.think import Think  # noqa: TC001 - as those of a replay
 from inference_benchmarker.words.units import MAX_SECONDS, NS
@@ -48,6 +50,24 @@ class OpenLoop:
             object.__setattr__(self, "rate", self._mean_rate())
         if self.recording is not None and not self.rate:
             object.__setattr__(self, "rate", self.recording.rate)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Its rate over time: that of its recording or its stages, else its rate for ever."""
+        if self.replay is not None:
+            if self.replay.schedule is None:
+                raise ValueError(f"{self.replay.file} has not been read")
+            return self.replay.schedule
+        if not self.stages:
+            rate = Fraction(self.rate)
+            return Schedule([Segment(0, NO_END, Fraction(0), rate, rate)])
+        segments: list[Segment] = []
+        start, before = 0, Fraction(0)
+        for stage in self.stages:
+            end = start + stage.duration_ns
+            segments.append(Segment(start, end, before, Fraction(stage.from_rps), Fraction(stage.to_rps)))
+            start, before = end, segments[-1].after
+        return Schedule(segments)
 
     @property
     def is_steered(self) -> bool:

@@ -15,7 +15,6 @@ from itertools import islice, starmap
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
-from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.schedule import NO_END, Schedule
 from inference_benchmarker.plan.stripe import OpenStripe, owners, unit_rate
 
@@ -59,7 +58,7 @@ class TokenBucket:
         self.warmup_ns = warmup_ns
         self.end_ns = NO_END if bounds.duration_ns is None else bounds.duration_ns
         self.num_requests = bounds.num_requests
-        self._schedule = schedule_of(load) if isinstance(load, OpenLoop) else None
+        self._schedule = load.schedule if isinstance(load, OpenLoop) else None
         self._drawn = isinstance(load, OpenLoop) and load.arrivals == "poisson"
         self._scattered = scattered and self._drawn
 

@@ -16,7 +16,6 @@ from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
-from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.numbers import exact, take_exactly
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
@@ -132,7 +131,7 @@ class WavePlan:
         number, duration = self.bounds.num_requests, self.bounds.duration_s
         ends = [] if duration is None else [float(duration)]
         if number is not None and isinstance(self.load, OpenLoop) and self.load.rate:
-            by_number = schedule_of(self.load).due(number) / NS if self.load.stages else float(number / self.load.rate)
+            by_number = self.load.schedule.due(number) / NS if self.load.stages else float(number / self.load.rate)
             ends.append(by_number)
         return min(ends, default=None)
 

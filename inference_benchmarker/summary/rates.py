@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def _target(facts: WaveFacts) -> float | None:
     """The planned rate; of stages their mean up to the planned end, which may be before theirs."""
     load, planned_ns = facts.plan.load, facts.window.planned_ns
     if isinstance(load, OpenLoop) and load.stages and planned_ns:
-        return float(schedule_of(load).area(planned_ns) * NS / planned_ns)
+        return float(load.schedule.area(planned_ns) * NS / planned_ns)
     return facts.plan.target_rate
 
 

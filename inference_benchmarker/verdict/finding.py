@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["invalid", "missed", "warning"]
@@ -60,7 +60,3 @@ class Finding:
     measured: str
     limit: str
     advice: str
-
-    def to_json(self) -> dict[str, str]:
-        """The finding as strings."""
-        return asdict(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -76,16 +76,6 @@ class Verdict:
             return INVALID
         missed = self.pending or any(finding.severity == "missed" for finding in self.findings)
         return MISSED if missed else OK
-
-    def to_json(self) -> dict[str, Any]:
-        """The verdict's part of summary.json."""
-        return {
-            "verdict": self.word,
-            "exit_code": self.exit_code,
-            "interrupted": self.interrupted,
-            "limited_by": self.limited_by,
-            "findings": [finding.to_json() for finding in self.findings],
-        }
 
 
 def judge(facts: WaveFacts, summary: Summary) -> Verdict:

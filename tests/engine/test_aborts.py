@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.wave.wave import Wave
 from tests.bench import ids
@@ -62,7 +63,7 @@ def test_a_wave_ends_by_itself_and_nothing_comes_after(bench: Bench) -> None:
     assert hung.ledger["abandoned"] == hung.ledger["sent"], "drained as usual"
     read = Wave.load(died.folder)
     assert read.aborted is not None
-    assert (read.aborted.condition, read.verdict.to_json()["findings"]) == ("", died.summary["findings"])
+    assert (read.aborted.condition, encoded(list(read.verdict.findings))) == ("", died.summary["findings"])
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import stats
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.stage import Stage
 from tests.performance import measure
 from tests.performance.figures import Figure, Program, at_least, below, exactly
@@ -35,7 +34,7 @@ def waved(text: str, *flags: str) -> tuple[list[Figure], measure.Wave]:
 def drawn(text: str) -> list[Figure]:
     """Poisson arrivals on a ramp: rescaled by the area under the rate they are those of one a unit."""
     found, wave = waved(text, "--arrivals", "poisson", "--seed", SEED)
-    schedule = schedule_of(OpenLoop(stages=tuple(map(Stage.parse, text.split(",")))))
+    schedule = OpenLoop(stages=tuple(map(Stage.parse, text.split(",")))).schedule
     areas = np.array([float(schedule.area(due)) for due in wave.column("due").tolist()])
     uniform = stats.kstest(areas / float(schedule.area(schedule.end_ns)), "uniform").pvalue
     gaps = stats.kstest(np.diff(areas), "expon").pvalue

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
-from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
@@ -85,7 +84,7 @@ class TestDueTimes:
     def test_no_error_accumulates_in_ten_hours_at_10000_a_second(self) -> None:
         for text in ("9000..11000:10h", "11000..9000:10h", "10000:5h,10000:5h"):
             load = load_of(text)
-            made = schedule_of(load)
+            made = load.schedule
             for index in (1, 179_999_999, 359_999_999):
                 due = made.due(index)
                 assert exact_area(load, due) <= index < exact_area(load, due + 1), text
@@ -93,7 +92,7 @@ class TestDueTimes:
     def test_a_poisson_instant_is_off_by_less_than_a_microsecond_after_ten_hours(self) -> None:
         for text in ("9000..11000:10h", "11000..9000:10h", "10000:10h", "10000:4h,0:1h,12000:5h"):
             load = load_of(text)
-            made = schedule_of(load)
+            made = load.schedule
             numbers = [0.25, 179_999_999.75, 359_999_999.5]
             for number, instant in zip(numbers, made.instants(iter(numbers)), strict=False):
                 error = abs(exact_area(load, int(instant)) - Fraction(number)) / 9000 * NS

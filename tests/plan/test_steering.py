@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.plan.load import MAX_STAGES, Bounds, ClosedLoop, OpenLoop
-from inference_benchmarker.plan.load_schedule import schedule_of
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of_values
@@ -83,7 +82,7 @@ def test_changes_at_random_instants_give_the_arrivals_of_the_same_stages(
 def test_there_is_no_gap_and_no_burst_at_a_border() -> None:
     """One unit of area lies between an arrival and the next, over all borders, to the nanosecond of a due time."""
     changes = changes_of(Random(4), 300)
-    schedule = schedule_of(OpenLoop(Decimal(100), steered=True))
+    schedule = OpenLoop(Decimal(100), steered=True).schedule
     for change in changes:
         schedule = schedule.changed(change.at_ns, change.rate)
     ends = [*schedule.segments[1:], None]
@@ -130,9 +129,9 @@ def test_hearing_of_a_change_in_the_warm_up_repeats_nothing_of_it() -> None:
 
 
 def test_a_rate_is_changed_ahead_and_never_within_what_is_settled() -> None:
-    schedule = schedule_of(OpenLoop(Decimal(5), steered=True)).changed(3 * MS, Decimal(6))
+    schedule = OpenLoop(Decimal(5), steered=True).schedule.changed(3 * MS, Decimal(6))
     assert [segment.to_rps for segment in schedule.changed(3 * MS, Decimal(7)).segments] == [5, 7]
-    for wrong in (schedule, schedule_of(OpenLoop(stages=(Stage.parse("5:1s"),)))):
+    for wrong in (schedule, OpenLoop(stages=(Stage.parse("5:1s"),)).schedule):
         with pytest.raises(ValueError, match="cannot be changed"):
             wrong.changed(2 * MS, Decimal(6))
 

@@ -12,6 +12,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.worker.requests import Requests
+from inference_benchmarker.engine.worker.slot import OneKind
 from inference_benchmarker.engine.worker.talk import Talk
 from inference_benchmarker.plan.turn import Turn as SessionTurn
 from inference_benchmarker.records.error_cause import causes
@@ -72,14 +73,12 @@ class TurnRequests(Requests):
             self.ledger.end_session(talk.ended)
 
 
-class Conversations:
+class Conversations(OneKind):
     """Sessions of the user's, which any slot serves, a turn at a time.
 
     Whoever schedules sets ``later``, which is given each next turn as its due time and the number of its session, and
     ``on_end``, called when a session is over.
     """
-
-    kinds = 1
 
     def __init__(self, session: Callable[[int], Any], requests: TurnRequests, seed: int, think: Think | None) -> None:
         self.requests: TurnRequests = requests
@@ -96,14 +95,6 @@ class Conversations:
     def send_by(self, turn: Turn, attempt: Attempt) -> None:
         """The way in which turns are sent."""
         self._turn, self._attempt = turn, attempt
-
-    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
-        """The kind of slot that serves this arrival."""
-        return 0
-
-    def closed_kinds(self, concurrency: int) -> list[int]:
-        """The kind of each of a closed loop's slots."""
-        return [0] * concurrency
 
     def serve(self, slot: Slot) -> None:
         """Send one turn after the other, of whichever session an arrival says."""

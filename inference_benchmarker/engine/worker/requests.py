@@ -59,6 +59,20 @@ Turn = Callable[["Slot", "Arrival", Attempt], None]
 """Sends the requests of one turn of a session: an attempt (``Requests.execute``), or several (``Retrying.execute``)."""
 
 
+def make_attempt(attempt: Attempt, slot: Slot, timer: gevent.Timeout | None) -> None:
+    """Make an attempt until a timer goes off, and have the slot know what it raised. Closes the timer."""
+    try:
+        attempt(slot)
+    except BaseException as error:
+        slot.failure = slot.failure or error
+    finally:
+        if timer is not None:
+            if not timer.pending:  # it went off, whatever the client made of it
+                slot.failure = timer
+            timer.close()
+            timer = None  # its traceback holds this frame: what the attempt had open would stay so for a while
+
+
 class Requests:
     """Sends a worker's requests and keeps its books: each attempt of an arrival becomes exactly one record.
 
@@ -130,17 +144,7 @@ class Requests:
             self._sendings.append((arrival.due, now))
         self.in_flight += 1
         slot.begin(arrival, now)
-        timer = None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s)
-        try:
-            attempt(slot)
-        except BaseException as error:
-            slot.failure = slot.failure or error
-        finally:
-            if timer is not None:
-                if not timer.pending:  # it went off, whatever the client made of it
-                    slot.failure = timer
-                timer.close()
-                timer = None  # its traceback holds this frame: what the attempt had open would stay so for a while
+        make_attempt(attempt, slot, None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s))
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
         if self._check is not None and slot.failure is None:

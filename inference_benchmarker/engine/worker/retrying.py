@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import gevent
 
 from inference_benchmarker.engine.worker.invocation import PayloadError
-from inference_benchmarker.engine.worker.requests import RequestTimeout
+from inference_benchmarker.engine.worker.requests import RequestTimeout, make_attempt
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.transient import is_transient
@@ -69,17 +69,7 @@ class Retrying:
 
     def _bounded(self, attempt: Attempt, slot: Slot) -> None:
         """Make one attempt within its time, and find out whether another may follow."""
-        timer = self._timer(slot)
-        try:
-            attempt(slot)
-        except BaseException as error:
-            slot.failure = slot.failure or error
-        finally:
-            if timer is not None:
-                if not timer.pending:  # it went off, whatever the client made of it
-                    slot.failure = timer
-                timer.close()
-                timer = None  # as in ``Requests.execute``
+        make_attempt(attempt, slot, self._timer(slot))
         slot.again = slot.attempt < self._retries.retries and _may_repeat(slot)
 
     def _timer(self, slot: Slot) -> gevent.Timeout | None:

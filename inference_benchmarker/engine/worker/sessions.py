@@ -9,6 +9,7 @@ from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.retrying import Retrying
+from inference_benchmarker.engine.worker.slot import OneKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,23 +44,13 @@ class Sessions(Protocol):
         """A slot's life: one arrival after the other, as its ``take`` gives them."""
 
 
-class SingleTurns:
+class SingleTurns(OneKind):
     """Sessions of one turn, which any slot serves."""
-
-    kinds = 1
 
     def __init__(self, requests: Requests, turn: Turn, attempt: Attempt) -> None:
         self.requests = requests
         self._turn = turn
         self._attempt = attempt
-
-    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
-        """The kind of slot that serves this arrival."""
-        return 0
-
-    def closed_kinds(self, concurrency: int) -> list[int]:
-        """The kind of each of a closed loop's slots."""
-        return [0] * concurrency
 
     def serve(self, slot: Slot) -> None:
         """Send one request after the other, as arrivals are handed over."""

@@ -72,3 +72,17 @@ class Slot:
         self.times: list[int] | None = None
         self.usage: Response | None = None
         self.failure: BaseException | None = None
+
+
+class OneKind:
+    """Sessions that any slot serves: there is one kind of slots."""
+
+    kinds = 1
+
+    def kind(self, index: int) -> int:  # noqa: ARG002 - one kind of slot serves every arrival
+        """The kind of slot that serves this arrival."""
+        return 0
+
+    def closed_kinds(self, concurrency: int) -> list[int]:
+        """The kind of each of a closed loop's slots."""
+        return [0] * concurrency
