@@ -72,7 +72,9 @@ def read_digests(path: Path) -> dict[str, str]:
 
 def read_server_metrics(path: Path) -> list[ServerMetric]:
     """The rows of ``server_metrics.json``; ValueError for what is none."""
-    return [decoded(row, ServerMetric) for row in read_json(path)["metrics"]]
+    found = read_json(path)
+    require_digest(found)  # an earlier version wrote none
+    return [decoded(row, ServerMetric) for row in found["metrics"]]
 
 
 def read_stored(run_dir: RunDir, kind: type[W]) -> W:
@@ -87,7 +89,7 @@ def read_stored(run_dir: RunDir, kind: type[W]) -> W:
             check_of_wave(path, wave.window.start_unix_ns)
         if require_digest(described):
             require(described["files"], dict[str, str], "files")
-            for path in (run_dir.plan, run_dir.requests, run_dir.counts, run_dir.instances):
+            for path in (run_dir.plan, run_dir.requests, run_dir.counts, run_dir.instances, run_dir.server_metrics):
                 require_unchanged(path, described["files"])
         elif "files" in described:
             raise ValueError("it has digests of the other files but none of its own")

@@ -30,7 +30,7 @@ def check_report(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
 
     ``found`` is what the requests say. What only one of the two has, an earlier version did not tell, or no longer.
     """
-    _check_verdict(told)
+    check_verdict(told)
     for name in _NUMBERS:
         if name in told:
             _compare(name, told[name], found[name])
@@ -40,8 +40,8 @@ def check_report(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
         _compare_limits(told, found)
 
 
-def _check_verdict(told: Mapping[str, Any]) -> None:
-    """There is one, and the exit code is one of its own."""
+def check_verdict(told: Mapping[str, Any]) -> None:
+    """Raise ValueError (KeyError) where a summary.json has no verdict, or an exit code that is none of its own."""
     require(told["verdict"], str, "verdict")
     if told["verdict"] not in _CODES:
         raise ValueError(f"the verdict {quoted(told['verdict'], 20)} is none of {', '.join(_CODES)}")

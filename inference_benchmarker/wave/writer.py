@@ -61,7 +61,9 @@ def save_server_metrics(wave: FinishedWave) -> None:
             write_instances(wave.run_dir.instances, wave.instances)
         rows = [encoded(metric) for metric in wave.server_metrics or ()]
         logs = [encoded(log) for log in wave.server_logs or ()]
-        write_json(wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs})
+        write_with_digest(
+            wave.run_dir.server_metrics, {"schema_version": SCHEMA_VERSION, "metrics": rows, "logs": logs}
+        )
         _save_report(wave, wave.run_dir)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws_failures import UNREADABLE, call_failure
 
 if TYPE_CHECKING:
@@ -42,17 +43,13 @@ def has_credentials() -> bool:
 
 def pages(service: str, region: str, operation: str, parameters: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The answers to a call, page by page where there are several. Raises NoAnswerError."""
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
     if not has_credentials():
         raise NoAnswerError
-    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
     try:
-        client = boto3.Session().client(service, region_name=region, config=config)
+        client = aws_client.make_client(service, region, attempts=ATTEMPTS, connect_s=CONNECT_S, read_s=READ_S)
     except (BotoCoreError, ValueError) as error:
         raise NoAnswerError(f"boto3 cannot be set up for {service} ({type(error).__name__})") from None
     try:

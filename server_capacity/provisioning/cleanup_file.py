@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+from inference_benchmarker.data.digest import KEY, digest_of, require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign
 from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.engine.processes.child_logs import hidden
@@ -150,7 +151,7 @@ class CleanupFile:
         who = {"user": os.geteuid(), "host": socket.gethostname(), "process": os.getpid(), "started_by": os.getppid()}
         entries = [entry.to_json() for entry in self.entries]
         data = {"schema_version": SCHEMA_VERSION, "who": who, "lock": _identity(self.folder), "entries": entries}
-        content = json.dumps(data, indent=2).encode()
+        content = json.dumps({**data, KEY: digest_of(data)}, indent=2).encode()
         if len(content) + room > MOST_BYTES:
             raise BenchmarkError(f"{self.folder / NAME}: has no room for it; all undos together take {_MOST} at most.")
         with replacing(self.folder / NAME, mode=OWNER_ONLY) as file:
@@ -169,6 +170,7 @@ def read(folder: Path) -> list[Entry]:
         with open_file(path) as file:
             _check_owner(path, os.fstat(file.fileno()))
             data = parse_json(file.read(MOST_BYTES + 1)[:MOST_BYTES])
+        require_digest(data)  # an earlier version wrote none
         entries = [Entry.of(each) for each in data["entries"]]
         if data["lock"] != _identity(folder):
             raise BenchmarkError(

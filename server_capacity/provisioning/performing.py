@@ -13,6 +13,7 @@ from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.engine.processes.child_logs import hidden
 from inference_benchmarker.engine.processes.leftovers import end_leftovers
 from inference_benchmarker.words.text import one_line
+from server_capacity.metrics import aws_client
 from server_capacity.provisioning.undo import MARK, Call, CommandLine
 
 if TYPE_CHECKING:
@@ -107,14 +108,11 @@ def make_client(service: str, region: str | None, address: str | None = None, **
 
     ``address``: None for the configured one. ``settings``: others of botocore's.
     """
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S, **settings)
+    patience = {"attempts": ATTEMPTS, "connect_s": CONNECT_S, "read_s": READ_S}
     try:
-        return boto3.Session().client(service, region_name=region, endpoint_url=address, config=config)
+        return aws_client.make_client(service, region, endpoint_url=address, **patience, **settings)
     except (BotoCoreError, ValueError) as error:
         reason = f"boto3 cannot be set up for {service} ({one_line(str(error), 200)})"
         raise NotDoneError(reason, final=True, refused=True) from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.system.files import is_file
+from inference_benchmarker.words.redact import quoted
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.types.standing import FAILED
@@ -28,6 +29,8 @@ def require_searches(folder: Path, found: RankingResult) -> None:
         name = row.capacity
         if not name or "/" in name or name in (".", "..") or row.outcome == FAILED:  # which no search is read by
             continue
+        if found.built_on is not None and name not in found.built_on:
+            raise ValueError(f"{quoted(name, 40)} is not among the searches that it is built on")
         if is_file(folder / name / _CAPACITY):
             _require_search_of(row, name, read_json(folder / name / _CAPACITY, inside=folder), found)
 

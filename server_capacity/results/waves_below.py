@@ -7,9 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.digest import require_digest
 from inference_benchmarker.data.json_file import read_json
 from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.system.files import is_file
+from inference_benchmarker.wave.files.counts_file import read_counts
+from inference_benchmarker.wave.files.requests_file import outcomes_in
+from inference_benchmarker.wave.report_check import check_verdict
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.redact import quoted
 
@@ -48,6 +53,16 @@ class _Wave:
             rates |= {float(stage["from_rps"]), float(stage["to_rps"])}
         return rates.pop() if len(rates) == 1 else None
 
+    def require_whole(self, run_dir: RunDir) -> None:
+        """ValueError where its verdict, or its ledger, is not what a wave with its requests has."""
+        require_digest(self.summary)
+        check_verdict(self.summary)
+        found = _outcomes(run_dir)
+        for outcome in OUTCOMES if found else ():
+            if found[outcome] != self.summary["ledger"][outcome]:
+                told = f"{self.summary['ledger'][outcome]!r:.40}"
+                raise ValueError(f"{self.name} has {found[outcome]:,} {outcome} requests, and its ledger {told}")
+
     def value(self, expression: str) -> float | None:
         """The value that a limit is on, as the summary tells it; None where it does not."""
         slo = Slo.read(expression)
@@ -85,6 +100,17 @@ def _wave_in(folder: Path, name: str) -> _Wave | None:
     return _Wave(name, read_json(run_dir.summary, inside=folder), read_json(run_dir.plan, inside=folder))
 
 
+def _outcomes(run_dir: RunDir) -> Mapping[str, int]:
+    """The requests of each outcome that a wave has stored, or counted; empty where none can be read."""
+    try:
+        if is_file(run_dir.counts):
+            window = read_counts(run_dir.counts).window
+            return {outcome: window.total(outcome) for outcome in OUTCOMES}
+        return outcomes_in(run_dir.requests)
+    except OSError:
+        return {}
+
+
 def require_waves(folder: Path, found: CapacityResult) -> None:
     """Hold a search against its waves."""
     for name in {name for names in (found.waves or {}).values() for name in names}:
@@ -103,6 +129,7 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
         wave = _wave_in(folder, told.directory) if told.directory else None
         if wave is None:
             continue
+        wave.require_whole(RunDir(folder / wave.name))
         if told.exit_code is not None:
             wave.require("exit code", told.exit_code, wave.summary["exit_code"])
         wave.require("the rate", told.rate, wave.rate)
@@ -114,6 +141,7 @@ def require_wave(folder: Path, found: ProofResult) -> None:
     wave = _wave_in(folder, found.directory) if found.directory else None
     if wave is None:
         return
+    wave.require_whole(RunDir(folder / wave.name))
     wave.require("sent", found.sent, wave.sent)
     wave.require_limits(found.limits)
     wave.require("the rate", found.target_rps, wave.rate)

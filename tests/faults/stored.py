@@ -202,7 +202,7 @@ STORED = (
     fault(
         "stored-without-verdict",
         "`summary.json` of an earlier version has no verdict",
-        "'verdict' is missing",
+        "missing required field `verdict`",
         told_after(without_verdict),
     ),
     fault(

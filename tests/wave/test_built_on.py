@@ -21,7 +21,7 @@ from server_capacity.results import ranking_folder as of_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
 from tests.capacities import found, searched
-from tests.rankings import CURVE, ranked, row
+from tests.rankings import CURVE, row
 from tests.waves import drawn, stored, wave
 from visualization.comparison import ab
 from visualization.comparison.result import Sent
@@ -29,6 +29,8 @@ from visualization.comparison.result import Sent
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from server_capacity.results.types.ranking import RankingResult
 
 
 def search(folder: Path, seed: int) -> Path:
@@ -38,6 +40,10 @@ def search(folder: Path, seed: int) -> Path:
         stored(wave(drawn(10 * seed + number, seconds=2)), folder)
     of_capacity.save(folder, searched(headline="174/s keeps p99<100ms", rate=170.0 + seed))
     return folder
+
+
+def ranking_of(folder: Path) -> RankingResult:
+    return ranking([row_of({"kind": "a"}, folder.name, of_capacity.read(folder), None, Aim())], Aim())
 
 
 def swap(one: Path, other: Path) -> None:
@@ -109,7 +115,7 @@ def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> N
 
 def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> None:
     one, other = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
-    of_ranking.save(tmp_path, ranked(None, ("kind=a", 1.0, None)))
+    of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     of_ranking.load(tmp_path)
     swap(one, other)
     with pytest.raises(BenchmarkError, match="a_capacity is not what it is built on"):
@@ -127,7 +133,7 @@ def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> Non
 def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     for seed, name in enumerate("ab"):
         search(tmp_path / f"{name}_capacity", seed)
-    of_ranking.save(tmp_path, ranked(None, ("kind=a", 1.0, None)))
+    of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     file = tmp_path / "a_capacity" / "capacity.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(BenchmarkError, match=said):
@@ -136,7 +142,7 @@ def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: d
 
 def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path) -> None:
     one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
-    of_ranking.save(tmp_path, ranked(None, ("kind=a", 1.0, None)))
+    of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == ""
     shutil.rmtree(waves_of(one)[0])
     gone = "1 of the 6 results that it is built on is not there to be checked"

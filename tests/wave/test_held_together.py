@@ -14,7 +14,9 @@ from inference_benchmarker import Wave
 from inference_benchmarker.cli import main
 from inference_benchmarker.data.json_file import read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave.reader import read_server_metrics
 from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.writer import save_server_metrics
 from inference_benchmarker.words.units import NS
 from tests.waves import facts_of, make_run, without_digest
 
@@ -89,6 +91,29 @@ def test_a_file_that_is_not_the_one_that_was_stored_is_refused(run: RunDir, name
         Wave.load(run.path)
 
 
+def test_the_servers_metrics_are_those_that_were_stored(run: RunDir) -> None:
+    save_server_metrics(Wave.load(run.path))
+    assert read_server_metrics(run.server_metrics) == []
+    whole = read_json(run.server_metrics)
+    Wave.load(run.path)
+    write_json(run.server_metrics, {**whole, "metrics": [{"name": "CPUUtilization", "statistics": {"Average": 1.0}}]})
+    with pytest.raises(BenchmarkError, match=r"server_metrics\.json: was changed after the wave was stored"):
+        Wave.load(run.path)
+    with pytest.raises(ValueError, match="it was changed after it was stored"):
+        read_server_metrics(run.server_metrics)
+    run.server_metrics.unlink()
+    with pytest.raises(BenchmarkError, match=r"server_metrics\.json: was taken away"):
+        Wave.load(run.path)
+
+
+def test_the_servers_metrics_of_an_earlier_version_have_no_digest(run: RunDir) -> None:
+    save_server_metrics(Wave.load(run.path))
+    write_json(run.server_metrics, {"schema_version": 1, "metrics": [], "logs": []})
+    without_digest(run)
+    Wave.load(run.path)
+    assert read_server_metrics(run.server_metrics) == []
+
+
 def test_numbers_that_do_not_follow_from_the_rows_are_refused_without_a_digest(run: RunDir) -> None:
     changed(run, moved("done", 7 * NS))
     without_digest(run)
@@ -99,7 +124,7 @@ def test_numbers_that_do_not_follow_from_the_rows_are_refused_without_a_digest(r
 @pytest.mark.parametrize(
     ("key", "value", "expected"),
     [
-        ("verdict", None, "'verdict' is missing"),
+        ("verdict", None, "missing required field .verdict."),
         ("verdict", "BANANA", "the verdict 'BANANA' is none of VALID"),
         ("exit_code", -5, "exit_code -5 is not an exit code"),
         ("success_rate", 1.0, "success_rate is 1.0, and 0.98"),

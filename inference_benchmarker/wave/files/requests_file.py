@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import SCHEMA, Records, metrics_in, schema_of
 from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.records.parts import PART, RecordParts
+from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.system.files import forget_drafts, is_file, most_in_memory, opened, own_path, replacing
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.files.identity import marked
@@ -87,6 +89,20 @@ def in_file(path: Path) -> RecordParts:
     """The requests of a file that was just written, which are there already."""
     parquet, _ = _opened(path)
     return RecordParts(FileSource(parquet, [[number] for number in range(parquet.num_row_groups)]))
+
+
+def outcomes_in(path: Path) -> Counter[str]:
+    """How many requests of the window have each outcome, in a file that was checked: two columns of it are read.
+
+    OSError, and ValueError for a file of another kind.
+    """
+    parquet, _ = _opened(path)
+    found: Counter[str] = Counter()
+    for number in range(parquet.num_row_groups):
+        part = FileSource(parquet, [[number]]).read(0, ("index", "outcome"))
+        in_window = part.int("index") >= 0
+        found.update({outcome: int((in_window & part.outcome(outcome)).sum()) for outcome in OUTCOMES})
+    return found
 
 
 def write_requests(path: Path, parts: Iterable[Records], start_unix_ns: int) -> None:

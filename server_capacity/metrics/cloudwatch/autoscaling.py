@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.instances import ScalingEvent
 from inference_benchmarker.words.text import one_line
+from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws_failures import UNREADABLE, call_failure
 
 if TYPE_CHECKING:
@@ -30,16 +31,12 @@ _TRACKING = re.compile(r"TargetTracking-.*-(AlarmHigh|AlarmLow)-[\w-]+")
 
 def make_clients(region: str) -> tuple[Any, Any] | None:
     """Clients of Application Auto Scaling and of CloudWatch; None where AWS's configuration makes none."""
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
+    names = ("application-autoscaling", "cloudwatch")
+    patience = {"attempts": ATTEMPTS, "connect_s": CONNECT_S, "read_s": READ_S}
     try:
-        session = boto3.Session()
-        names = ("application-autoscaling", "cloudwatch")
-        scaling, alarms = (session.client(name, region_name=region, config=config) for name in names)
+        scaling, alarms = (aws_client.make_client(name, region, **patience) for name in names)
     except (BotoCoreError, ValueError):
         return None
     return scaling, alarms

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.words.redact import redact
+from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws import credential_problems, credentials_hint, region_problems
 from server_capacity.metrics.aws_failures import (
     UNREADABLE,
@@ -59,15 +60,13 @@ class Fetched:
 def make_client(attempts: int = ATTEMPTS) -> Any:
     """A CloudWatch client. BenchmarkError, with everything that is missing, before anything is asked."""
     import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    retries = {"mode": "standard", "total_max_attempts": attempts}
     try:
         session = boto3.Session()
         wrong = credential_problems(session.get_credentials(), STREAM, _PERMISSION)
         refuse([*wrong, *region_problems(session.region_name, STREAM)])
-        return session.client("cloudwatch", config=Config(retries=retries, connect_timeout=5, read_timeout=20))
+        return aws_client.make_client("cloudwatch", None, attempts=attempts, connect_s=5, read_s=20)
     except (BotoCoreError, ValueError) as error:
         raise BenchmarkError(
             f"Stream cloudwatch: the AWS configuration cannot be used ({first_line(error)}).",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.server_metric import Hardware
+from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws_failures import UNREADABLE, call_failure, is_denied
 from server_capacity.metrics.cloudwatch.instance_types import gpus, vcpus
 
@@ -34,14 +35,10 @@ class Described:
 
 def make_client(region: str) -> Any | None:
     """A client of SageMaker's control plane that gives up early; None where AWS's configuration makes none."""
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
     try:
-        return boto3.Session().client("sagemaker", region_name=region, config=config)
+        return aws_client.make_client("sagemaker", region, attempts=ATTEMPTS, connect_s=CONNECT_S, read_s=READ_S)
     except (BotoCoreError, ValueError):
         return None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.facts.instances import CannotCountError, Count, ScalingEvent
 from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
 from inference_benchmarker.verdict.server.known_metrics import VARIANT
+from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws_failures import UNREADABLE, call_failure
 from server_capacity.metrics.cloudwatch.autoscaling import Autoscaling, make_clients
 from server_capacity.metrics.cloudwatch.fetch import seconds_ahead
@@ -26,14 +27,10 @@ CONNECT_S, READ_S = 2, 5
 
 def make_client(region: str) -> Any | None:
     """A client of SageMaker's control plane that asks once: who counts asks again anyhow, and later if throttled."""
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    retries = {"mode": "standard", "total_max_attempts": 1}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
     try:
-        return boto3.Session().client("sagemaker", region_name=region, config=config)
+        return aws_client.make_client("sagemaker", region, attempts=1, connect_s=CONNECT_S, read_s=READ_S)
     except (BotoCoreError, ValueError):
         return None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.facts.server_metric import ServerLog
 from inference_benchmarker.verdict.server.known_metrics import log_groups
 from inference_benchmarker.words.text import one_line
+from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws_failures import UNREADABLE, client_failure, service_failure, unreadable
 from server_capacity.metrics.cloudwatch.log_lines import LineCounts
 
@@ -36,14 +37,10 @@ _MOST_OF_A_REASON = 500
 
 def make_client(region: str) -> Any | None:
     """A client of CloudWatch Logs; None where AWS's configuration makes none."""
-    import boto3
-    from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    retries = {"mode": "standard", "total_max_attempts": ATTEMPTS}
-    config = Config(retries=retries, connect_timeout=CONNECT_S, read_timeout=READ_S)
     try:
-        return boto3.Session().client("logs", region_name=region, config=config)
+        return aws_client.make_client("logs", region, attempts=ATTEMPTS, connect_s=CONNECT_S, read_s=READ_S)
     except (BotoCoreError, ValueError):
         return None
 

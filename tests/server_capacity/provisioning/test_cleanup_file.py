@@ -244,9 +244,22 @@ class TestFile:
     )
     def test_what_is_not_as_ours_is_a_sentence(self, folder: Path, damage: Any) -> None:
         path = folder / NAME
-        path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+        data = json.loads(path.read_text())
+        del data["digest"]
+        path.write_text(json.dumps(damage(data)))
         with pytest.raises(BenchmarkError, match=FOREIGN):
             read(folder)
+
+    def test_what_was_changed_since_is_not_run_and_an_earlier_version_wrote_no_digest(self, folder: Path) -> None:
+        path = folder / NAME
+        data = json.loads(path.read_text())
+        data["entries"][1]["what"] = "another"
+        path.write_text(json.dumps(data))
+        with pytest.raises(BenchmarkError, match="it was changed after it was stored"):
+            read(folder)
+        del data["digest"]
+        path.write_text(json.dumps(data))
+        assert [entry.what for entry in read(folder)] == ["scaling", "another"]
 
     def test_nothing_is_changed_where_the_file_could_not_be_read_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -21,6 +21,7 @@ from server_capacity.results import capacity_folder as searches
 from server_capacity.results import ranking_folder as rankings
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
+from server_capacity.results.types.capacity import LimitRow, StretchRow
 from tests.capacities import searched
 from tests.proofs import LIMITS, PLANNED, QUESTION, SECONDS, ran
 from tests.rankings import CURVE
@@ -92,12 +93,32 @@ def test_a_wave_that_confirmed_is_held_against_its_own_files(search: Path, chang
 
 
 @pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda wave: wave.update(exit_code=None), "exit_code"),
+        (lambda wave: wave.update(verdict=None), "verdict"),
+        (lambda wave: wave.pop("exit_code"), "exit_code"),
+        (lambda wave: wave["ledger"].update(ok=3), r"has 200 ok requests, and its ledger 3"),
+        (lambda wave: wave["ledger"].update(failed=3), r"has 0 failed requests, and its ledger 3"),
+        (lambda wave: wave["ledger"].update(ok=None), r"its ledger None"),
+    ],
+)
+def test_the_summary_of_a_wave_that_confirmed_is_held_against_its_requests(
+    search: Path, change: Change, said: str
+) -> None:
+    (summary,) = search.glob("*/summary.json")
+    forge(summary, change)
+    with pytest.raises(BenchmarkError, match=said):
+        searches.load(search)
+
+
+@pytest.mark.parametrize(
     ("expression", "key"), [("p99<100ms", "bound"), ("p99<100ms", "allowed"), ("success>=0.95", "allowed")]
 )
 def test_a_limit_has_the_bound_of_its_expression(search: Path, expression: str, key: str) -> None:
     rows = [
-        {"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01},
-        {"expression": "success>=0.95", "allowed": 0.05},
+        encoded(LimitRow(expression="p99<100ms", bound=0.1, allowed=0.01)),
+        encoded(LimitRow(expression="success>=0.95", allowed=0.05)),
     ]
     forge(search / searches.FILE, lambda data: data.update(limits=rows))
     searches.load(search)
@@ -116,16 +137,8 @@ def test_an_exit_code_of_a_search_follows_from_what_it_found(search: Path, code:
 
 
 def test_a_stretch_has_about_as_many_requests_as_its_rate_gives(search: Path) -> None:
-    stretch = {
-        "number": 0,
-        "rate": 55.0,
-        "start_s": 0.0,
-        "end_s": 4.0,
-        "purpose": "search",
-        "sent": 190,
-        "answered": 190,
-        "failed": 0,
-    }
+    made = StretchRow(number=0, rate=55.0, start_s=0.0, end_s=4.0, purpose="search", sent=190, answered=190, failed=0)
+    stretch = encoded(made)
     forge(search / searches.FILE, lambda data: data.update(stretches=[stretch]))
     searches.load(search)
     forge(search / searches.FILE, lambda data: data["stretches"][0].update(rate=500.0))
@@ -195,6 +208,27 @@ def test_a_row_is_held_against_its_search(ranked: Path, change: Change, said: st
     forge(ranked / rankings.FILE, lambda data: change(data["rows"][0]))
     with pytest.raises(BenchmarkError, match=said):
         rankings.load(ranked)
+
+
+def test_a_row_names_a_search_that_the_ranking_is_built_on(ranked: Path) -> None:
+    rankings.save(ranked, rankings.read(ranked))
+    rankings.load(ranked)
+    forge(ranked / rankings.FILE, lambda data: data["rows"][0].update(capacity="b_capacity"))
+    with pytest.raises(BenchmarkError, match="'b_capacity' is not among the searches that it is built on"):
+        rankings.load(ranked)
+
+
+@pytest.mark.parametrize("stored", ["search", "ranked"])
+def test_what_an_earlier_version_stored_without_a_digest_may_lack_keys(
+    stored: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(stored)
+    file, load = {"search": (searches.FILE, searches.load), "ranked": (rankings.FILE, rankings.load)}[stored]
+    whole = json.loads((folder / file).read_text())
+    for key in ("digest", "headline", "built_on"):
+        whole.pop(key, None)
+    (folder / file).write_text(json.dumps(whole))
+    load(folder)
 
 
 def test_no_search_stands_in_two_rows(ranked: Path) -> None:
