@@ -1,4 +1,4 @@
-"""`benchmark check --hosts`: one request from each host, each in a wave of its own that is stored nowhere for good."""
+"""`benchmark check --hosts`: one request, or one session, from each host, in a wave that is not kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_from_hosts(plan: WavePlan, hosts: Hosts, *, as_json: bool) -> int:
-    """Send the plan's one request from each host in turn, say what came of each, and give the exit code."""
+    """Send the plan's one arrival from each host in turn, say what came of each, and give the exit code."""
     found = []
     for host in hosts.hosts:
         found.append(_from_host(plan, hosts, replace(host, workers=1)))
@@ -37,23 +37,28 @@ def _from_host(plan: WavePlan, hosts: Hosts, host: PlannedHost) -> dict[str, Any
             wave = run_wave(alone)
         except BenchmarkError as error:
             why = str(error).removeprefix(f"{host.name}: ")
-            return {"name": host.name, "ok": False, "error": why, "latency_s": None, "exit_code": BAD_INPUT}
-        summary = wave.summary
+            nothing = {"latency_s": None, "turns": None}
+            return {"name": host.name, "ok": False, "error": why, **nothing, "exit_code": BAD_INPUT}
+        summary, ledger = wave.summary, wave.summary.ledger
         first = next((f"{row.key}: {row.texts[0]}" if row.texts else row.key for row in summary.errors), None)
-        ok = summary.ledger.ok == 1
+        ok = (ledger.sessions_completed if wave.has_sessions else ledger.ok) == 1
         return {
             "name": host.name,
             "ok": ok,
-            "error": None if ok else first or "no request was sent",
+            "error": None if ok else first or ("its session did not end" if ledger.sent else "no request was sent"),
             "latency_s": None if summary.latency is None else summary.latency.mean,
+            "turns": ledger.turns if wave.has_sessions else None,
             "exit_code": OK if ok else MISSED,
         }
 
 
 def _line(row: dict[str, Any]) -> str:
     from inference_benchmarker.words.text import one_line
-    from inference_benchmarker.words.wording import duration_text
+    from inference_benchmarker.words.wording import duration_text, pluralize
 
     if row["ok"]:
-        return f"✓ {row['name']}: answered in {duration_text(row['latency_s'])}."
+        took = f"answered in {duration_text(row['latency_s'])}"
+        if row["turns"] is not None:
+            took = f"a session of {pluralize(row['turns'], 'turn', 'turns')}, {took} on average"
+        return f"✓ {row['name']}: {took}."
     return f"✗ {row['name']}: {one_line(row['error'], 500)}"
