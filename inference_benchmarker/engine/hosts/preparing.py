@@ -18,7 +18,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED
+from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import packaged
 from inference_benchmarker.words.redact import redact
@@ -187,7 +187,10 @@ def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
 def _clean(name: str) -> Done:
     marker = secrets.token_hex(8)
     folder = PREPARED.rpartition("/")[0]
-    script = f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {marker}null; }}"
+    script = (
+        REMOVE_DEAD_SOCKETS
+        + f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {marker}null; }}"
+    )
     _, problem = _told(name, script, marker, None, LOOK_S)
     return Done(name, problem=problem)
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PREPARED = f".cache/inference-benchmarker/{__version__}"
 """The environment that ``benchmark hosts prepare`` makes there, in the home directory."""
 
+MACHINE = "machine"
+"""A file in it: the processor that it was made for."""
+
 # No terminal, no agent and no windows there; no other connection is used or left behind, and nobody is asked anything.
 # A host that says nothing for 18 s is given up: later than ``Link`` does where its lease could not be renewed.
 OPTIONS = (
@@ -51,8 +54,19 @@ _OF_A_KNOCK = ("-o", "ConnectTimeout=3", "-o", "ClearAllForwardings=yes")  # the
 _END_S = 1.0  # that ssh gets to end when it is asked to
 _NO_PYTHON = "no Python environment of InferenceBenchmarker was found there"
 
-# One line, for shells that take no more within quotes. Whatever becomes of the agent, sshd's socket goes with it.
+REMOVE_DEAD_SOCKETS = (
+    f"for left in {_SOCKET.format('*')}; do "
+    'if [ -S "$left" ] && [ -r /proc/net/unix ]; then grep -qF "$left" /proc/net/unix || rm -f "$left"; fi; done; '
+)
+"""For a shell there: removes the sockets of logins that were killed before there was an agent."""
+
+# One line, for shells that take no more within quotes; none of it is a csh's history. Whatever becomes of the agent,
+# sshd's socket goes with it.
 _SCRIPT = (
+    f'{REMOVE_DEAD_SOCKETS}made=$(cat "$HOME/{PREPARED}/{MACHINE}" 2>/dev/null); is=$(uname -m); '
+    'case "$made" in ""|"$is") ;; *) rm -f {socket}; '
+    'echo "benchmark hosts prepare installed it for $made, and the processor is $is: prepare it again" >&2; '
+    "exit 126;; esac; "
     'for python in {pythons}; do if [ -x "$python" ]; then '
     '"$python" -P -m {agent} {marker} {socket}; status=$?; rm -f {socket}; exit $status; fi; done; '
     "rm -f {socket}; echo {no_python} >&2; exit 127"

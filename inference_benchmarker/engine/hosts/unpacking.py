@@ -7,6 +7,7 @@ last line of standard output is MARKER (argument 2) and a line of JSON: its size
 
 import json
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def _made(folder: pathlib.Path) -> int:
         for package in (new / "sent" / "packages").iterdir():
             shutil.move(package, site / package.name)
         shutil.rmtree(new / "sent")
+        (new / "machine").write_text(platform.machine())  # as ``ssh.MACHINE`` says
         check = [str(new / "bin" / "python"), "-P", "-c", "import inference_benchmarker.engine.worker.__main__"]
         done = subprocess.run(check, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import signal
 import subprocess
 import sys
@@ -13,7 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker import cli
 from inference_benchmarker.engine.hosts import joining, link
+from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import __version__
@@ -28,6 +32,11 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("users_ssh")]
 
+ALIVE = "/tmp/benchmark-" + 24 * "a"  # noqa: S108 - on a host of the laboratory
+LISTEN = (
+    "import socket, time; sock = socket.socket(socket.AF_UNIX); "
+    f"sock.bind({ALIVE!r}); print(1, flush=True); time.sleep(99)"
+)
 REASONS = {
     "stranger": "Host key verification failed",
     "locked": "Permission denied (publickey)",
@@ -71,6 +80,59 @@ def test_a_host_of_another_version_is_named_with_both(
     with pytest.raises(BenchmarkError, match=rf"other: .* it has version {__version__}, and this host has 99\.1"):
         run_wave(a_plan(tmp_path, stamps.url, "other*1"))
     assert (len(stamps.log()), other.left()) == (0, [])
+
+
+def test_what_was_prepared_for_another_processor_is_refused_with_both(
+    lab: Lab, stamps: StampServer, tmp_path: Path
+) -> None:
+    (other,) = lab.start(Spec("other"))
+    prepared = other.home / PREPARED
+    prepared.mkdir(parents=True)
+    (prepared / MACHINE).write_text("s390x")
+    other.remember()
+    with pytest.raises(BenchmarkError, match=rf"other: .* it for s390x, and the processor is {platform.machine()}:"):
+        run_wave(a_plan(tmp_path, stamps.url, "other*1"))
+    assert (len(stamps.log()), other.left()) == (0, [])
+
+
+def test_the_socket_of_a_login_that_was_killed_before_its_agent_came_goes_with_the_next_one(
+    lab: Lab, stamps: StampServer, tmp_path: Path
+) -> None:
+    (host,) = lab.start(Spec("killed", bashrc="[ -e ~/slow ] && sleep 1000\n"))
+    (host.home / "slow").touch()
+    failed: list[BenchmarkError] = []
+
+    def join() -> None:
+        try:
+            run_wave(a_plan(tmp_path, stamps.url, "killed*1"))
+        except BenchmarkError as error:
+            failed.append(error)
+
+    joining_it = threading.Thread(target=join)
+    joining_it.start()
+    until = time.monotonic() + PATIENCE_S
+    while not (shells := [each.pid for each in host.processes() if each.command == "sleep 1000"]):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    for each in host.processes():
+        if each.pid in shells or each.command.startswith("bash"):
+            os.kill(each.pid, signal.SIGKILL)
+    joining_it.join()
+    (host.home / "slow").unlink()
+    assert failed
+    assert [path for path in host.files() if "benchmark-" in path] != []
+    alive = subprocess.Popen(host.inside(lab.python, "-c", LISTEN), stdout=subprocess.PIPE)
+    try:
+        assert alive.stdout is not None
+        assert alive.stdout.readline()
+        assert run_wave(a_plan(tmp_path, stamps.url, "killed*1")).ledger.ok == 200
+        assert [path for path in host.files() if "benchmark-" in path] == [ALIVE]
+    finally:
+        for each in host.processes():
+            os.kill(each.pid, signal.SIGKILL)
+        alive.communicate()
+    assert cli.main(["hosts", "clean", "--hosts", "killed"]) == 0
+    assert host.left() == []
 
 
 def test_a_host_that_does_not_answer_is_not_waited_for_longer_than_was_asked(

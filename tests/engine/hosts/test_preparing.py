@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import os
+import platform
 import subprocess
 import sys
 import tarfile
@@ -17,7 +18,7 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.engine.hosts.preparing import NEEDED, Kind, clean_hosts
-from inference_benchmarker.engine.hosts.ssh import PREPARED
+from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED
 from inference_benchmarker.version import __version__
 from tests.hosts.host import LOGIN, Spec
 
@@ -76,6 +77,7 @@ class TestUnpacking:
             assert subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout == "7\n"
         assert not list(folder.rglob("scripts"))
         assert not (folder / "sent").exists()
+        assert (folder / MACHINE).read_text() == platform.machine()
 
     @pytest.mark.parametrize(
         ("files", "expected"),
