@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.abort_on import AbortOn
     from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
     from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.plan.recorded import Conversations
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.plan.retries import Backoff, Retries
     from inference_benchmarker.plan.slo import Slo
@@ -33,6 +34,7 @@ __all__ = [
     "BenchmarkError",
     "Bounds",
     "ClosedLoop",
+    "Conversations",
     "OpenLoop",
     "Replay",
     "Response",
@@ -60,6 +62,7 @@ _HOMES = {
     "Bounds": "plan.load",
     "ClosedLoop": "plan.load",
     "OpenLoop": "plan.load",
+    "Conversations": "plan.recorded",
     "Replay": "plan.replay",
     "Backoff": "plan.retries",
     "Retries": "plan.retries",

@@ -39,7 +39,7 @@ def dues_of(replay: Replay) -> list[int]:
 
 def rows_of(replay: Replay) -> list[dict[str, Any]]:
     """The rows in the order of their arrivals."""
-    folder = getattr(replay.schedule, "folder", None)
+    folder = getattr(getattr(replay.schedule, "kept", None), "folder", None)
     assert isinstance(folder, Path)
     assert replay.recording is not None
     found = RowFile(folder)

@@ -130,14 +130,33 @@ def _with_recording(plan: WavePlan) -> WavePlan:
     """The same plan with its recording read, if it has one that was not."""
     replay = plan.load.replay if isinstance(plan.load, OpenLoop) else None
     if replay is None:
-        return plan
+        return _with_conversations(plan)
     from inference_benchmarker.recording.reading import is_read, read
 
     if is_read(replay):
         return plan
-    plan = plan.with_replay(read(replay, plan.seed or 0, plan.bounds.num_requests, plan.output_dir))
+    seed, most = plan.seed or 0, plan.bounds.num_requests
+    if plan.conversations is None:
+        plan = plan.with_replay(read(replay, seed, most, plan.output_dir))
+    else:
+        from inference_benchmarker.recording.conversations.reading import replayed
+
+        conversations, replay = replayed(plan.conversations, replay, seed, most, plan.output_dir)
+        plan = replace(plan.with_replay(replay), conversations=conversations)
     check_plan(plan)
     return plan
+
+
+def _with_conversations(plan: WavePlan) -> WavePlan:
+    """The same plan with its conversations read, if it has some that were not."""
+    if plan.conversations is None:
+        return plan
+    from inference_benchmarker.recording.conversations.reading import are_read, read_conversations
+
+    if are_read(plan.conversations):
+        return plan
+    found = read_conversations(plan.conversations, plan.bounds.num_requests, plan.output_dir)
+    return replace(plan, conversations=found)
 
 
 def facts_of(plan: WavePlan, calibration: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -165,6 +184,8 @@ def _write_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
             from inference_benchmarker.recording.reading import hand_rows
 
             hand_rows(plan.load.replay, run_dir.recorded_rows)
+        elif plan.conversations is not None:
+            plan.conversations.rows.hand(run_dir.recorded_rows)
     except OSError as error:
         raise cannot_write(plan.output_dir, error) from None
 

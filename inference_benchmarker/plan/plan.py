@@ -17,6 +17,7 @@ from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
 from inference_benchmarker.plan.numbers import exact, take_exactly
+from inference_benchmarker.plan.recorded import Conversations
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
@@ -49,7 +50,7 @@ class WavePlan:
     factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
     stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed. ``expect``: what
     every answer must be, else its request has failed. ``hosts``: those that the workers run on; ``workers`` is their
-    number on all of them together, see ``on``.
+    number on all of them together, see ``on``. ``conversations``: those of a file, which sessions send again.
     """
 
     load: OpenLoop | ClosedLoop
@@ -60,6 +61,7 @@ class WavePlan:
     url: str | None = None
     workers: int = 1
     hosts: Hosts = field(default_factory=Hosts)
+    conversations: Conversations | None = None
     warmup_s: Decimal = Decimal(0)
     drain_timeout_s: Decimal = Decimal(60)
     request_timeout_s: Decimal | None = None
@@ -145,6 +147,7 @@ class WavePlan:
         data["load"]["think"] = None if self.load.think is None else self.load.think.text
         data["retries"] = self.retries.to_json()
         data["hosts"] = self.hosts.to_json()
+        data["conversations"] = None if self.conversations is None else self.conversations.to_json()
         del data["server_limits"]
         data["slos"] = [slo.expression for slo in self.slos] + [limit.expression for limit in self.server_limits]
         data["goodput"] = [limit.expression for limit in self.goodput]
@@ -188,6 +191,7 @@ class WavePlan:
             values[key] = _decimal(values[key])
         values["factory_settings"] = _texts(values.get("factory_settings", {}))  # older plans have none
         values["hosts"] = Hosts.from_json(values.get("hosts"))  # older plans have none
+        values["conversations"] = Conversations.from_json(values.get("conversations"))  # as for hosts
         if "retries" in values:  # older plans have none
             values["retries"] = Retries.from_json(values["retries"])
         if "load_timeout_s" in values:  # older plans have none

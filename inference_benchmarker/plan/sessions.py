@@ -13,6 +13,11 @@ if TYPE_CHECKING:
 def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | None:
     """The first thing in a plan that does not go with a file that has sessions, or has none; and what to try."""
     load, closed = plan.load, isinstance(plan.load, ClosedLoop)
+    if plan.conversations is not None and not has_sessions:
+        return (
+            "--conversations is for an address of OpenAI's chat API, or a file with a session_factory.",
+            "For rows that a payload_factory sends give --replay.",
+        )
     if not has_sessions:
         if load.think is not None and not closed:
             return (

@@ -58,23 +58,42 @@ _MOONCAKE = {"timestamp", "input_length", "output_length"}
 @contextmanager
 def opened_source(path: Path, column: str = "") -> Iterator[Source]:
     """Open a recording and find out what it is; BenchmarkError for what is none."""
+    with _opened(path) as file:
+        if file.peek(_HEAD_BYTES)[:4] == b"PAR1":
+            with pa.OSFile(own_path(file)) as source:
+                yield _parquet(path, source, column)
+            return
+        with _decoded(path, file) as text:
+            yield _text(path, text, column)
+
+
+@contextmanager
+def opened_text(path: Path) -> Iterator[io.TextIOWrapper]:
+    """Open a text, packed by gzip or not; BenchmarkError for what is none, or cannot be read to its end."""
+    with _opened(path) as file:
+        if file.peek(_HEAD_BYTES)[:4] == b"PAR1":
+            raise BenchmarkError(f"{path}: is parquet, and conversations are read from text.", "Write JSON lines.")
+        with _decoded(path, file) as text:
+            yield text
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
     try:
         with path.open("rb") as file:
-            head = file.peek(_HEAD_BYTES)[:4]
-            if head == b"PAR1":
-                with pa.OSFile(own_path(file)) as source:
-                    yield _parquet(path, source, column)
-                return
-            plain = gzip.GzipFile(fileobj=file) if head[:2] == b"\x1f\x8b" else file
-            if plain.peek(_HEAD_BYTES)[:2] in _UTF_16:
-                raise BenchmarkError(
-                    f"{path}: is UTF-16, and recordings are read as UTF-8.", "`iconv -f UTF-16 -t UTF-8` rewrites it."
-                )
-            with io.TextIOWrapper(plain, "utf-8-sig", "replace", newline="") as text:
-                yield _text(path, text, column)
+            yield file
     except (OSError, EOFError, csv.Error, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise BenchmarkError(f"{path}: cannot be read ({reason}).", "Give a file of recorded requests.") from None
+
+
+def _decoded(path: Path, file: io.BufferedReader) -> io.TextIOWrapper:
+    plain = gzip.GzipFile(fileobj=file) if file.peek(_HEAD_BYTES)[:2] == b"\x1f\x8b" else file
+    if plain.peek(_HEAD_BYTES)[:2] in _UTF_16:
+        raise BenchmarkError(
+            f"{path}: is UTF-16, and recordings are read as UTF-8.", "`iconv -f UTF-16 -t UTF-8` rewrites it."
+        )
+    return io.TextIOWrapper(plain, "utf-8-sig", "replace", newline="")
 
 
 def _text(path: Path, file: io.TextIOWrapper, column: str) -> Source:

@@ -9,11 +9,12 @@ import shutil
 import tempfile
 import time
 import weakref
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import numpy.typing as npt
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
     Int64 = npt.NDArray[np.int64]
 
+T = TypeVar("T")
+
 DUES = "dues.bin"
 LEAST_LENGTH_NS = NS // 1000
 _PREFIX = ".replay_"
@@ -42,12 +45,49 @@ _MOST_OF_DISK = 0.5  # for the copy of the rows: the wave needs room, too, and o
 _JUST_MADE_S = 10.0  # a folder that is younger may not be locked yet
 
 
-def read(replay: Replay, seed: int, num_requests: int | None, parent: Path) -> Replay:
+Opened = Callable[[Path], AbstractContextManager["Source"]]
+"""Opens a recording, given a folder for what it needs meanwhile."""
+
+
+class Rows:
+    """The rows of a recording in a folder of their own, until a wave takes them; it goes with this object."""
+
+    def __init__(self, folder: Path, lock: int | None) -> None:
+        self.folder = folder
+        weakref.finalize(self, _remove, folder, lock)
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
+    @property
+    def are_there(self) -> bool:
+        """Tells whether no wave has taken them."""
+        return self.folder.is_dir()
+
+    def hand(self, folder: Path) -> None:
+        """Let them go into a folder of the wave's; OSError where they cannot."""
+        self.folder.rename(folder)
+
+
+def read(replay: Replay, seed: int, num_requests: int | None, parent: Path, opened: Opened | None = None) -> Replay:
     """The same replay with its file read: facts of it, and its schedule. The first ``num_requests`` rows, where given.
 
-    Due times and rows go into a folder below ``parent`` that goes with the schedule. BenchmarkError for a file that
-    is no recording, or no such part of one.
+    Due times and rows go into a folder below ``parent`` that goes with the schedule. ``opened``: another way to read
+    its file than as a row for each request. BenchmarkError for a file that is no recording, or no such part of one.
     """
+
+    def written(folder: Path) -> tuple[Recording, RecordedSchedule]:
+        source = opened_source(replay.file, replay.column) if opened is None else opened(folder)
+        recording = _written(replay, source, seed, num_requests, folder)
+        return recording, RecordedSchedule.open(folder / DUES, recording.length_ns, recording.rows)
+
+    (recording, schedule), rows = in_a_folder(parent, written)
+    schedule.kept = rows
+    return replace(replay, recording=recording, schedule=schedule)
+
+
+def in_a_folder(parent: Path, write: Callable[[Path], T]) -> tuple[T, Rows]:
+    """Write something into a new folder below ``parent``: what that gives, and its handle; failures leave nothing."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
         _remove_left(parent)
@@ -56,14 +96,10 @@ def read(replay: Replay, seed: int, num_requests: int | None, parent: Path) -> R
     except OSError as error:
         raise BenchmarkError(f"{parent}: cannot be written ({error.strerror}).", "Give --output-dir.") from None
     try:
-        recording = _written(replay, seed, num_requests, folder)
-        schedule = RecordedSchedule.open(folder / DUES, recording.length_ns, recording.rows)
+        return write(folder), Rows(folder, lock)
     except BaseException:
         _remove(folder, lock)
         raise
-    weakref.finalize(schedule, _remove, folder, lock)
-    schedule.folder = folder
-    return replace(replay, recording=recording, schedule=schedule)
 
 
 def _locked(folder: Path) -> int | None:
@@ -94,26 +130,28 @@ def _remove_left(parent: Path) -> None:
 def is_read(replay: Replay) -> bool:
     """Tells whether its file has been read and its rows are still there."""
     schedule = replay.schedule
-    return isinstance(schedule, RecordedSchedule) and schedule.folder is not None and schedule.folder.is_dir()
+    return isinstance(schedule, RecordedSchedule) and schedule.kept is not None and schedule.kept.are_there
 
 
 def hand_rows(replay: Replay, folder: Path) -> None:
     """Let the rows go into a folder of the wave's; OSError where they cannot."""
     schedule = replay.schedule
     assert isinstance(schedule, RecordedSchedule)
-    assert schedule.folder is not None
-    schedule.folder.rename(folder)
+    assert schedule.kept is not None
+    schedule.kept.hand(folder)
 
 
-def _written(replay: Replay, seed: int, num_requests: int | None, folder: Path) -> Recording:
-    with opened_source(replay.file, replay.column) as source, _Kept(folder, source.kind) as kept:
+def _written(
+    replay: Replay, opened: AbstractContextManager[Source], seed: int, num_requests: int | None, folder: Path
+) -> Recording:
+    with opened as source, KeptRows(folder, source.kind) as kept:
         part = Part(replay, source, num_requests)
         for arrivals in part.read(seed, kept.keep):
             kept.add(part.dues(arrivals.at), arrivals.rows)
         return part.facts()
 
 
-class _Kept:
+class KeptRows:
     """The files that a recording is kept in. What cannot be written is a BenchmarkError."""
 
     def __init__(self, folder: Path, kind: str) -> None:

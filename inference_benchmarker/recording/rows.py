@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROWS, PLACES = "rows.arrow", "places.bin"
 _KIND = b"kind"
+_PLACE = 8  # bytes
 _AT_HAND = 16  # blocks: neighbours in time may be some blocks apart in the file
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"-?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?(?:[eE][+-]?\d{1,3})?")
@@ -61,13 +62,17 @@ class RowFile:
 
     def __init__(self, folder: Path) -> None:
         self._places = os.open(folder / PLACES, os.O_RDONLY | os.O_CLOEXEC)
+        self._rows = os.fstat(self._places).st_size // _PLACE
         self._file = pa.ipc.open_file(pa.OSFile(str(folder / ROWS), "rb"))
         self._kind = (self._file.schema.metadata or {}).get(_KIND, b"").decode()
         self._block = lru_cache(_AT_HAND)(self._file.get_batch)
 
     def row(self, index: int) -> dict[str, Any]:
-        """The row of an arrival, by the names of its columns. In a file of texts, numbers become numbers."""
-        place = int.from_bytes(os.pread(self._places, 8, index * 8), "little")
+        """The row of an arrival, by the names of its columns. In a file of texts, numbers become numbers.
+
+        After the last row comes the first again: of conversations there may be fewer than arrivals.
+        """
+        place = int.from_bytes(os.pread(self._places, _PLACE, index % self._rows * _PLACE), "little")
         block, at = self._block(place // BLOCK), place % BLOCK
         if self._kind == JSON:
             found: dict[str, Any] = json.loads(block.column(0)[at].as_py())

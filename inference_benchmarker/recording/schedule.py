@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
+    from inference_benchmarker.recording.reading import Rows
+
 _DTYPE = np.dtype("<i8")
 _CHUNK = 1 << 12  # due times that a worker reads at once
 
@@ -27,7 +29,7 @@ class RecordedSchedule(Schedule):
 
     def __init__(self, file: FileIO, length_ns: int) -> None:
         self._file = file
-        self.folder: Path | None = None  # with the rows of the recording, before a wave has taken them
+        self.kept: Rows | None = None  # the rows of the recording, before a wave has taken them
         size = os.fstat(file.fileno()).st_size
         self.rows = size // _DTYPE.itemsize
         memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)

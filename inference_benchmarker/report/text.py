@@ -131,6 +131,10 @@ def _recording_line(facts: WaveFacts) -> Iterator[str]:
         told = f"{load.text}, {recording.rows:,} arrivals, at most {recording.peak_rps:,} in a second"
         yield f"{_INDENT}Recording:        {one_line(told, _LONG)}"
         yield f"{_INDENT}                  {one_line(recording.found, _LONG)}"
+    if (sent := facts.plan.conversations) is not None and sent.recorded is not None:
+        yield f"{_INDENT}Conversations:    {one_line(f'{sent.file.name}: {sent.recorded.found}', _LONG)}"
+        if sent.recorded.lacking:
+            yield f"{_INDENT}                  {one_line(sent.recorded.lacking, _LONG)}"
 
 
 def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 from collections import Counter, defaultdict
@@ -15,6 +16,8 @@ from inference_benchmarker.wave.wave import Wave
 from tests.bench import NS, Bench, Finished
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from inference_benchmarker.embedded.running import RunningEndpoint
 
 pytestmark = pytest.mark.process
@@ -305,3 +308,36 @@ def test_an_address_gets_the_same_conversations_from_any_number_of_workers(bench
     assert log == Counter(f"5-{session}" for wave in waves for session in (row["session"] for row in wave.rows))
     assert set(log.values()) == {4, 6, 8}
     assert {row["tokens_in"] for row in waves[0].rows} == {50 + 20 + 23 * turn for turn in range(4)}
+
+
+def test_recorded_conversations_follow_their_answers_from_any_number_of_workers(bench: Bench, tmp_path: Path) -> None:
+    """First turns come when they were recorded, later ones after their answers, with the lengths of the file."""
+    rows = [
+        {"session_id": at % 4, "timestamp": 50 * at, "input_length": 520 + 40 * (at // 4), "output_length": 2 + at % 3}
+        | {"hash_ids": [at % 4, 9 + at % 4]}
+        for at in range(12)
+    ]
+    file = tmp_path / "trace.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {"hash_ids": "?"}]), encoding="utf-8")
+    with bench.endpoint(service_s=0.002) as endpoint:
+        address = (f"{endpoint.url}/v1", "--model", "demo", "--output-dir", "runs", "--session-header", "X-Request-Id")
+        waves = [bench.run(*address, "--replay", file, "--workers", workers, factories=None) for workers in (1, 2)]
+        again = bench.run(*address, "--conversations", file, "--client-rps", 40, "--num-requests", 6, factories=None)
+        log = Counter(map(str, endpoint.arrivals()["id"]))
+    for wave in waves:
+        check_books(wave)
+        told = [
+            (row["session"], row["turn"], row["tokens_in"], row["tokens_out"], row["think_ns"]) for row in wave.rows
+        ]
+        assert told == [
+            (at % 4, 1 + at // 4, 520 + 40 * (at // 4), 2 + at % 3, 200 * NS // 1000 if at // 4 else None)
+            for at in sorted(range(12), key=lambda at: (at % 4, at))
+        ]
+        for turns in by_session(wave).values():
+            assert all(later["due"] == earlier["done"] + later["think_ns"] for earlier, later in pairwise(turns))
+            assert turns[0]["due"] == turns[0]["session"] * 50 * NS // 1000
+        assert "trace.jsonl: Mooncake's trace, 4 conversations with 12 turns" in " ".join(wave.out.split())
+        assert "left out, the first is line 13: has no input_length" in " ".join(wave.out.split())
+        assert not (wave.folder / "recorded_rows").exists()
+    assert [row["tokens_in"] for row in again.rows] == [520, 560, 600] * 6, "after the last comes the first again"
+    assert log.total() == 12 * 2 + 18

@@ -18,6 +18,7 @@ EXAMPLES: dict[str, tuple[tuple[str, ...], set[str], set[str]]] = {
     "factories_by_url": (("TURNS=3", "SHARED_PREFIX=50:groups=3"), {"/v1/chat/completions"}, set()),
     "factories_chat": (("THINK_S=0.05",), {"/v1/chat/completions"}, set()),
     "factories_agent": (("TOOL_S=0.01", "SLOW_S=0.1"), {"/v1/chat/completions"}, {"plan", "step", "summary"}),
+    "factories_recorded": (("OUTPUT_TOKENS=5",), {"/v1/chat/completions"}, set()),
     "factories_rag": (("THINK_S=0.05", "DOCUMENT_WORDS=300"), {"/v1/chat/completions"}, set()),
     "factories_workflow": (("READS_S=0.05",), {"/invocations", "/ping"}, {"log in", "ask", "fetch"}),
 }

@@ -49,7 +49,7 @@ def read(path: Path) -> dict[str, Any]:
     due_us = (time.perf_counter_ns() - begun) / 1000 / arrivals
     from inference_benchmarker.recording.rows import RowFile
 
-    found = RowFile(replay.schedule.folder)  # type: ignore[attr-defined]
+    found = RowFile(replay.schedule.kept.folder)  # type: ignore[attr-defined]
     begun = time.perf_counter_ns()
     for index in range(0, 10_000, 2):
         found.row(index)

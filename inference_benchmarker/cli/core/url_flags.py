@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
-from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_size, read_flags
+from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_path, parse_size, read_flags
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
@@ -129,6 +129,8 @@ URL_FLAGS = [
     ),
     Flag("--session-header", "NAME", "with --turns, a request header with the conversation's id", _header_name),
 ]
+_PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens")
+"""Flags that say what is sent to a model."""
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
 
@@ -185,7 +187,8 @@ def _of_address(
     from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
 
     problems += _contradictions(options)
-    asked = AddressOptions(**read_flags(_ASKED, options, problems).values)
+    _take_conversations(text, options)
+    asked = AddressOptions(**read_flags(_ASKED, options, problems).values, recorded=options.get("conversations"))
     own = headers_of(options["header"] or (), environment, problems)
     headers = {**of_environment(environment, problems), **own}
     described = None
@@ -203,6 +206,20 @@ def _of_address(
         described = described.with_seed(options.get("seed"))
     _apply(described, options, problems)
     return None if problems else described
+
+
+def _take_conversations(text: str, options: dict[str, Any]) -> None:
+    """Send the conversations of a recording that is replayed to a chat, unless flags say what is sent."""
+    if not options.get("replay") or any(options.get(name) for name in _PROMPTS):
+        return
+    from inference_benchmarker.engine.endpoint.addressed import is_of_chats
+    from inference_benchmarker.recording.conversations.reading import are_in
+
+    try:
+        if is_of_chats(endpoint_address(text)) and are_in(parse_path("--replay", options["replay"])):
+            options["conversations"] = options["replay"]
+    except BenchmarkError:  # which is told of the address, and of the recording, in their places
+        return
 
 
 def _contradictions(options: Mapping[str, Any]) -> Iterator[str]:

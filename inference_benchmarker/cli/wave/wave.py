@@ -208,14 +208,17 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], exp
     from inference_benchmarker.engine.launch import resolve, run_wave
     from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 
-    if options["replay"]:
+    if recorded := options["replay"] or options["conversations"]:
         if not options["quiet"]:
-            say(f"Reading {plain(options['replay'])}.")
+            say(f"Reading {plain(recorded)}.")
         plan = resolve(plan)  # everything that follows asks how long it lasts
     follower = follower_of(sources, plan.expected_s)
     live = live_view(plan, [*sources, follower], quiet=options["quiet"])
     if plan.recording is not None:
         live.say(f"{plan.recording.rows:,} arrivals were recorded: {plan.recording.found}.")
+    if plan.conversations is not None and plan.conversations.recorded is not None:
+        found = plan.conversations.recorded
+        live.say(". ".join(filter(None, (found.found, found.lacking))) + ".")
     if not options["quiet"]:
         say_warnings(options["endpoint_config"], sources, plan.expected_s)
     calibration = _calibration(plan, live) if options["calibrate"] else None

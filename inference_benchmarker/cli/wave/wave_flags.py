@@ -12,6 +12,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.recorded import Conversations
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
@@ -107,6 +108,13 @@ WAVE_FLAGS = table_for(
                 "open loop with recorded arrival times: CSV, JSON lines, parquet, access logs, LLM traces",
                 parse_path,
                 sets="file",
+            ),
+            Flag(
+                "--conversations",
+                "FILE",
+                "send recorded conversations, in turn: ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or "
+                "agents' traces, BurstGPT's or Azure's CSV; with --replay FILE, each when it began there",
+                lambda flag, text: Conversations(parse_path(flag, text)),
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
             *REPLAY_FLAGS,

@@ -20,6 +20,8 @@ from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.plan.slo import Slo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from inference_benchmarker.cli.core.flags import Flag, Reading
     from inference_benchmarker.plan.hosts import Hosts
 
@@ -44,7 +46,7 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     problems += given.told(problems_of(plan, endpoint_needed=endpoint_needed))
-    problems += _session_problems(plan, options)
+    problems += [*_session_problems(plan, options), *_recorded_problems(plan)]
     if problems or plan.factory_settings:
         from inference_benchmarker.engine.endpoint.source import source_problems
 
@@ -63,6 +65,13 @@ def _session_problems(plan: WavePlan, options: dict[str, Any]) -> list[str]:
     if sessions and (options.get("aiperf") or options.get("aiperf_only")):
         told.append("--aiperf sends single requests, and the arrivals of this file are sessions: leave it out.")
     return told
+
+
+def _recorded_problems(plan: WavePlan) -> Iterator[str]:
+    """The problem of conversations of one file and instants of another."""
+    replay = plan.load.replay if isinstance(plan.load, OpenLoop) else None
+    if plan.conversations is not None and replay is not None and plan.conversations.file != replay.file:
+        yield f"Give --replay {plan.conversations.file} to send its conversations when they began, or a rate."
 
 
 def parts_of_plan(given: Reading, hosts: Hosts) -> dict[str, Any]:

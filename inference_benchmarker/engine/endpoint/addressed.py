@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 OPENAI_FILE = "openai_compatible/factories_by_url.py"
 CONVERSATIONS_FILE = "conversations/factories_by_url.py"
+RECORDED_FILE = "conversations/factories_recorded.py"
 RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
 JSON = "application/json"
 
@@ -44,12 +45,12 @@ _LINES = (".jsonl", ".ndjson")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MOST_LOOKED_AT = 1 << 20
 _OF_SESSIONS = ("shared_prefix", "history", "session_header")
-_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens", "turns", *_OF_SESSIONS)
+_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens", "turns", *_OF_SESSIONS, "recorded")
 
 
 @dataclass(frozen=True, slots=True)
 class AddressOptions:
-    """The flags that go with an address; None: not given."""
+    """The flags that go with an address; None: not given. ``recorded``: the file of conversations that are sent."""
 
     body: str | None = None
     method: str | None = None
@@ -62,10 +63,12 @@ class AddressOptions:
     shared_prefix: SharedPrefix | None = None
     history: str | None = None
     session_header: str | None = None
+    recorded: str | None = None
 
     def given(self, *names: str) -> list[str]:
         """Those of these flags that were given."""
-        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name) is not None]
+        flags = (f"--{'conversations' if name == 'recorded' else name.replace('_', '-')}" for name in names)
+        return [flag for flag, name in zip(flags, names, strict=True) if getattr(self, name) is not None]
 
 
 class Described(NamedTuple):
@@ -88,7 +91,7 @@ class Described(NamedTuple):
     @property
     def has_sessions(self) -> bool:
         """Tells whether conversations are sent, which are drawn with a seed."""
-        return self.file == CONVERSATIONS_FILE
+        return self.file in (CONVERSATIONS_FILE, RECORDED_FILE)
 
     def with_seed(self, seed: str | None) -> Described:
         """The same with the seed of what it draws: the one given, or a new one, so that no wave repeats another's."""
@@ -99,6 +102,12 @@ class Described(NamedTuple):
         """The same with its model named."""
         words = f"{self.words}, model {name}"
         return self._replace(settings={**self.settings, "MODEL": name}, words=words, models=None)
+
+
+def is_of_chats(address: SplitResult) -> bool:
+    """Tells whether an address is one of OpenAI's chat API."""
+    path = address.path.rstrip("/")
+    return path.endswith(("/v1", "/chat/completions"))
 
 
 def describe(address: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:
@@ -118,7 +127,7 @@ def describe(address: SplitResult, asked: AddressOptions, problems: list[str]) -
 def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:
     problems += _conflicts(api, asked)
     server, path, query = base.netloc, base.path, base.query
-    if asked.turns is not None:
+    if asked.turns is not None or asked.recorded is not None:
         return _conversations(asked.turns, base, asked)
     settings = {"URL": server, "BASE_PATH": path, "API": api, "MODEL": asked.model or ""}
     settings |= {"QUERY": query} if query else {}
@@ -136,7 +145,7 @@ def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[s
     return found if asked.body is None else found._replace(models=None)  # a body names its model itself, or need not
 
 
-def _conversations(turns: TurnCount, base: SplitResult, asked: AddressOptions) -> Described:
+def _conversations(turns: TurnCount | None, base: SplitResult, asked: AddressOptions) -> Described:
     prefix = asked.shared_prefix
     told = {
         "QUERY": base.query or None,
@@ -146,10 +155,15 @@ def _conversations(turns: TurnCount, base: SplitResult, asked: AddressOptions) -
         "HISTORY": asked.history,
         "SESSION_HEADER": asked.session_header,
     }
-    settings = {"URL": base.netloc, "BASE_PATH": base.path, "MODEL": asked.model or "", "TURNS": turns.text}
+    server = f"{base.netloc}{base.path}"
+    settings = {"URL": base.netloc, "BASE_PATH": base.path, "MODEL": asked.model or ""}
+    settings |= {"TURNS": turns.text} if turns is not None else {}
     settings |= {name: str(value) for name, value in told.items() if value is not None}
-    words = f"{base.netloc}{base.path}: conversations of {turns.text} turns as streams{_sizes(_CHAT, asked)}"
-    found = Described(CONVERSATIONS_FILE, settings, words, base.netloc, models=f"{base.netloc}{base.path}/models")
+    file, what = RECORDED_FILE, f"the conversations of {Path(asked.recorded or '').name}"
+    if turns is not None:
+        file, what = CONVERSATIONS_FILE, f"conversations of {turns.text} turns"
+    words = f"{server}: {what} as streams{_sizes(_CHAT, asked) if turns is not None else ''}"
+    found = Described(file, settings, words, base.netloc, models=f"{server}/models")
     return found if asked.model is None else found.with_model(asked.model)
 
 
@@ -186,6 +200,9 @@ def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
 
 
 def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
+    if asked.recorded is not None:
+        yield from _recorded_conflicts(api, asked)
+        return
     if asked.turns is None:
         if stray := asked.given(*_OF_SESSIONS):
             yield f"{', '.join(stray)}: for conversations: give their --turns, too."
@@ -194,6 +211,13 @@ def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
         yield f"--turns: in OpenAI's API only chats have turns, and this is an address of {api}."
     if stray := asked.given("body", "prompt"):
         yield f"--turns makes the prompts itself: leave {' and '.join(stray)} out."
+
+
+def _recorded_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
+    if api != _CHAT:
+        yield f"--conversations: in OpenAI's API only chats have turns, and this is an address of {api}."
+    if stray := asked.given("body", "prompt", "input_tokens", "turns", "shared_prefix"):
+        yield f"--conversations has the prompts: leave {' and '.join(stray)} out."
 
 
 def _http(server: str, address: SplitResult, asked: AddressOptions, problems: list[str]) -> Described:

@@ -53,7 +53,7 @@ class Endpoint:
     """A loaded factories file. Exactly one of ``payloads``, ``build`` and ``session`` is set.
 
     ``build`` may take a recorded row. ``first``: the place of the payload that arrival 0 sends. ``session`` makes the
-    generator of a session by its number.
+    generator of a session by its number, and a recorded conversation if it takes one.
     """
 
     invoke: Callable[[Any], Any]
@@ -62,11 +62,13 @@ class Endpoint:
     label: Callable[[Any], str] | None = None
     cumulative_weights: tuple[float, ...] | None = None
     first: int = 0
-    session: Callable[[int], Any] | None = None
+    session: Callable[..., Any] | None = None
 
     @property
     def takes_row(self) -> bool:
-        """Tells whether ``build`` takes a parameter: the row of a recording."""
+        """Tells whether ``build`` takes a parameter, or ``session`` a second one: the row of a recording."""
+        if self.session is not None:
+            return _accepts(self.session, 0, {})
         return self.build is not None and _accepts(self.build, {})
 
     def choose(self, seed: int, index: int) -> int:
@@ -94,7 +96,7 @@ def load(
     module = import_file(path, settings)
     invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
     if hasattr(module, SESSIONS):
-        return Endpoint(invoke=invoke, session=_make_session(path, _function(module, path, SESSIONS)))
+        return Endpoint(invoke=invoke, session=_make_session(path, _function(module, path, SESSIONS), with_rows))
     return _endpoint(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
 
 
@@ -159,7 +161,7 @@ def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | N
     return called
 
 
-def _make_session(path: Path, factory: Callable[..., Any]) -> Callable[[int], Any]:
+def _make_session(path: Path, factory: Callable[..., Any], with_rows: bool) -> Callable[..., Any]:
     session = _call(path, SESSIONS, factory)
     if not callable(session):
         raise BenchmarkError(
@@ -171,9 +173,15 @@ def _make_session(path: Path, factory: Callable[..., Any]) -> Callable[[int], An
             f"{place(path, session)}: session is not a plain generator function.",
             "It must yield each turn: answer = yield Turn(payload).",
         )
-    if not _accepts(session, 0):
+    takes_row = _accepts(session, 0, {})
+    if not takes_row and not _accepts(session, 0):
         raise BenchmarkError(f"{place(path, session)}: session must take one argument, the number of its arrival.")
-    made: Callable[[int], Any] = session
+    if not with_rows and not _accepts(session, 0):
+        raise BenchmarkError(
+            f"{place(path, session)}: session takes a recorded conversation, and there is no file of them.",
+            "Give --conversations FILE, or make it optional: def session(number, recorded=None).",
+        )
+    made: Callable[..., Any] = session
     return made
 
 

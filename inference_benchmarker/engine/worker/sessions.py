@@ -59,6 +59,11 @@ class SingleTurns(OneKind):
             turn(slot, arrival, attempt)
 
 
+def _with_rows(session: Callable[..., Any], row_of: Callable[[int], dict[str, Any]] | None) -> Callable[[int], Any]:
+    """The sessions of a file, each given its recorded conversation where there are some."""
+    return session if row_of is None else lambda number: session(number, row_of(number))
+
+
 def invoke_sessions(
     endpoint: Endpoint,
     seed: int,
@@ -80,7 +85,7 @@ def invoke_sessions(
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
         turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=check)
-        talks = Conversations(endpoint.session, turns, seed, think)
+        talks = Conversations(_with_rows(endpoint.session, row_of), turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
         invocation = Invocation(endpoint.invoke, talks.payload, turns, keeps_answers=True)
         talks.send_by(turn, invocation.attempt)

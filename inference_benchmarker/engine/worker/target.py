@@ -56,11 +56,16 @@ class Target:
             loaded = factories_file.load(
                 plan.factories_file,
                 plan.endpoint_name,
-                with_rows=_replays(plan),
+                with_rows=_has_rows(plan),
                 payload_arguments=plan.payload_arguments,
                 settings=plan.factory_settings,
             )
             self.endpoint = replace(loaded, first=plan.first_payload)
+            if plan.conversations is not None and loaded.session is not None and not loaded.takes_row:
+                raise BenchmarkError(
+                    f"{plan.factories_file}: session takes no recorded conversation, and there is a file of them.",
+                    "Write `def session(number, recorded):`, or leave --conversations out.",
+                )
             if problem := session_problem(plan, has_sessions=loaded.session is not None):
                 raise BenchmarkError(*problem)
             return
@@ -79,13 +84,13 @@ def answer_check(plan: WavePlan) -> Callable[[Any], None] | None:
 
 
 def row_of(plan: WavePlan, loaded: Endpoint | None, run_dir: RunDir) -> Callable[[int], dict[str, Any]] | None:
-    """The function that gives the row of an arrival, where a recording is replayed and build takes one."""
-    if loaded is None or not loaded.takes_row or not _replays(plan):
+    """The function that gives the row of an arrival, where there are recorded ones and build or session takes one."""
+    if loaded is None or not loaded.takes_row or not _has_rows(plan):
         return None
     from inference_benchmarker.recording.rows import RowFile
 
     return RowFile(run_dir.recorded_rows).row
 
 
-def _replays(plan: WavePlan) -> bool:
-    return isinstance(plan.load, OpenLoop) and plan.load.replay is not None
+def _has_rows(plan: WavePlan) -> bool:
+    return plan.conversations is not None or (isinstance(plan.load, OpenLoop) and plan.load.replay is not None)

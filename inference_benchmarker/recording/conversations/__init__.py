@@ -1,0 +1,1 @@
+"""Recorded conversations: files of them, each of their formats, and the texts that are sent again."""

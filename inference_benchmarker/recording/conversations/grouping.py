@@ -1,0 +1,81 @@
+"""Turns that stand in rows of their own, put together: on disk, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.records.record import MOST_TURN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+_FILE = "grouping.db"
+_AT_ONCE = 1000
+_PAGE = 4096
+_MOST_OF_DISK = 0.5
+_CACHE_KIB = 32 << 10
+
+
+class Piece(NamedTuple):
+    """A turn of the conversation ``key``, sent at ``at`` ns, where that is known, and answered after ``took_ns``."""
+
+    key: str | None
+    line: int
+    at: int | None
+    took_ns: int
+    turn: dict[str, Any]
+
+
+def grouped(pieces: Iterable[Piece], folder: Path) -> Iterator[list[Piece]]:
+    """The turns of each conversation, the conversations by their first instant, or as they began in the file.
+
+    A turn without a key is a conversation of its own. BenchmarkError where they take more than half of the free space.
+    """
+    file = folder / _FILE
+    with closing(sqlite3.connect(file, isolation_level=None)) as base:
+        base.execute(f"PRAGMA max_page_count = {int(_MOST_OF_DISK * shutil.disk_usage(folder).free) // _PAGE}")
+        for pragma in ("synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
+            base.execute(f"PRAGMA {pragma}")
+        try:
+            _write(base, pieces)
+            yield from _read(base)
+        except sqlite3.Error as error:
+            raise BenchmarkError(
+                f"{folder.parent}: its turns could not be put together ({error}).",
+                "Send a part of the file, or give another --output-dir.",
+            ) from None
+        finally:
+            with suppress(OSError):
+                file.unlink()
+
+
+def _write(base: sqlite3.Connection, pieces: Iterable[Piece]) -> None:
+    base.execute("CREATE TABLE piece (key TEXT, line INTEGER, at INTEGER, took INTEGER, turn TEXT)")
+    base.execute("BEGIN")
+    rows = (
+        (piece.key if piece.key is not None else f"\0{piece.line}", *piece[1:4], json.dumps(piece.turn))
+        for piece in pieces
+    )
+    while some := list(islice(rows, _AT_ONCE)):
+        base.executemany("INSERT INTO piece VALUES (?, ?, ?, ?, ?)", some)
+    base.execute("COMMIT")
+    base.execute("CREATE INDEX by_key ON piece (key, line)")
+    base.execute("CREATE TABLE talk AS SELECT key, MIN(at) AS at, MIN(line) AS line FROM piece GROUP BY key")
+
+
+def _read(base: sqlite3.Connection) -> Iterator[list[Piece]]:
+    for (key,) in base.execute("SELECT key FROM talk ORDER BY at, line"):
+        rows = base.execute(
+            "SELECT line, at, took, turn FROM piece WHERE key = ? ORDER BY line LIMIT ?", (key, MOST_TURN)
+        )
+        pieces = [Piece(key, line, at, took, json.loads(turn)) for line, at, took, turn in rows]
+        if all(piece.at is not None for piece in pieces):
+            pieces.sort(key=lambda piece: (piece.at or 0, piece.line))
+        yield pieces

@@ -1,0 +1,148 @@
+"""The JSON objects of a text, one after the other: JSON lines, an array, or objects over several lines.
+
+A piece of the file and one object are in memory at a time. What cannot be read is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from inference_benchmarker.recording.conversations.left_out import LeftOut
+
+MOST_CHARACTERS = 1 << 25
+"""Characters of one object: that of a long agent's conversation has some millions."""
+_PIECE = 1 << 20
+_MARKS = re.compile(r'["{}]')
+_TEXT = re.compile(r'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)  # up to its end, or as far as it is there
+
+
+def beginning(file: IO[str]) -> str:
+    """The first line, or as much of it as is read at once."""
+    return file.readline(_PIECE)
+
+
+def lines_of(file: IO[str], left_out: LeftOut, begun: str = "") -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, each with its number; those that are too long are left out.
+
+    ``begun``: what was read of the first line already.
+    """
+    number = 0
+    while line := begun if begun.endswith("\n") else begun + file.readline(MOST_CHARACTERS):
+        number, begun = number + 1, ""
+        if len(line) >= MOST_CHARACTERS and not line.endswith("\n"):
+            while (rest := file.readline(_PIECE)) and not rest.endswith("\n"):
+                pass
+            left_out.add(number, f"has more than {MOST_CHARACTERS:,} characters")
+        elif line.isspace():
+            left_out.pass_over()
+        else:
+            yield number, line
+
+
+def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a text that begins with one, or with an array of them, each with the line that it begins in.
+
+    ``begun``: what was read of the first line already.
+    """
+    is_apart = begun.lstrip().startswith("[") or (begun.endswith("\n") and _value(begun) is None)
+    found = _apart(_pieces(file, begun), left_out) if is_apart else lines_of(file, left_out, begun)
+    for number, text in found:
+        value = _value(text)
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            left_out.add(number, f"is no JSON object: {text.strip()[:60]!r}")
+
+
+def _pieces(file: IO[str], first: str) -> Iterator[tuple[int, str]]:
+    """A text in lines, of long ones a part at a time, each with the number of its line."""
+    number = 1
+    for piece in chain([first], iter(lambda: file.readline(_PIECE), "")):
+        yield number, piece
+        number += piece.endswith("\n")
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _apart(pieces: Iterable[tuple[int, str]], left_out: LeftOut) -> Iterator[tuple[int, str]]:
+    """The texts of objects, by their brackets; an array around them is looked through."""
+    cut = _Cutter()
+    for number, piece in pieces:
+        yield from cut.more(number, piece)
+        if cut.drops():
+            left_out.add(cut.begun, f"an object of more than {MOST_CHARACTERS:,} characters, or without an end")
+    if cut.depth:
+        left_out.add(cut.begun, "the object has no end: the file is cut off")
+
+
+class _Cutter:
+    """An object that has no end yet, ``depth`` brackets deep, and begins in line ``begun``."""
+
+    def __init__(self) -> None:
+        self.begun = self.depth = 0
+        self._held = ""
+        self._at = 0  # up to where it was looked at
+        self._in_text = self._dropped = False
+
+    def more(self, number: int, piece: str) -> Iterator[tuple[int, str]]:
+        """The objects that end in a further piece, which stands in this line."""
+        self._held += piece
+        while True:
+            if self._in_text and not self._leave_text():
+                break
+            mark = _MARKS.search(self._held, self._at)
+            if mark is None:
+                self._at = len(self._held)
+                break
+            self._at = mark.end()
+            if mark[0] == '"':
+                self._in_text = True
+            elif mark[0] == "{":
+                self._open(mark.start(), number)
+            elif self._close():
+                if not self._dropped:
+                    yield self.begun, self._held[: self._at]
+                self._forget()
+        if not self.depth or self._dropped:
+            self._forget()
+
+    def drops(self) -> bool:
+        """Tells whether the object just grew too long; it is followed to its end, and no longer held."""
+        too_long = len(self._held) > MOST_CHARACTERS
+        if too_long:
+            self._dropped = True
+            self._forget()
+        return too_long
+
+    def _leave_text(self) -> bool:
+        """Tells whether the text that it is in ends in what is held."""
+        end = _TEXT.match(self._held, self._at)
+        assert end is not None
+        self._at = end.end()
+        self._in_text = not end[1]
+        return not self._in_text
+
+    def _open(self, at: int, number: int) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            self._held, self._at = self._held[at:], 1
+            self.begun, self._dropped = number, False
+
+    def _close(self) -> bool:
+        """Tells whether the object is over."""
+        self.depth -= self.depth > 0
+        return not self.depth
+
+    def _forget(self) -> None:
+        self._held, self._at = self._held[self._at :], 0

@@ -1,0 +1,256 @@
+"""Files of conversations, each of their formats: their turns, what is left out, and what is sent of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import re
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.recorded import Conversations, Recorded
+from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.recording.conversations import objects
+from inference_benchmarker.recording.conversations.prompts import RecordedConversation
+from inference_benchmarker.recording.conversations.reading import are_in, read_conversations, replayed
+from inference_benchmarker.recording.rows import RowFile
+from inference_benchmarker.words.units import NS
+from tests.recordings import dues_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GPT = [
+    {"id": "a", "conversations": [{"from": "human", "value": 'Hi "{"'}, {"from": "gpt", "value": "x" * 400}]},
+    {
+        "id": "b",
+        "conversations": [
+            {"from": "system", "value": "Be brief."},
+            {"from": "human", "value": "one"},
+            {"from": "gpt", "value": "1"},
+            {"from": "human", "value": "two"},
+        ],
+    },
+]
+CALL = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]}
+TOOLS = {"messages": [{"role": "user", "content": "go"}, CALL, {"role": "tool", "content": "7", "tool_call_id": "c1"}]}
+AGENT = {
+    "id": "s",
+    "block_size": 64,
+    "requests": [
+        {"t": 0, "type": "s", "in": 130, "out": 5, "hash_ids": [1, 2], "api_time": 1.5},
+        {"t": 4, "type": "s", "in": 200, "out": 6, "hash_ids": [1, 2, 3], "api_time": 1, "think_time": 2.5},
+        {"type": "subagent", "requests": []},
+        {"t": 9, "type": "n", "in": 70, "out": 7, "hash_ids": [9]},
+    ],
+}
+BURST = """Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type
+5,a,2,ChatGPT,100,10,110,Conversation log
+6,,1,GPT-4,7,3,10,API log
+25,a,1,ChatGPT,150,20,170,Conversation log
+30,b,1,ChatGPT,5,0,5,Conversation log
+31,c
+"""
+
+
+def lines(*rows: Any) -> str:
+    return "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in rows)
+
+
+def mooncake(at: int, tokens: int, ids: list[int], **more: Any) -> dict[str, Any]:
+    return {"timestamp": at, "input_length": tokens, "output_length": 4, "hash_ids": ids, **more}
+
+
+def found(folder: Path, content: str | bytes, most: int | None = None) -> tuple[Recorded, list[dict[str, Any]]]:
+    file = folder / "talks"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    read = read_conversations(Conversations(file), most, folder / "out")
+    assert read.recorded is not None
+    rows = RowFile(read.rows.folder)
+    return read.recorded, [rows.row(number) for number in range(read.recorded.conversations)]
+
+
+def said(row: dict[str, Any], *answers: str, live: bool = True) -> list[list[dict[str, Any]]]:
+    """The messages of each turn, where the model says this."""
+    talk, told = RecordedConversation(row, live=live), iter(answers)
+    sent = []
+    for turn in talk:
+        sent.append(turn.messages)
+        talk.hear(next(told, "?"))
+    return sent
+
+
+@pytest.mark.parametrize("shape", ["array", "indented array", "lines", "objects"])
+def test_share_gpt_in_any_shape(tmp_path: Path, shape: str) -> None:
+    content = {
+        "array": json.dumps(GPT),
+        "indented array": json.dumps(GPT, indent=2),
+        "lines": lines(*GPT),
+        "objects": "".join(json.dumps(each, indent=1) for each in GPT),
+    }[shape]
+    facts, rows = found(tmp_path, content)
+    assert (facts.format, facts.conversations, facts.turns, facts.left_out) == ("ShareGPT", 2, 3, 0)
+    assert rows[0]["turns"][0]["out"] == 100
+    assert said(rows[1], "eins") == [
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "one"}],
+        [
+            *({"role": "system", "content": "Be brief."}, {"role": "user", "content": "one"}),
+            *({"role": "assistant", "content": "eins"}, {"role": "user", "content": "two"}),
+        ],
+    ]
+    assert said(rows[1], "eins", live=False)[1][2]["content"] == "1"
+
+
+def test_messages_keep_the_calls_that_tools_answered(tmp_path: Path) -> None:
+    facts, (row,) = found(tmp_path, lines(TOOLS))
+    assert (facts.format, facts.turns) == ("OpenAI messages", 2)
+    assert said(row, "live words")[1] == TOOLS["messages"]
+
+
+def test_agents_prompts_share_just_the_blocks_that_they_shared(tmp_path: Path) -> None:
+    facts, rows = found(tmp_path, lines(AGENT, AGENT))
+    assert facts.turns == 6
+    turns = rows[0]["turns"]
+    assert [(turn.get("think_s"), turn["out"]) for turn in turns] == [(None, 5), (2.5, 6), (4, 7)]
+    first, second, third = [messages[0]["content"].split() for messages in said(rows[0])]
+    assert [len(words) for words in (first, second, third)] == [130, 200, 70]
+    assert first[:128] == second[:128]
+    assert first[128:130] != second[128:130]
+    assert third[:16] != first[:16]
+    (other, *_) = said(rows[1])
+    assert other[0]["content"].split()[:16] != first[:16], "blocks are a conversation's own"
+    assert facts.reuse == pytest.approx(128 / 400), "only its second prompt repeats blocks"
+
+
+def test_mooncakes_rows_are_requests_or_turns_of_sessions(tmp_path: Path) -> None:
+    facts, rows = found(tmp_path, lines(mooncake(0, 600, [1, 2]), mooncake(5, 1030, [1, 2, 3]), mooncake(9, 10, [8])))
+    assert (facts.format, facts.conversations, facts.block_tokens) == ("Mooncake's trace", 3, 512)
+    texts = [said(row)[0][0]["content"].split() for row in rows]
+    assert texts[0] == texts[1][:600]
+    assert texts[1][1024:] != texts[2][:6]
+    assert facts.reuse == pytest.approx((1024) / 1640)
+    content = lines(
+        mooncake(100, 600, [1, 2], session_id="a"),
+        mooncake(50, 512, [1], session_id="b"),
+        {"session_id": "a", "delay": 250, "input_length": 20, "output_length": 9},
+        mooncake(7000, 1200, [1, 4, 5], session_id="b"),
+    )
+    facts, rows = found(tmp_path, content)
+    assert [row["id"] for row in rows] == ["b", "a"], "by their first instants"
+    assert [turn.get("think_s") for row in rows for turn in row["turns"]] == [None, 6.95, None, 0.25]
+    assert "answers took" in facts.note
+    whole, added = (said(row, "so it goes") for row in rows)
+    assert [len(messages) for messages in (*whole, *added)] == [1, 1, 1, 3]
+    assert whole[1][0]["content"].startswith(whole[0][0]["content"])
+    assert added[1][1] == {"role": "assistant", "content": "so it goes"}
+    assert len(added[1][2]["content"].split()) == 20
+
+
+def test_tables_have_the_turns_of_a_session_or_single_ones(tmp_path: Path) -> None:
+    facts, rows = found(tmp_path, BURST)
+    assert (facts.format, facts.conversations, facts.turns, facts.left_out) == ("BurstGPT", 2, 3, 2)
+    first = list(RecordedConversation(rows[0]))
+    assert [(turn.output_tokens, turn.think_s) for turn in first] == [(10, None), (20, 18.0)]
+    assert len(said(rows[0])[1][-1]["content"].split()) == 150 - 100 - 10
+    azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,48,10\nnonsense,3,4\n"
+    facts, rows = found(tmp_path, azure)
+    assert (facts.conversations, facts.left_out) == (1, 1)
+    assert "line 3" in facts.first_left_out
+
+
+def test_what_holds_no_conversation_is_counted_and_never_ends_it(tmp_path: Path) -> None:
+    bad = [
+        "{",
+        "null",
+        "[]",
+        '"text"',
+        '{"messages": 3}',
+        '{"messages": []}',
+        '{"messages": [{"role": 1}]}',
+        "\0",
+        "{}",
+    ]
+    bad += ['{"messages": [{"role": "assistant", "content": "a"}]}', '{"a":' * 5000, '{"messages": null}']
+    good = {"messages": [{"role": "user", "content": "q"}]}
+    facts, rows = found(tmp_path, lines(good, *bad, "", good))
+    assert (facts.conversations, facts.left_out) == (2, len(bad))
+    assert facts.first_left_out.startswith("line 2: ")
+    assert facts.lacking.startswith("12 lines without a conversation were left out, the first is line 2")
+    assert len(rows) == 2
+
+
+def test_any_damage_is_left_out(tmp_path: Path) -> None:
+    """Whatever is cut out of a file or put into it, it is read to its end or refused in a sentence."""
+    read = refused = 0
+    chosen = random.Random(5)
+    whole = [json.dumps(GPT), lines(*GPT), lines(TOOLS, TOOLS), lines(AGENT), BURST]
+    whole.append(lines(*(mooncake(9 * at, 600, [1, at], session_id=at % 2) for at in range(4))))
+    for number in range(90):
+        text = whole[number % len(whole)]
+        at = chosen.randrange(len(text))
+        put = chosen.choice(["", "\n", '"', "{", "]", "9" * 30, "\ud800".encode("utf-8", "replace").decode(), "é"])
+        text = text[:at] + put + text[at + chosen.choice([0, 1, 40]) :]
+        try:
+            facts, rows = found(tmp_path, text)
+        except BenchmarkError:  # any other error fails the test
+            refused += 1
+        else:
+            read += 1
+            assert facts.conversations == len(rows)
+            assert all(map(said, rows))
+    assert read > refused > 0
+
+
+@pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "{}\n", "[1, 2]", "PAR1", gzip.compress(b"{}")[:-5]])
+def test_a_file_without_any_is_refused(tmp_path: Path, content: str | bytes) -> None:
+    with pytest.raises(BenchmarkError, match=r"talks: (holds no conversation|is parquet|cannot be read)"):
+        found(tmp_path, content)
+    assert not are_in(tmp_path / "talks")
+    assert not list((tmp_path / "out").glob(".replay_*"))
+
+
+def test_a_replay_begins_each_when_it_began(tmp_path: Path) -> None:
+    file = tmp_path / "trace"
+    rows = [mooncake(1000 * at, 600, [1, at], session_id=at // 2) for at in (4, 5, 0, 1, 2, 3)]
+    file.write_text(lines(*rows, {"session_id": "none", "input_length": 3}), encoding="utf-8")
+    read, replay = replayed(Conversations(file), Replay(file, speed=Decimal(2)), 1, None, tmp_path / "out")
+    assert dues_of(replay) == [0, NS, 2 * NS]
+    assert read.recorded is not None
+    assert (read.recorded.conversations, read.recorded.left_out) == (3, 1)
+    kept = RowFile(replay.schedule.kept.folder)  # type: ignore[union-attr]
+    assert [kept.row(number)["id"] for number in (0, 1, 2, 3)] == ["0", "1", "2", "0"], "then the first again"
+    file.write_text(lines(*GPT), encoding="utf-8")
+    with pytest.raises(BenchmarkError, match="do not say when they began"):
+        replayed(Conversations(file), Replay(file), 1, None, tmp_path / "out")
+
+
+def test_only_as_many_as_are_sent_are_read(tmp_path: Path) -> None:
+    facts, rows = found(tmp_path, lines(*GPT * 500), most=3)
+    assert (facts.conversations, len(rows)) == (3, 3)
+
+
+def test_a_long_object_is_left_out_and_what_follows_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "MOST_CHARACTERS", 1 << 16)
+    monkeypatch.setattr(objects, "_PIECE", 1 << 12)
+    long = {"conversations": [{"from": "human", "value": "a" * (1 << 17)}]}
+    facts, _ = found(tmp_path, json.dumps([GPT[0], long, *[GPT[1]] * 2_000]))
+    assert facts.left_out == 1
+    assert facts.conversations == 2_001
+    facts, _ = found(tmp_path, lines(GPT[0], long, GPT[1]))
+    assert (facts.left_out, re.findall(r"line \d", facts.first_left_out)) == (1, ["line 2"])
+
+
+def test_blocks_begin_unlike_any_other() -> None:
+    rows = [
+        {"id": "x", "number": owner, "own_blocks": True, "block_tokens": 16, "turns": [
+            {"keep": 0, "blocks": [block], "tokens": 16}]}
+        for owner in range(40) for block in (0, 1, 94, 95, 94**5, 94**6, -1)
+    ]  # fmt: skip
+    texts = {next(iter(RecordedConversation(row))).messages[0]["content"] for row in rows}
+    assert len(texts) == len(rows)
+    assert all(len(text.split()) == 16 for text in islice(texts, 9))
