@@ -78,6 +78,18 @@ def session_factory():
     return session
 
 
+def canary_factory(seed):
+    """The questions of `--expect canary`: asked alone, and again under load, where each has its own answer."""
+    codes = ["-".join(random.Random(f"{seed}/{number}").choices(WORDS, k=4)) + f"-{number}" for number in range(6)]
+    return [canary(f"Repeat this code exactly, and write nothing else: {code}") for code in codes]
+
+
+def canary(text):
+    request = {"max_tokens": 64, "temperature": 0, "messages": [{"role": "user", "content": text}], **MORE}
+    request |= {"model": MODEL} if MODEL else {}
+    return (f"{SEED}-canary", request) if SESSION_HEADER else request
+
+
 @lru_cache(maxsize=1000)
 def shared(group, tokens):
     return " ".join(random.Random(f"{SEED}/prefix/{group}").choices(WORDS, k=tokens))

@@ -61,6 +61,15 @@ def payload_factory():
     return {"pre_computed": False, "input": lambda: request(asking(" ".join(draw.choices(WORDS, k=INPUT_TOKENS))))}
 
 
+def canary_factory(seed):
+    """The questions of `--expect canary`: asked alone, and again under load, where each has its own answer."""
+    if API == "embeddings":
+        raise ValueError("embeddings have no text that could be another's; canaries are for chats and completions")
+    codes = ["-".join(random.Random(f"{seed}/{number}").choices(WORDS, k=4)) + f"-{number}" for number in range(6)]
+    text = "Repeat this code exactly, and write nothing else: {}"
+    return [request({**asking(text.format(code)), "max_tokens": 64, "temperature": 0}) for code in codes]
+
+
 def asking(prompt):
     if API == "embeddings":
         return {"input": prompt, "encoding_format": "float"}

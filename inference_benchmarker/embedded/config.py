@@ -37,7 +37,7 @@ _SECONDS = (
 _FACTORS = ("slow_factor", "slow_start_factor", "cache_speedup")
 FAILED_AS_CONFIGURED = "The model failed, as configured."
 PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
-_FATES = ("error_share", "close_share", "hang_share", "break_share")
+_FATES = ("error_share", "close_share", "hang_share", "break_share", "swap_share")
 METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
 LOGS_FAULTS = ("AccessDeniedException", "ResourceNotFoundException", "ThrottlingException")
 SERVICE_KINDS = ("none", "fixed", "exponential", "lognormal", "bimodal")
@@ -67,9 +67,11 @@ class EndpointConfig:
 
     Of the requests accepted, each by a draw of its own from ``seed``,
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
-    answer, ``hang_share`` never get one, and ``break_share`` are told in the middle of their stream that the model
-    failed (where there is no stream, they are errors).
-    ``tokens``: those of a stream or completion whose request sets no limit. ``finish_reason``: why every chat
+    answer, ``hang_share`` never get one, ``break_share`` are told in the middle of their stream that the model
+    failed (where there is no stream, they are errors), and ``swap_share`` get the answer to another request that is
+    with the endpoint then, if any is.
+    ``tokens``: those of a stream or completion whose request sets no limit. ``echo``: a chat repeats the words of its
+    last message, as far as its tokens go. ``finish_reason``: why every chat
     and text that tells it ends, in the protocol's words (``abort``); None: as it does. ``gzip``: answers are
     compressed, whether the client accepts it or not.
 
@@ -111,6 +113,7 @@ class EndpointConfig:
     close_share: float = 0.0
     hang_share: float = 0.0
     break_share: float = 0.0
+    swap_share: float = 0.0
     cold_start_s: float = 0.0
     slow_start_s: float = 0.0
     slow_start_requests: int = 0
@@ -122,6 +125,7 @@ class EndpointConfig:
     pause_every_s: float = 0.0
     pause_s: float = 0.0
     tokens: int = 20
+    echo: bool = False
     finish_reason: str | None = None
     gzip: bool = False
     seed: int = 0
@@ -196,7 +200,7 @@ class EndpointConfig:
         if self.service != "none" and self.service_s == 0:
             problems.append(("service_s", "is 0: for no service time at all, service is 'none'"))
         if (shares := sum(getattr(self, name) for name in _FATES)) > 1:
-            others = "and the shares that close, hang and break"
+            others = "and the shares that close, hang, break and swap"
             problems.append(("error_share", f"{others} are {shares:g}, more than 1 together"))
         if self.discipline == "ps" and self.batch_size > 1:
             problems.append(("batch_size", f"is {self.batch_size}: where requests share the servers, none are batched"))

@@ -61,6 +61,7 @@ class Endpoint:
         self._exchanges: dict[Job, Exchange] = {}
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
+        dialects = queued(config.tokens, config.finish_reason, echo=config.echo)
         immediate: list[Route[Answerer]] = [
             *at_once(),
             Route("GET", "/metrics", lambda _: self._render_metrics()),
@@ -70,7 +71,7 @@ class Endpoint:
             Route("POST", "/", self._aws.answer),
         ]
         return [
-            *(self._queued(path, dialect) for path, dialect in queued(config.tokens, config.finish_reason).items()),
+            *(self._queued(path, dialect) for path, dialect in dialects.items()),
             *(self._immediate(route) for route in immediate),
         ]
 
@@ -154,6 +155,8 @@ class Endpoint:
         fate = self._next_fate()
         if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
             reply = dialect.failure(self._error_status, FAILED_AS_CONFIGURED, sequence)
+        elif fate is Fate.SWAP:
+            reply = dialect.reply(self._other(request, route), sequence)
         if self._is_gzip:
             reply = compressed(reply)
         job = fleet.offer(request.body, request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
@@ -164,9 +167,22 @@ class Endpoint:
             traffic.rejected(status, now)
             return
         self._exchanges[job] = Exchange(
-            connection, route, sequence, job=job, reply=reply, fate=fate, traffic=traffic, arrival_ns=request.arrival_ns
+            connection,
+            request,
+            route,
+            sequence,
+            job=job,
+            reply=reply,
+            fate=fate,
+            traffic=traffic,
+            arrival_ns=request.arrival_ns,
         )
         self._answer_until(fleet, request.complete_ns)
+
+    def _other(self, request: Request, route: str) -> Request:
+        """The last request of this route that is not answered yet; the given one where there is none."""
+        others = (exchange.request for exchange in reversed(self._exchanges.values()) if exchange.route == route)
+        return next(others, request)
 
     def _send(self, connection: HttpConnection, request: Request, route: str, answer: Answer) -> None:
         self._metrics.requests[route, answer.status] += 1

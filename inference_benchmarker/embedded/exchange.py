@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.embedded.aws.telemetry import Traffic
     from inference_benchmarker.embedded.http.connection import HttpConnection
+    from inference_benchmarker.embedded.http.messages import Request
     from inference_benchmarker.embedded.protocols.dialects import Stream
     from inference_benchmarker.embedded.queueing.job import Job
 
@@ -38,6 +39,7 @@ class Exchange:
         "connection",
         "fate",
         "job",
+        "request",
         "route",
         "sequence",
         "traffic",
@@ -46,6 +48,7 @@ class Exchange:
     def __init__(
         self,
         connection: HttpConnection,
+        request: Request,
         route: str,
         sequence: int,
         *,
@@ -56,6 +59,7 @@ class Exchange:
         arrival_ns: int,
     ) -> None:
         self.connection = connection
+        self.request = request
         self.route = route
         self.sequence = sequence
         self.job = job

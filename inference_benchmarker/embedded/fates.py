@@ -20,6 +20,7 @@ class Fate(Enum):
     CLOSE = "close"
     HANG = "hang"
     BREAK = "break"
+    SWAP = "swap"
 
 
 def fates(config: EndpointConfig) -> Callable[[], Fate]:
@@ -29,12 +30,13 @@ def fates(config: EndpointConfig) -> Callable[[], Fate]:
     close = error + config.close_share
     hang = close + config.hang_share
     broken = hang + config.break_share
+    swapped = broken + config.swap_share
 
     def fate() -> Fate:
         drawn = draw()
-        if drawn >= broken:
+        if drawn >= swapped:
             return Fate.ANSWER
-        bounds = ((error, Fate.ERROR), (close, Fate.CLOSE), (hang, Fate.HANG))
-        return next((fate for bound, fate in bounds if drawn < bound), Fate.BREAK)
+        bounds = ((error, Fate.ERROR), (close, Fate.CLOSE), (hang, Fate.HANG), (broken, Fate.BREAK))
+        return next((fate for bound, fate in bounds if drawn < bound), Fate.SWAP)
 
     return fate

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.hosts import is_below
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
 from inference_benchmarker.url import url_problem
@@ -267,6 +268,8 @@ def _records_problems(plan: WavePlan) -> Iterator[Problem]:
         yield Problem(("records", "retries"), f"--client-retries: the result of each user {told}")
     if plan.goodput:
         yield Problem(("records", "goodput"), f"--goodput {told}")
+    if canary_share(plan.expect):
+        yield Problem(("records", "expect"), f"--expect canary {told}")
     for slo in plan.slos:
         if slo.metric == "tpot" or slo.is_on_user_metric:
             what = "TPOT" if slo.metric == "tpot" else "a metric of your own"

@@ -19,6 +19,8 @@ MOST_METRICS = 32
 MOST_NAME = 64
 PREFIX = "metric."
 MOST_VALUE = 1e100  # whose square is a float, too
+CANARY_DIFFERS, CANARY_SWAPPED = "canary_differs", "canary_swapped"
+"""1 where the answer to a canary is another than it was alone, and where a request got another one's answer."""
 METRIC = struct.Struct("<IBd")
 """Row, number of the name, value."""
 

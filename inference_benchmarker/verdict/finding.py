@@ -46,6 +46,8 @@ FindingCode = Literal[
     "unfinished_requests",
     "sessions_open",
     "sessions_raised",
+    "canary_swapped",
+    "canary_differs",
     "too_few_samples",
 ]
 """The closed list of findings; docs/reference/findings.md has a row for each."""

@@ -18,6 +18,7 @@ from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.aborts import abort_findings
 from inference_benchmarker.verdict.advice import less_load, longer_load
+from inference_benchmarker.verdict.canaries import canary_findings
 from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.hosts import host_findings
@@ -92,6 +93,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *_sample_findings(facts, summary),
         *_session_findings(facts, summary),
         *_metric_findings(facts),
+        *canary_findings(facts),
         *_usage_findings(facts),
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
+from inference_benchmarker.cli.core.expect_flags import refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
@@ -234,6 +235,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     if problems or plan.factory_settings:
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
     problems += refused_sessions(plan.factories_file, "a search")
+    problems += refused_canaries(plan.expect, "for a search")
     refuse(problems)
     most = max(usable_cores(), 1) if asked == AUTO and not plan.hosts else plan.workers
     return Question(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag
 from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.expectation import Expectation
+from inference_benchmarker.plan.expectation import Expectation, canary_share
 from inference_benchmarker.system.files import read_given
 from inference_benchmarker.words.text import is_utf8, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MOST_BYTES = 1 << 20
 
@@ -27,6 +30,13 @@ def _expectation(flag: str, text: str) -> Expectation:
     return found
 
 
+def refused_canaries(expectations: Iterable[Expectation], command: str) -> list[str]:
+    """The problem of canaries for a command that sends no wave of its own choosing."""
+    if not canary_share(expectations):
+        return []
+    return [f"--expect canary compares answers under one load with those before it: it is for a wave, not {command}."]
+
+
 def _schema(name: str) -> Any:
     given = f"--expect schema:{one_line(name, 100)}"
     try:
@@ -41,7 +51,7 @@ EXPECT = Flag(
     "--expect",
     "KIND",
     "fail a request whose answer is not as expected, repeatable: json, schema:FILE (a JSON schema), text:REGEX (found"
-    " in the text)",
+    " in the text); canary[:SHARE]: questions asked alone, and again as 1% of the load, have the same answers",
     _expectation,
     repeatable=True,
 )

@@ -171,6 +171,7 @@ ENDPOINT_FLAGS = table_for(
             ),
             Flag("--pause", "S", "length of a pause in seconds", parse_number, sets="pause_s"),
             Flag("--tokens", "N", "tokens of a chat completion that sets no maximum", parse_int),
+            Flag("--echo", None, "answer a chat with the words of its last message (default: with numbers)"),
             Flag("--seed", "N", "seed of every random draw", parse_int),
         ],
         "faults": [
@@ -189,6 +190,12 @@ ENDPOINT_FLAGS = table_for(
             ),
             Flag("--hang-share", "F", "share of requests that are never answered", parse_number),
             Flag("--break-share", "F", "share of streams that end with an error", parse_number),
+            Flag(
+                "--swap-share",
+                "F",
+                "share of requests that get the answer to another one in progress; with --echo answers differ",
+                parse_number,
+            ),
             Flag(
                 "--finish-reason",
                 "WORD",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from inference_benchmarker.cli.core.expect_flags import EXPECT
+from inference_benchmarker.cli.core.expect_flags import EXPECT, refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
@@ -63,6 +63,7 @@ def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     settings = {"factory_settings": dict(given.values["factory_settings"] or ())}
     parts = {**given.of(WavePlan), **settings, "hosts": take_hosts(options, given, problems)}
     plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **parts)
+    problems += refused_canaries(plan.expect, "for one request")
     if options["factories_file"] is None:
         problems.append("No endpoint: give its address, or --factories-file FILE.")
     else:

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 class OpenAiDialect:
     """OpenAI's chat completions, whole or as server-sent events with one token in each."""
 
-    def __init__(self, tokens: int, finish_reason: str | None = None) -> None:
+    def __init__(self, tokens: int, finish_reason: str | None = None, *, echo: bool = False) -> None:
         self._tokens = tokens
+        self._echo = echo
         self._finish_reason = finish_reason
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
         asked = json_object(request.body)
-        return chat_completion(asked, sequence, self._tokens, self._finish_reason, cached=request.cached)
+        return chat_completion(
+            asked, sequence, self._tokens, self._finish_reason, cached=request.cached, echo=self._echo
+        )
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """OpenAI's error object."""
@@ -44,11 +47,18 @@ class OpenAiDialect:
 
 
 def chat_completion(
-    asked: dict[str, Any], sequence: int, tokens: int, finish_reason: str | None, *, cached: bool | None = None
+    asked: dict[str, Any],
+    sequence: int,
+    tokens: int,
+    finish_reason: str | None,
+    *,
+    cached: bool | None = None,
+    echo: bool = False,
 ) -> Answer | ChatStream:
     """The answer to a request with ``messages``, ``tokens`` long where it sets no limit. Raises HttpError.
 
-    ``cached``: the whole prompt came from a cache; None without one.
+    ``cached``: the whole prompt came from a cache; None without one. ``echo``: it repeats the words of the last
+    message.
     """
     messages = asked.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
@@ -56,6 +66,8 @@ def chat_completion(
     prompt_tokens = sum(len(str(message.get("content")).split()) for message in messages)
     chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, prompt_tokens, finish_reason)
     chat = replace(chat, cached=cached)
+    if echo and (words := str(messages[-1].get("content")).split()):
+        chat = replace(chat, words=tuple(words), tokens=min(chat.tokens, len(words)))
     return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
 
 
@@ -78,7 +90,10 @@ def _token_limit(asked: dict[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One completion: its tokens are the numbers from 0, a word each. ``cached``: as ``chat_completion`` says."""
+    """One completion: its tokens are the numbers from 0, a word each, or else ``words``.
+
+    ``cached``: as ``chat_completion`` says.
+    """
 
     id: str
     created: int
@@ -87,6 +102,7 @@ class Chat:
     prompt_tokens: int
     finish_reason: str
     cached: bool | None = None
+    words: tuple[str, ...] = ()
 
     @classmethod
     def asked_for(
@@ -100,6 +116,8 @@ class Chat:
 
     def token(self, index: int) -> str:
         """The text of a token."""
+        if self.words:
+            return " " * (index > 0) + self.words[index]
         return token(index)
 
     def usage(self) -> dict[str, Any]:
@@ -156,7 +174,7 @@ class ChatStream:
         if piece is None:
             return '"delta":{}'
         role = '"role":"assistant",' if piece == 0 else ""
-        return f'"delta":{{{role}"content":"{self._chat.token(piece)}"}}'
+        return f'"delta":{{{role}"content":{json.dumps(self._chat.token(piece))}}}'
 
     def _end(self) -> Sequence[bytes]:
         finish = f'{self._prefix}{self.change(None)},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()

@@ -29,11 +29,11 @@ Answerer = Callable[[Request], Answer]
 SAGEMAKER = "/endpoints/{name}/"
 
 
-def queued(tokens: int, finish_reason: str | None) -> dict[str, Dialect]:
+def queued(tokens: int, finish_reason: str | None, *, echo: bool = False) -> dict[str, Dialect]:
     """The paths whose requests wait for a server.
 
     ``tokens``: of an answer whose request sets no limit. ``finish_reason``: of every chat and text that tells one;
-    None: their own.
+    None: their own. ``echo``: chats repeat what they are asked.
     """
     return {
         "/invocations": PlainDialect(tokens),
@@ -42,7 +42,7 @@ def queued(tokens: int, finish_reason: str | None) -> dict[str, Dialect]:
         "/model/{id}/converse": ConverseDialect(tokens, finish_reason),
         "/model/{id}/converse-stream": ConverseStreamDialect(tokens, finish_reason),
         "/2015-03-31/functions/{name}/invocations": LambdaDialect(),
-        "/v1/chat/completions": OpenAiDialect(tokens, finish_reason),
+        "/v1/chat/completions": OpenAiDialect(tokens, finish_reason, echo=echo),
         "/v1/completions": CompletionsDialect(tokens, finish_reason),
         "/v1/embeddings": EmbeddingsDialect(tokens),
         "/v1/responses": ResponsesDialect(tokens, finish_reason),

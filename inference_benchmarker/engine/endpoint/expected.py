@@ -44,7 +44,7 @@ class AnswerCheck:
     """Holds answers against all that is expected of them. Raises BenchmarkError for a schema that is none."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
-        self._checks = [_check_of(each) for each in expectations]
+        self._checks = [_check_of(each) for each in expectations if each.kind != "canary"]
 
     def __call__(self, answer: Any) -> None:
         """Raise UnexpectedAnswerError for an answer of ``invoke`` that is not as expected."""
@@ -76,6 +76,14 @@ class _Said:
     def shown(self) -> str:
         """Its beginning."""
         return one_line(repr(self.value[: 2 * _SHOWN] if self.has_text else self.value), _SHOWN)
+
+
+def text_of(answer: Any) -> str | None:
+    """The text of an answer of ``invoke``; None where it has none."""
+    try:
+        return _said(answer).text
+    except UnicodeDecodeError:
+        return None
 
 
 def _said(answer: Any) -> _Said:

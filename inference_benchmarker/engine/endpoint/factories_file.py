@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 from types import MappingProxyType
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from inference_benchmarker.engine.endpoint.source import DEFINE, SESSIONS, describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.numbers import uniform
+from inference_benchmarker.system.packaged import shown_path
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
+CANARIES = "canary_factory"
 _KEYS = {"pre_computed", "input", "weights", "label"}
 _SHAPE = 'expected {"pre_computed": True, "input": [payload, ...]} or {"pre_computed": False, "input": build}'
 
@@ -53,7 +55,8 @@ class Endpoint:
     """A loaded factories file. Exactly one of ``payloads``, ``build`` and ``session`` is set.
 
     ``build`` may take a recorded row. ``first``: the place of the payload that arrival 0 sends. ``session`` makes the
-    generator of a session by its number, and a recorded conversation if it takes one.
+    generator of a session by its number, and a recorded conversation if it takes one. ``canaries``: payloads whose
+    answers are asked for before the load.
     """
 
     invoke: Callable[[Any], Any]
@@ -63,6 +66,7 @@ class Endpoint:
     cumulative_weights: tuple[float, ...] | None = None
     first: int = 0
     session: Callable[..., Any] | None = None
+    canaries: tuple[Any, ...] = ()
 
     @property
     def takes_row(self) -> bool:
@@ -87,17 +91,26 @@ def load(
     with_rows: bool = False,
     payload_arguments: Mapping[str, Any] | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
+    canary_seed: int | None = None,
 ) -> Endpoint:
     """Import a factories file, call both factories and check what they return.
 
     ``with_rows``: a recording is replayed, so there is a row for a ``build`` that takes one.
     ``payload_arguments``: what payload_factory is called with. ``settings``: texts in place of constants of the file.
+    ``canary_seed``: what its canaries are drawn with; without it, none are.
     """
     module = import_file(path, settings)
     invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
+    endpoint = _loaded(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
+    return endpoint if canary_seed is None else replace(endpoint, canaries=_canaries(module, path, canary_seed))
+
+
+def _loaded(
+    module: ModuleType, path: Path, invoke: Callable[[Any], Any], *, with_rows: bool, arguments: Mapping[str, Any]
+) -> Endpoint:
     if hasattr(module, SESSIONS):
         return Endpoint(invoke=invoke, session=_make_session(path, _function(module, path, SESSIONS), with_rows))
-    return _endpoint(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
+    return _endpoint(module, path, invoke, with_rows=with_rows, arguments=arguments)
 
 
 def load_payloads(path: Path) -> Sequence[Any] | None:
@@ -183,6 +196,19 @@ def _make_session(path: Path, factory: Callable[..., Any], with_rows: bool) -> C
         )
     made: Callable[..., Any] = session
     return made
+
+
+def _canaries(module: ModuleType, path: Path, seed: int) -> tuple[Any, ...]:
+    if not hasattr(module, CANARIES):
+        raise BenchmarkError(
+            f"{shown_path(path)}: has no {CANARIES}, which --expect canary needs.",
+            "Define `def canary_factory(seed)` in it, which returns a list of payloads; or give an address of OpenAI's"
+            " chats or completions.",
+        )
+    made = _call(path, CANARIES, _function(module, path, CANARIES), seed)
+    if not isinstance(made, (list, tuple)) or not made:
+        raise BenchmarkError(f"{shown_path(path)}: {CANARIES} returned {kind(made)}; expected a list of payloads.")
+    return tuple(made)
 
 
 def _inputs(where: str, made: Any, *, with_rows: bool) -> tuple[Sequence[Any] | None, Callable[..., Any] | None]:

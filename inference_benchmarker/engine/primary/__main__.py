@@ -166,7 +166,8 @@ class Primary:
     def _arm(self, most: list[int]) -> bool:
         """Have every worker acknowledge that it could fire; False where one does not, and then none ever does."""
         members, until = self._members, time.monotonic() + ARM_S + self._clocks.patience_ns / NS
-        self._shape.hand_out(dict(zip((member.client_id for member in members), most, strict=True)))
+        caps = dict(zip((member.client_id for member in members), most, strict=True))
+        self._shape.hand_out(caps, members.canaries)
         while members.unarmed:
             if self._is_cancelled():
                 return False

@@ -42,13 +42,15 @@ class Member:
 class Members:
     """All workers of a wave, by number. ``changed`` is set when one of them is ready or over.
 
-    ``on_lost`` is called with the number of each that is gone before its last report.
+    ``on_lost`` is called with the number of each that is gone before its last report. ``canaries``: the answers to
+    canaries that one of them got before the load.
     """
 
     def __init__(self, workers: int, on_lost: Callable[[int], None]) -> None:
         self._members = [Member() for _ in range(workers)]
         self._on_lost = on_lost
         self.changed = Event()
+        self.canaries: list[str | None] | None = None
 
     def __getitem__(self, number: int) -> Member:
         return self._members[number]
@@ -90,6 +92,8 @@ class Members:
         member.client_id, member.error = msg.node_id, told["error"]
         member.payloads, member.in_turn, member.sessions = told["payloads"], told["in_turn"], told["sessions"]
         member.descriptors = told["descriptors"]
+        if told["canaries"] is not None:
+            self.canaries = told["canaries"]
         member.ready = True
         self.changed.set()
 

@@ -36,10 +36,10 @@ class TokenBucketShape(LoadTestShape):
         self._over.wait()
         return None
 
-    def hand_out(self, caps: dict[str, int]) -> None:
-        """Have every worker make ready for its stripe, with a limit in flight."""
+    def hand_out(self, caps: dict[str, int], canaries: list[str | None] | None) -> None:
+        """Have every worker make ready for its stripe, with a limit in flight and the answers to its canaries."""
         for client_id, cap in caps.items():
-            self.runner.send_message(START, {"cap": cap}, client_id)
+            self.runner.send_message(START, {"cap": cap, "canaries": canaries}, client_id)
 
     def go(self, starts: dict[str, int]) -> None:
         """Start every worker, at wave start on its own monotonic clock."""

@@ -151,8 +151,10 @@ class Worker:
         gevent.killall(others, block=False)
 
     def _send_ready(self) -> None:
+        canaries = self._target.ask_canaries() if self.number == 0 else None
         ready = {
             "error": self._target.error,
+            "canaries": canaries,
             **self._target.payloads,
             "descriptors": free_descriptors(),
         }
@@ -160,15 +162,15 @@ class Worker:
 
     def _on_start(self, msg: Any, **_: Any) -> None:
         try:
-            self._arm(msg.data["cap"])
+            self._arm(msg.data["cap"], msg.data["canaries"])
         except BaseException:  # Locust would log it and leave a worker behind that never sends
             logger.exception("the worker cannot start")
             os._exit(1)
         self._runner.send_message(ARMED)
 
-    def _arm(self, cap: int) -> None:
+    def _arm(self, cap: int, canaries: list[str | None] | None) -> None:
         """Have all in place that takes a while; nothing is sent before the primary says go."""
-        self._sessions = self._make_sessions()
+        self._sessions = self._make_sessions(canaries)
         self._requests = self._sessions.requests
         self._scheduler = self._make_scheduler(cap)
         gevent.sleep(0)  # lets the first slots reach their place
@@ -211,7 +213,8 @@ class Worker:
     def _on_ack(self, msg: Any, **_: Any) -> None:
         self._outbox.acknowledge(msg.data["sequence"])
 
-    def _make_sessions(self) -> Sessions:
+    def _make_sessions(self, canaries: list[str | None] | None) -> Sessions:
+        """``canaries``: the answers to them, as the first worker got them."""
         plan = self.plan
         seed = plan.seed or 0
         timeout = None if plan.request_timeout_s is None else float(plan.request_timeout_s)
@@ -226,6 +229,7 @@ class Worker:
                 row_of=self._row_of,
                 think=plan.load.think,
                 check=self._target.check,
+                canaries=self._target.canaries(canaries),
             )
         from inference_benchmarker.engine.worker.locust_file import LocustSessions
 

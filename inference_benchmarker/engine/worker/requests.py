@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import gevent
 from gevent.event import Event
@@ -78,8 +78,8 @@ class Requests:
 
     ``fire`` tells Locust. ``asked_model``: the model that the request of a slot asks for, "" where it names none.
     ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``check`` raises where
-    the answer that a slot keeps is none of those expected. ``waiting`` counts the clients that pause between two
-    requests of an arrival, and the sessions that are open.
+    the answer that a slot keeps is not as expected, and may add to its usage. ``waiting`` counts the
+    clients that pause between two requests of an arrival, and the sessions that are open.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Requests:
         *,
         asked_model: Callable[[Slot], str] = lambda slot: asked_model(slot.payload),
         on_failure: Callable[[int, str, BaseException], None] | None = None,
-        check: Callable[[Any], None] | None = None,
+        check: Callable[[Slot], None] | None = None,
     ) -> None:
         self._fire = fire
         self.writer = writer
@@ -159,7 +159,7 @@ class Requests:
         """Fail a request whose answer is not as expected: it is over by then, so no time of its own has the check."""
         assert self._check is not None
         try:
-            self._check(slot.answer)
+            self._check(slot)
         except BaseException as error:  # an answer may be of a class of the user's
             slot.failure = error
         if slot.talk is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.engine.worker.checks import Checks
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
@@ -14,7 +15,9 @@ from inference_benchmarker.engine.worker.slot import OneKind
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
+    from inference_benchmarker.engine.worker.canaries import Canaries
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.retries import Retries
@@ -75,25 +78,31 @@ def invoke_sessions(
     row_of: Callable[[int], dict[str, Any]] | None = None,
     on_failure: Callable[[int, str, BaseException], None] | None = None,
     think: Think | None = None,
-    check: Callable[[Any], None] | None = None,
+    check: AnswerCheck | None = None,
+    canaries: Canaries | None = None,
 ) -> Sessions:
     """The sessions of a factories file: a request for each arrival, or the turns of its sessions.
 
     They are tried again where ``retries`` say so. ``timeout_s`` bounds a turn with all its attempts; ``think`` draws
-    the time before each that does not say it; see ``Requests`` and ``Payloads`` for the others.
+    the time before each that does not say it; ``check`` holds answers against what is expected of them, and
+    ``canaries`` take the place of some arrivals; see ``Requests`` and ``Payloads`` for the others.
     """
+    checks = None if check is None and canaries is None else Checks(check, canaries, writer)
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
-        turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=check)
-        talks = Conversations(_with_rows(endpoint.session, row_of), turns, seed, think)
+        turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=checks)
+        session = _with_rows(endpoint.session, row_of)
+        session = session if canaries is None else canaries.among_sessions(session)
+        talks = Conversations(session, turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
         invocation = Invocation(endpoint.invoke, talks.payload, turns, keeps_answers=True)
         talks.send_by(turn, invocation.attempt)
         return talks
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
-    requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure, check=check)
-    payload = payloads.payload if retries is None else KeptPayloads(payloads.payload).payload
-    invocation = Invocation(endpoint.invoke, payload, requests, keeps_answers=check is not None)
+    requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure, check=checks)
+    payload = payloads.payload if canaries is None else canaries.among_payloads(payloads.payload, writer.labels)
+    payload = payload if retries is None else KeptPayloads(payload).payload
+    invocation = Invocation(endpoint.invoke, payload, requests, keeps_answers=checks is not None)
     if retries is None:
         return SingleTurns(requests, requests.execute, invocation.attempt)
     return SingleTurns(requests, Retrying(requests, seed, retries, timeout_s).execute, invocation.attempt)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.words.redact import excerpt, own_secrets
@@ -16,7 +17,9 @@ from inference_benchmarker.words.redact import excerpt, own_secrets
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
+    from inference_benchmarker.engine.worker.canaries import Canaries
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -28,14 +31,39 @@ class Target:
 
     def __init__(self, plan: WavePlan) -> None:
         self.endpoint: factories_file.Endpoint | None = None
+        self._plan = plan
         self.users: list[Any] = []
         self.error: dict[str, str] | None = None
-        self.check: Callable[[Any], None] | None = None
+        self.check: AnswerCheck | None = None
         take_at_most(plan.max_answer_size)
         try:
             self._load(plan)
         except BenchmarkError as error:
-            self.error = error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True)))
+            self.error = self._told(error)
+
+    def ask_canaries(self) -> list[str | None] | None:
+        """The answers to the canaries, asked alone, before any load; None without any. An error is the target's."""
+        if self.endpoint is None or not self.endpoint.canaries:
+            return None
+        from inference_benchmarker.engine.worker.canaries import ask_alone
+
+        try:
+            return ask_alone(self.endpoint.invoke, self.endpoint.canaries)
+        except BenchmarkError as error:
+            self.error = self._told(error)
+            return None
+
+    def canaries(self, answers: list[str | None] | None) -> Canaries | None:
+        """The canaries with their answers; None without any."""
+        if answers is None or self.endpoint is None:
+            return None
+        from inference_benchmarker.engine.worker.canaries import Canaries
+
+        return Canaries(self.endpoint.canaries, answers, canary_share(self._plan.expect), self._plan.seed or 0)
+
+    @staticmethod
+    def _told(error: BenchmarkError) -> dict[str, str]:
+        return error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True)))
 
     @property
     def payloads(self) -> dict[str, int | bool | None]:
@@ -59,6 +87,7 @@ class Target:
                 with_rows=_has_rows(plan),
                 payload_arguments=plan.payload_arguments,
                 settings=plan.factory_settings,
+                canary_seed=(plan.seed or 0) if canary_share(plan.expect) else None,
             )
             self.endpoint = replace(loaded, first=plan.first_payload)
             if plan.conversations is not None and loaded.session is not None and not loaded.takes_row:
@@ -74,7 +103,7 @@ class Target:
         self.users = load_users(plan.locust_file, plan.url)
 
 
-def answer_check(plan: WavePlan) -> Callable[[Any], None] | None:
+def answer_check(plan: WavePlan) -> AnswerCheck | None:
     """The check of answers, where any are expected: only then its libraries are imported."""
     if not plan.expect:
         return None
