@@ -16,6 +16,7 @@ from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop, Population
+from inference_benchmarker.plan.model_mix import ModelMix
 from inference_benchmarker.plan.numbers import exact, take_exactly
 from inference_benchmarker.plan.recorded import Conversations
 from inference_benchmarker.plan.replay import Replay
@@ -49,8 +50,9 @@ class WavePlan:
     ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
     factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
     stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed. ``expect``: what
-    every answer must be, else its request has failed. ``hosts``: those that the workers run on; ``workers`` is their
-    number on all of them together, see ``on``. ``conversations``: those of a file, which sessions send again.
+    every answer must be, else its request has failed. ``model_mix``: the models that arrivals ask. ``hosts``: those
+    that the workers run on; ``workers`` is their number on all of them together, see ``on``. ``conversations``: those
+    of a file, which sessions send again.
     """
 
     load: OpenLoop | ClosedLoop
@@ -67,6 +69,7 @@ class WavePlan:
     request_timeout_s: Decimal | None = None
     max_answer_size: int = DEFAULT_ANSWER_SIZE
     expect: tuple[Expectation, ...] = field(default=())
+    model_mix: ModelMix | None = None
     retries: Retries = field(default_factory=Retries)
     load_timeout_s: Decimal = Decimal(600)
     max_in_flight: int | None = None
@@ -146,6 +149,7 @@ class WavePlan:
             data["load"]["replay"] = None if self.load.replay is None else self.load.replay.to_json()
         data["load"]["think"] = None if self.load.think is None else self.load.think.text
         data["retries"] = self.retries.to_json()
+        data["model_mix"] = None if self.model_mix is None else self.model_mix.text
         data["hosts"] = self.hosts.to_json()
         data["conversations"] = None if self.conversations is None else self.conversations.to_json()
         del data["server_limits"]
@@ -190,6 +194,8 @@ class WavePlan:
         for key in ("warmup_s", "drain_timeout_s", "request_timeout_s"):
             values[key] = _decimal(values[key])
         values["factory_settings"] = _texts(values.get("factory_settings", {}))  # older plans have none
+        mix = values.get("model_mix")  # older plans have none
+        values["model_mix"] = None if mix is None else ModelMix.parse(mix)
         values["hosts"] = Hosts.from_json(values.get("hosts"))  # older plans have none
         values["conversations"] = Conversations.from_json(values.get("conversations"))  # as for hosts
         if "retries" in values:  # older plans have none

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.by_name import LabelRow
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.verdict import Verdict
@@ -38,6 +39,7 @@ COLUMNS = (
     *("session_success", "session_rate_target", "session_rate_completed"),
     *(f"session_{statistic}_s" for statistic in _STATISTICS),
     "turns_a_session",
+    "labels",
 )
 """What a row has, in this order. Times are in seconds; a cell is empty where nothing was measured."""
 UNREADABLE = "UNREADABLE"
@@ -89,7 +91,16 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
         "metrics": "; ".join(f"{name}: {metric.mean!r}" for name, metric in summary.metrics.items()),
         "aborted": next((each.measured for each in verdict.findings if each.code == "aborted"), None),
         **_sessions(summary),
+        "labels": "; ".join(map(_label, summary.labels)),
     }
+
+
+def _label(row: LabelRow) -> str:
+    """The requests of a label: those that were ok, all that were sent, and the ok ones' latency in seconds."""
+    told = f"{row.label}: {row.ok}/{row.sent}"
+    if row.latency is None:
+        return told
+    return f"{told}, p50 {row.latency.percentile(50):.6g}, p99 {row.latency.percentile(99):.6g}"
 
 
 def _sessions(summary: Summary) -> dict[str, Any]:

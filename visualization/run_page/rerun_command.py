@@ -30,7 +30,18 @@ _FLAGS = {
     "records": "--records",
     "name": "--name",
 }
-_IN_WORDS = ("load", "bounds", "slos", "goodput", "expect", "abort_on", "abort", "sample_client_hw", "factory_settings")
+_IN_WORDS = (
+    "load",
+    "bounds",
+    "slos",
+    "goodput",
+    "expect",
+    "model_mix",
+    "abort_on",
+    "abort",
+    "sample_client_hw",
+    "factory_settings",
+)
 _OF_THE_RUN_ALONE = ("output_dir", "port", "ui", "debug")
 _DEFAULTS = {
     each.name: each.default if each.default_factory is MISSING else each.default_factory() for each in fields(WavePlan)
@@ -79,15 +90,21 @@ def _rest(plan: WavePlan) -> Iterator[str]:
             yield from (flag, str(value))
     for name, value in plan.factory_settings.items():
         yield from ("--set", f"{name}={value}")
+    for expected in plan.expect:
+        yield from ("--expect", expected.text)
+    if plan.model_mix is not None:
+        yield from ("--model-mix", plan.model_mix.text)
+    yield from _limits(plan)
+    if plan.sample_client_hw:
+        yield "--sample-client-hw"
+
+
+def _limits(plan: WavePlan) -> Iterator[str]:
     for slo in plan.slos:
         yield from ("--slo", slo.expression)
     if plan.goodput:
         yield from ("--goodput", ",".join(limit.expression for limit in plan.goodput))
-    for expected in plan.expect:
-        yield from ("--expect", expected.text)
     for condition in plan.abort_on:
         yield from ("--abort-on", condition.text)
     if not plan.abort:
         yield "--no-abort"
-    if plan.sample_client_hw:
-        yield "--sample-client-hw"

@@ -149,6 +149,7 @@ CAPACITY_FLAGS: Table = table_for(
             "backoff",
             "max_answer_size",
             "expect",
+            "model_mix",
             "load_timeout",
             "max_in_flight",
         ),

@@ -15,6 +15,7 @@ from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_path, pa
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+from inference_benchmarker.plan.model_mix import ModelMix
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
 from inference_benchmarker.words.redact import HEADERS, quoted
@@ -24,7 +25,7 @@ from inference_benchmarker.words.wording import size_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
-    from inference_benchmarker.engine.endpoint.addressed import Described
+    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, Described
 
 VARIABLE = "BENCHMARK_"
 """What stands before a setting's name in the environment."""
@@ -80,6 +81,13 @@ MAX_ANSWER_SIZE = Flag(
     "SIZE",
     f"fail a request whose answer is larger: 64MiB, 1GB (default {size_text(DEFAULT_ANSWER_SIZE)})",
     parse_size,
+)
+MODEL_MIX = Flag(
+    "--model-mix",
+    "A=3,B=1",
+    "models that requests ask for, such as LoRA adapters, with their weights; all turns of a conversation ask the same,"
+    " and the report has a row for each",
+    lambda _, text: ModelMix.parse(text),
 )
 URL_FLAGS = [
     Flag(
@@ -196,6 +204,8 @@ def _of_address(
         address = endpoint_address(text)
         headers = {**headers, **of_user(address), **own}
         described = describe(address, asked, problems)
+        if options.get("model_mix") is not None:
+            described = _with_mix(described, asked, options["model_mix"], problems)
         if described.models is not None and not problems:
             described = _with_its_model(described, headers, environment)
     except BenchmarkError as error:
@@ -220,6 +230,15 @@ def _take_conversations(text: str, options: dict[str, Any]) -> None:
             options["conversations"] = options["replay"]
     except BenchmarkError:  # which is told of the address, and of the recording, in their places
         return
+
+
+def _with_mix(described: Described, asked: AddressOptions, mix: str, problems: list[str]) -> Described:
+    """The same with its models named by a mix, which is sent with each request."""
+    if asked.model is not None:
+        problems.append("Give either --model or --model-mix, not both.")
+    if not described.is_model:
+        problems.append("--model-mix: for OpenAI's API, at an address that ends in /v1.")
+    return described._replace(models=None, words=f"{described.words}, models {mix}")
 
 
 def _contradictions(options: Mapping[str, Any]) -> Iterator[str]:

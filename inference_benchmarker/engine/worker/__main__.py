@@ -230,6 +230,7 @@ class Worker:
                 think=plan.load.think,
                 check=self._target.check,
                 canaries=self._target.canaries(canaries),
+                mix=plan.model_mix,
             )
         from inference_benchmarker.engine.worker.locust_file import LocustSessions
 

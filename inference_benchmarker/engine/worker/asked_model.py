@@ -1,13 +1,47 @@
-"""The model that a payload asks for: of a request that failed there is no answer to name it."""
+"""The model that a payload asks for: of a request that failed there is no answer to name it; or one of a mix."""
 
 from __future__ import annotations
 
 from json import loads  # by its name: the user's code may put another function into the module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.plan.model_mix import ModelMix, with_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from inference_benchmarker.engine.worker.canaries import Canaries
+    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.records.names import Names
 
 MOST_EACH = 1 << 16  # characters that are parsed with each failure: at most half a millisecond or so
 MOST_ONCE = 1 << 20  # those of a payload that is remembered
 _NAME = '"model"'
+
+
+class AskingModels:
+    """Has each arrival ask the model that a mix says, and labels it so; ``canaries`` have theirs already."""
+
+    def __init__(self, mix: ModelMix, seed: int, labels: Names, canaries: Canaries | None) -> None:
+        self._mix = mix
+        self._seed = seed
+        self._labels = labels
+        self._canaries = canaries
+
+    def among(self, payload: Callable[[Slot], Any]) -> Callable[[Slot], Any]:
+        """The payloads of slots, each with its model."""
+
+        def asking(slot: Slot) -> Any:
+            found = payload(slot)
+            assert slot.arrival is not None
+            number = slot.arrival.index
+            if self._canaries is not None and self._canaries.is_one(number):
+                return found
+            model = self._mix.choose(self._seed, number)
+            slot.label = slot.label or self._labels[model]
+            return with_model(found, model)
+
+        return asking
 
 
 def asked_model(payload: Any, most: int = MOST_EACH) -> str:

@@ -71,6 +71,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         writer,
         timeout_s=timeout,
         check=answer_check(plan),
+        mix=plan.model_mix,
         on_failure=lambda _index, _key, error: failures.append(error),
     )
     sessions.requests.t0 = monotonic_ns()

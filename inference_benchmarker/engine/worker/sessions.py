@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.engine.worker.asked_model import AskingModels
 from inference_benchmarker.engine.worker.checks import Checks
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.invocation import Invocation
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.canaries import Canaries
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.plan.model_mix import ModelMix
     from inference_benchmarker.plan.retries import Retries
     from inference_benchmarker.plan.think import Think
     from inference_benchmarker.records.record import BatchWriter
@@ -80,13 +82,16 @@ def invoke_sessions(
     think: Think | None = None,
     check: AnswerCheck | None = None,
     canaries: Canaries | None = None,
+    mix: ModelMix | None = None,
 ) -> Sessions:
     """The sessions of a factories file: a request for each arrival, or the turns of its sessions.
 
     They are tried again where ``retries`` say so. ``timeout_s`` bounds a turn with all its attempts; ``think`` draws
     the time before each that does not say it; ``check`` holds answers against what is expected of them, and
-    ``canaries`` take the place of some arrivals; see ``Requests`` and ``Payloads`` for the others.
+    ``canaries`` take the place of some arrivals; the others ask the models of a ``mix``; see ``Requests`` and
+    ``Payloads`` for the rest.
     """
+    asking = None if mix is None else AskingModels(mix, seed, writer.labels, canaries)
     checks = None if check is None and canaries is None else Checks(check, canaries, writer)
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
@@ -95,12 +100,14 @@ def invoke_sessions(
         session = session if canaries is None else canaries.among_sessions(session)
         talks = Conversations(session, turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
-        invocation = Invocation(endpoint.invoke, talks.payload, turns, keeps_answers=True)
+        payload = talks.payload if asking is None else asking.among(talks.payload)
+        invocation = Invocation(endpoint.invoke, payload, turns, keeps_answers=True)
         talks.send_by(turn, invocation.attempt)
         return talks
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
     requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure, check=checks)
-    payload = payloads.payload if canaries is None else canaries.among_payloads(payloads.payload, writer.labels)
+    payload = payloads.payload if asking is None else asking.among(payloads.payload)
+    payload = payload if canaries is None else canaries.among_payloads(payload, writer.labels)
     payload = payload if retries is None else KeptPayloads(payload).payload
     invocation = Invocation(endpoint.invoke, payload, requests, keeps_answers=checks is not None)
     if retries is None:

@@ -11,6 +11,7 @@ from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.model_mix import with_model
 from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.words.redact import excerpt, own_secrets
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.engine.worker.canaries import Canaries
+    from inference_benchmarker.plan.model_mix import ModelMix
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -89,7 +91,8 @@ class Target:
                 settings=plan.factory_settings,
                 canary_seed=(plan.seed or 0) if canary_share(plan.expect) else None,
             )
-            self.endpoint = replace(loaded, first=plan.first_payload)
+            canaries = loaded.canaries if plan.model_mix is None else _of_models(loaded.canaries, plan.model_mix)
+            self.endpoint = replace(loaded, first=plan.first_payload, canaries=canaries)
             if plan.conversations is not None and loaded.session is not None and not loaded.takes_row:
                 raise BenchmarkError(
                     f"{plan.factories_file}: session takes no recorded conversation, and there is a file of them.",
@@ -110,6 +113,11 @@ def answer_check(plan: WavePlan) -> AnswerCheck | None:
     from inference_benchmarker.engine.endpoint.expected import AnswerCheck
 
     return AnswerCheck(plan.expect)
+
+
+def _of_models(canaries: tuple[Any, ...], mix: ModelMix) -> tuple[Any, ...]:
+    """Canaries that ask the models of a mix in turn, alone and under load."""
+    return tuple(with_model(payload, mix.names[n % len(mix.names)]) for n, payload in enumerate(canaries))
 
 
 def row_of(plan: WavePlan, loaded: Endpoint | None, run_dir: RunDir) -> Callable[[int], dict[str, Any]] | None:
