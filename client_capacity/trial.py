@@ -13,10 +13,10 @@ from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes.interrupts import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import senders_of
 from inference_benchmarker.verdict.client.lateness import Lateness
-from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
 from inference_benchmarker.verdict.client.worker import late_hosts
 from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
 from inference_benchmarker.wave.run_dir import make_stamped_folder

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
+    from inference_benchmarker.created_resources import created, run_tags
     from inference_benchmarker.engine.launch import run_wave
     from inference_benchmarker.errors import BenchmarkError
-    from inference_benchmarker.made import created, run_tags
     from inference_benchmarker.plan.abort_on import AbortOn
     from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
     from inference_benchmarker.plan.plan import WavePlan

@@ -26,7 +26,7 @@ from inference_benchmarker.facts.client_samples import Sample
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.summary import timeline
-from inference_benchmarker.verdict.client import limits_found
+from inference_benchmarker.verdict.client import bottleneck
 from inference_benchmarker.verdict.finding import FindingCode
 from inference_benchmarker.verdict.server.platform_metrics import RemarkCode
 from tests import flags_page, original
@@ -440,7 +440,7 @@ def test_every_finding_is_documented() -> None:
         sometimes = " or " in severity or "," in severity
         assert sometimes or found[code] == {severity}, code
     printed = section(FINDINGS, "Who was the limit").split("else `client` with one")[1].split("CLIENT BOTTLENECK")[0]
-    assert set(re.findall(r"`(\w+)`", printed)) == limits_found.CLIENT_CODES
+    assert set(re.findall(r"`(\w+)`", printed)) == bottleneck.CLIENT_CODES
 
 
 def severities() -> dict[str, set[str]]:

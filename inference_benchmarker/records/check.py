@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.records.metrics import MOST_VALUE, PREFIX
 from inference_benchmarker.records.record import ENDINGS, OUTCOMES
+from inference_benchmarker.records.user_metrics import MOST_VALUE, PREFIX
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inference_benchmarker.records import arrow
-from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.packed import WorkerColumns, joined
 from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.records.user_metrics import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

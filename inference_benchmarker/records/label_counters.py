@@ -13,9 +13,9 @@ import numpy as np
 
 from inference_benchmarker.records.counts import LabelCounts
 from inference_benchmarker.records.histogram import BUCKET_SHIFT
-from inference_benchmarker.records.metrics import MOST_METRICS
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.records.record import OK, OUTCOME, OUTCOMES
+from inference_benchmarker.records.user_metrics import MOST_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from inference_benchmarker.records import arrow
-from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import (
     ENDINGS,
     FINISH_MASK,
@@ -23,6 +22,7 @@ from inference_benchmarker.records.record import (
     OUTCOME,
     OUTCOMES,
 )
+from inference_benchmarker.records.user_metrics import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,8 +20,8 @@ from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.feed import read_cells
 from inference_benchmarker.records.feed_writer import MOST_ROWS, FeedWriter
-from inference_benchmarker.records.metrics import METRIC, MetricNumbers, check_metric_names
 from inference_benchmarker.records.names import MAX_NAME_LENGTH, Names
+from inference_benchmarker.records.user_metrics import METRIC, MetricNumbers, check_metric_names
 from inference_benchmarker.words.redact import beginning, excerpt
 
 if TYPE_CHECKING:

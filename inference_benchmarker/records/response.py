@@ -8,7 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.error_key import ordinary
-from inference_benchmarker.records.metrics import checked_metrics
+from inference_benchmarker.records.user_metrics import checked_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import precision_mark
-from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES, SERVER_CODES
+from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES, SERVER_CODES
 from inference_benchmarker.verdict.client.worker import LATE_ARRIVALS, P99_MOVED
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text

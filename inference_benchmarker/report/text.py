@@ -12,18 +12,18 @@ from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.hosts import host_lines
 from inference_benchmarker.report.instances import instance_lines
-from inference_benchmarker.report.metrics import user_metric_lines
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
+from inference_benchmarker.report.user_metrics import user_metric_lines
 from inference_benchmarker.summary.counted import not_told
 from inference_benchmarker.summary.time_table import (
     middle_and_tail,
     precision_mark,
     time_rows,
 )
-from inference_benchmarker.verdict.client.limits_found import CLIENT_CODES
+from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrapped
 from inference_benchmarker.words.wording import INDENT as _INDENT

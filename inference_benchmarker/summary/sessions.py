@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.columns import ROW_KEY
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan
 from inference_benchmarker.summary.gathering import gather, summed
 from inference_benchmarker.summary.goodput import limit_columns, meets

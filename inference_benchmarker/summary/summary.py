@@ -11,8 +11,8 @@ import numpy as np
 from inference_benchmarker.facts.stages import StageFacts, stages_of
 from inference_benchmarker.facts.turns import of_turns
 from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
-from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.by_name import (
     ErrorRow,
     ErrorsGathered,
@@ -26,7 +26,6 @@ from inference_benchmarker.summary.counted import Counted
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.goodput import GoodGathered, Goodput
 from inference_benchmarker.summary.hosts import HostRow, host_rows
-from inference_benchmarker.summary.metrics import MetricsGathered
 from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, rates_of
 from inference_benchmarker.summary.recovery import Recovery, recoveries
 from inference_benchmarker.summary.repeats import Repeats, RepeatsGathered
@@ -35,6 +34,7 @@ from inference_benchmarker.summary.sessions import Sessions, sessions_of
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.time_table import middle_and_tail, time_rows
 from inference_benchmarker.summary.tokens import Tokens, TokensGathered, TokenSums
+from inference_benchmarker.summary.user_metrics import MetricsGathered
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import html_table
 

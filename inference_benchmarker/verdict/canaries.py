@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.expectation import canary_share
-from inference_benchmarker.records.metrics import CANARY_DIFFERS, CANARY_SWAPPED, PREFIX
+from inference_benchmarker.records.user_metrics import CANARY_DIFFERS, CANARY_SWAPPED, PREFIX
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.words.wording import pluralize
 

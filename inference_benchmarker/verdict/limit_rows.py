@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
-from inference_benchmarker.verdict.server.limits_kept import held_against
-from inference_benchmarker.verdict.thresholds import slo_value
+from inference_benchmarker.verdict.missed_limits import slo_value
+from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.words.wording import percent_text
 
 if TYPE_CHECKING:

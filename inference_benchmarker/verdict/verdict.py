@@ -19,13 +19,13 @@ from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.aborts import abort_findings
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.canaries import canary_findings
-from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
+from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings, limited_by
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.hosts import host_findings
+from inference_benchmarker.verdict.missed_limits import threshold_findings
+from inference_benchmarker.verdict.missed_server_limits import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
 from inference_benchmarker.verdict.recovery import recovery_findings
-from inference_benchmarker.verdict.server_limits import server_limit_findings, waiting_limits
-from inference_benchmarker.verdict.thresholds import threshold_findings
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import percent_text, pluralize
 
@@ -85,7 +85,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *host_findings(facts, summary),
         *_process_findings(facts),
         *_load_findings(facts),
-        *limits_found(facts, summary),
+        *bottleneck_findings(facts, summary),
         *abort_findings(facts),
         *threshold_findings(facts, summary),
         *server_limit_findings(facts),

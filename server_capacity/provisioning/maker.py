@@ -22,10 +22,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from inference_benchmarker.created_resources import use_holder
 from inference_benchmarker.engine.endpoint.endpoint_factory import begin, make, remove
 from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.made import use_holder
 from inference_benchmarker.system.host import adopt_orphans
 from server_capacity.provisioning.cleanup_file import CleanupFile
 from server_capacity.provisioning.restoring import PATIENCE_S, restore

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from inference_benchmarker.summary.summary import summarise
-from inference_benchmarker.verdict.client.limits_found import limits_found
+from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings
 from tests.queues import KINDS, ORDERS, offered
 
 RATE = 100
@@ -33,7 +33,7 @@ def share_named(order: str, load: float, seconds: int, waves: int) -> float:
             poisson=seed // 12 % 2 == 0,
             seed=seed,
         )
-        found += bool(limits_found(observed, summarise(observed)))
+        found += bool(bottleneck_findings(observed, summarise(observed)))
     return found / waves
 
 

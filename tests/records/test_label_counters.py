@@ -12,10 +12,10 @@ import pytest
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.label_counters import MOST_LABELS, LabelCounters, ValueCounts
-from inference_benchmarker.records.metrics import MOST_METRICS
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
 from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, OUTCOMES, BatchWriter, Ledger
+from inference_benchmarker.records.user_metrics import MOST_METRICS
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings, limited_by
 from inference_benchmarker.verdict.client.endpoint import ENDPOINT_STALLED, SERVER_LIMITED
 from inference_benchmarker.verdict.client.flow import Flow
-from inference_benchmarker.verdict.client.limits_found import limited_by, limits_found
 from inference_benchmarker.words.units import NS
 from tests.mentions import mentions
 from tests.parts import in_memory
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def found(facts: WaveFacts) -> dict[str, Finding]:
-    return {finding.code: finding for finding in limits_found(facts, summarise(facts))}
+    return {finding.code: finding for finding in bottleneck_findings(facts, summarise(facts))}
 
 
 def named(facts: WaveFacts) -> bool:
@@ -128,7 +128,7 @@ class TestAFullPool:
     OVERLOADED = offered("first come first served", 1.5, kind="fixed", poisson=False, rate=300, seconds=20)
 
     def test_an_endpoint_that_fell_behind_before_it_was_full_is_the_limit(self) -> None:
-        findings = limits_found(replace(self.OVERLOADED, workers=(waiting(9.5),)), summarise(self.OVERLOADED))
+        findings = bottleneck_findings(replace(self.OVERLOADED, workers=(waiting(9.5),)), summarise(self.OVERLOADED))
         assert [finding.code for finding in findings] == [SERVER_LIMITED, "connection_pool"], "the cause first"
         assert limited_by(findings) == "server"
         assert mentions(findings[0].measured, "1.8 s", "4.17 s")

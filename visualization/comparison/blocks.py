@@ -10,7 +10,7 @@ import numpy as np
 from inference_benchmarker.records.arrow import numbers
 from inference_benchmarker.records.counting import SLOT_NS
 from inference_benchmarker.records.counts import bucket_values
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.request_times import output_tokens
 from inference_benchmarker.summary.samples import Streams, TimesGathered, samples
 from inference_benchmarker.words.units import NS

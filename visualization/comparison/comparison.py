@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING
 from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.statistics.student_t import student_t
 from visualization.comparison.blocks import Completed, Seconds

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.report.markdown import literal
 from inference_benchmarker.summary.time_table import marked
 from inference_benchmarker.words.text import folded, plain, wrapped

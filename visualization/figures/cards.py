@@ -43,7 +43,7 @@ def card(run: Run) -> Card:
 
 
 def endings(run: Run) -> list[str]:
-    """How it ended before its plan's end."""
+    """The words on an end before its plan's."""
     told = run.summary
     return [] if told is None else [*["interrupted"] * told.interrupted, *["aborted"] * (told.aborted is not None)]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave import reader

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.typed import MOST_FLOAT
-from inference_benchmarker.records.metrics import PREFIX, is_metric_name
+from inference_benchmarker.records.user_metrics import PREFIX, is_metric_name
 from inference_benchmarker.report.summary_types import SummaryResult, Times
 
 if TYPE_CHECKING:

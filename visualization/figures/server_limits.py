@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.verdict.server.limits_kept import bound_of, statistic_of
+from inference_benchmarker.verdict.server.limit_checks import bound_of, statistic_of
 from visualization.figures.bars import by_title, factor_of
 from visualization.figures.figures import Bars, Curves, Level
 

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.system.files import FOR_ANYBODY, replace_file, replacing
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import pluralize

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report.headline import headline
-from inference_benchmarker.report.metrics import user_metric_rows
+from inference_benchmarker.report.user_metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.words.text import one_line

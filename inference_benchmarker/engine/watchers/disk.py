@@ -6,7 +6,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.room import REPORTED_BYTES, room
+from inference_benchmarker.plan.disk_space import REPORTED_BYTES, room
 
 if TYPE_CHECKING:
     from pathlib import Path

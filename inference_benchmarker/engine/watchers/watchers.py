@@ -12,7 +12,7 @@ from inference_benchmarker.engine.watchers.memory_forecast import MemoryForecast
 from inference_benchmarker.engine.watchers.running_wave import Every
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
-from inference_benchmarker.plan.room import stored
+from inference_benchmarker.plan.disk_space import stored
 from inference_benchmarker.system.host import loopback_problems
 from inference_benchmarker.words.wording import size_text
 

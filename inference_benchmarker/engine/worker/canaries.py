@@ -17,8 +17,8 @@ from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.plan.turn import Turn
 from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
-from inference_benchmarker.records.metrics import CANARY_DIFFERS, CANARY_SWAPPED
 from inference_benchmarker.records.response import Response
+from inference_benchmarker.records.user_metrics import CANARY_DIFFERS, CANARY_SWAPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence

@@ -11,9 +11,9 @@ from contextlib import suppress
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.worker.open_session import OpenSession
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.slot import OneKind
-from inference_benchmarker.engine.worker.talk import Talk
 from inference_benchmarker.plan.turn import Turn as SessionTurn
 from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.error_key import error_text
@@ -51,7 +51,7 @@ class TurnRequests(Requests):
     def abandon(self) -> None:
         """End the books; an answer that its session hears just now has come, and is none of the abandoned."""
         self.open = False
-        heard = [slot for slot in self.slots if slot.talk is not None and slot.talk.is_listening]
+        heard = [slot for slot in self.slots if slot.session is not None and slot.session.is_listening]
         for slot in heard:
             arrival, slot.arrival = slot.arrival, None
             if arrival is not None:
@@ -65,12 +65,12 @@ class TurnRequests(Requests):
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         """Write which turn of its session it is, too, and into the books how the session ended."""
-        talk = slot.talk
-        assert talk is not None
+        session = slot.session
+        assert session is not None
         super()._write(slot, arrival, outcome, error)
-        self.writer.add_turn(talk.turn, NONE if slot.attempt else talk.think_ns, talk.ended)
-        if arrival.index >= 0 and talk.ended:
-            self.ledger.end_session(talk.ended)
+        self.writer.add_turn(session.turn, NONE if slot.attempt else session.think_ns, session.ended)
+        if arrival.index >= 0 and session.ended:
+            self.ledger.end_session(session.ended)
 
 
 class Conversations(OneKind):
@@ -87,7 +87,7 @@ class Conversations(OneKind):
         self._session = session
         self._seed = seed
         self._think = think
-        self._open: dict[int, Talk] = {}
+        self._open: dict[int, OpenSession] = {}
         self._turn: Turn
         self._attempt: Attempt
         requests.hear = self._hear
@@ -100,33 +100,33 @@ class Conversations(OneKind):
         """Send one turn after the other, of whichever session an arrival says."""
         take, turn, attempt = slot.take, self._turn, self._attempt
         while (arrival := take()) is not None:
-            talk = slot.talk = self._taken_up(arrival.index)
+            session = slot.session = self._taken_up(arrival.index)
             turn(slot, arrival, attempt)
-            if talk.following is not None and not self.requests.is_over:
-                self.later(slot.done + talk.following_ns, talk.number)
+            if session.following is not None and not self.requests.is_over:
+                self.later(slot.done + session.following_ns, session.number)
             else:
-                self._end(talk)
+                self._end(session)
 
     def payload(self, slot: Slot) -> Any:
         """The payload of a slot's turn. The time of the session's own code that made it late is the building's."""
-        talk, arrival = slot.talk, slot.arrival
-        assert talk is not None
+        session, arrival = slot.session, slot.arrival
+        assert session is not None
         assert arrival is not None
-        if talk.steps is None:
+        if session.steps is None:
             begun = monotonic_ns()
             try:
-                talk.steps = self._session(talk.number)
-                talk.now = self._checked(talk, next(talk.steps))
+                session.steps = self._session(session.number)
+                session.now = self._checked(session, next(session.steps))
             except StopIteration:
                 raise SessionError("the session ended without a turn") from None
             finally:
                 slot.build_ns = monotonic_ns() - begun
-        elif talk.turn > 1 and not slot.attempt:
-            slot.build_ns = max(0, talk.ready_ns - arrival.due)
-        assert talk.now is not None
-        if talk.now.label is not None:
-            slot.label = self.requests.writer.labels[talk.now.label]
-        return talk.now.payload
+        elif session.turn > 1 and not slot.attempt:
+            slot.build_ns = max(0, session.ready_ns - arrival.due)
+        assert session.now is not None
+        if session.now.label is not None:
+            slot.label = self.requests.writer.labels[session.now.label]
+        return session.now.payload
 
     def cut(self, number: int) -> None:
         """The next turn of a session that thinks is not begun: the wave is over."""
@@ -134,74 +134,74 @@ class Conversations(OneKind):
 
     def drop(self, number: int) -> None:
         """The next turn of a session found no slot, and it does not go on."""
-        talk = self._open[number]
-        talk.following = None
+        session = self._open[number]
+        session.following = None
         self.requests.ledger.dropped_turns += number >= 0
-        self._end(talk)
+        self._end(session)
 
-    def _taken_up(self, number: int) -> Talk:
+    def _taken_up(self, number: int) -> OpenSession:
         """The session of an arrival that a slot serves now: a new one, or one that goes on."""
-        talk = self._open.get(number)
-        if talk is None:
-            talk = self._open[number] = Talk(number)
+        session = self._open.get(number)
+        if session is None:
+            session = self._open[number] = OpenSession(number)
             self.requests.waiting += 1
         else:
-            talk.go_on()
+            session.go_on()
             self.requests.ledger.later_turns += number >= 0
-        return talk
+        return session
 
-    def _end(self, talk: Talk) -> None:
-        del self._open[talk.number]
+    def _end(self, session: OpenSession) -> None:
+        del self._open[session.number]
         self.requests.waiting -= 1
-        if talk.following is not None:
-            self.requests.ledger.not_begun += talk.number >= 0
-        _close(talk)
+        if session.following is not None:
+            self.requests.ledger.not_begun += session.number >= 0
+        _close(session)
         self.on_end()
 
     def _hear(self, slot: Slot) -> None:
         """A turn is over: the session hears the answer and says what it sends next, or ends."""
-        talk, answer = slot.talk, slot.answer
+        session, answer = slot.session, slot.answer
         slot.answer = None
-        assert talk is not None
+        assert session is not None
         if slot.failure is not None:
             if not slot.again:
-                talk.ended = RAISED if talk.now is None else TURN_FAILED
+                session.ended = RAISED if session.now is None else TURN_FAILED
             return
-        assert talk.steps is not None
-        talk.is_listening = True
+        assert session.steps is not None
+        session.is_listening = True
         try:
-            talk.following = self._checked(talk, talk.steps.send(answer))
+            session.following = self._checked(session, session.steps.send(answer))
         except StopIteration:
-            talk.ended = COMPLETED
+            session.ended = COMPLETED
         except BaseException as error:  # the session's own: it is recorded as such, and no worker ends of it
-            talk.ended = RAISED
-            self.requests.note(talk.number, error)
+            session.ended = RAISED
+            self.requests.note(session.number, error)
         else:
-            think_ns = talk.following.think_ns
-            talk.following_ns = self._drawn_ns(talk) if think_ns is None else think_ns
+            think_ns = session.following.think_ns
+            session.following_ns = self._drawn_ns(session) if think_ns is None else think_ns
         finally:
-            talk.is_listening = False
-        talk.ready_ns = monotonic_ns() - self.requests.t0
+            session.is_listening = False
+        session.ready_ns = monotonic_ns() - self.requests.t0
 
-    def _drawn_ns(self, talk: Talk) -> int:
+    def _drawn_ns(self, session: OpenSession) -> int:
         """The time thought before the next turn, where it does not say so: it depends on seed, session and turn."""
-        return 0 if self._think is None else self._think.ns(self._seed, talk.number * (MOST_TURN + 1) + talk.turn)
+        return 0 if self._think is None else self._think.ns(self._seed, session.number * (MOST_TURN + 1) + session.turn)
 
     @staticmethod
-    def _checked(talk: Talk, given: Any) -> SessionTurn:
+    def _checked(session: OpenSession, given: Any) -> SessionTurn:
         if not isinstance(given, SessionTurn):
             raise SessionError(f"the session yielded a {type(given).__name__}; expected Turn(payload)")
-        if talk.turn >= MOST_TURN:
+        if session.turn >= MOST_TURN:
             raise SessionError(f"the session has more than {MOST_TURN:,} turns")
         return given
 
 
-def _close(talk: Talk) -> None:
+def _close(session: OpenSession) -> None:
     """Let the session's own code clean up behind it."""
-    if talk.steps is None:
+    if session.steps is None:
         return
     try:
-        talk.steps.close()
+        session.steps.close()
     except BaseException as error:
         with suppress(BaseException):
-            logger.warning("session %d raised when it was closed: %s", talk.number, excerpt(error_text(error), 200))
+            logger.warning("session %d raised when it was closed: %s", session.number, excerpt(error_text(error), 200))

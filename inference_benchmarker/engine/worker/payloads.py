@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.worker.asked_model import MOST_ONCE, asked_model
+from inference_benchmarker.engine.worker.requested_model import MOST_ONCE, requested_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +44,13 @@ class Payloads:
             slot.label = self._label_of(which, payload)
         return payload
 
-    def asked_model(self, slot: Slot) -> str:
+    def requested_model(self, slot: Slot) -> str:
         """The model that a request asks for; a pre-computed one is read once: failures come at the rate of the load."""
         if self._endpoint.payloads is None or slot.arrival is None:
-            return asked_model(slot.payload)
+            return requested_model(slot.payload)
         which = self._endpoint.choose(self._seed, slot.arrival.index)
         if which not in self._known_models:
-            self._known_models[which] = asked_model(slot.payload, MOST_ONCE)
+            self._known_models[which] = requested_model(slot.payload, MOST_ONCE)
         return self._known_models[which]
 
     def _built(self, slot: Slot) -> Any:

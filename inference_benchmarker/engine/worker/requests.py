@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent.event import Event
 
-from inference_benchmarker.engine.worker.asked_model import asked_model
 from inference_benchmarker.engine.worker.raised import Tracebacks
+from inference_benchmarker.engine.worker.requested_model import requested_model
 from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.names import MAX_NAMES
 from inference_benchmarker.records.record import (
@@ -76,7 +76,7 @@ def make_attempt(attempt: Attempt, slot: Slot, timer: gevent.Timeout | None) -> 
 class Requests:
     """Sends a worker's requests and keeps its books: each attempt of an arrival becomes exactly one record.
 
-    ``fire`` tells Locust. ``asked_model``: the model that the request of a slot asks for, "" where it names none.
+    ``fire`` tells Locust. ``requested_model``: the model that the request of a slot asks for, "" where it names none.
     ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``check`` raises where
     the answer that a slot keeps is not as expected, and may add to its usage. ``waiting`` counts the
     clients that pause between two requests of an arrival, and the sessions that are open.
@@ -88,7 +88,7 @@ class Requests:
         writer: BatchWriter,
         timeout_s: float | None = None,
         *,
-        asked_model: Callable[[Slot], str] = lambda slot: asked_model(slot.payload),
+        requested_model: Callable[[Slot], str] = lambda slot: requested_model(slot.payload),
         on_failure: Callable[[int, str, BaseException], None] | None = None,
         check: Callable[[Slot], None] | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class Requests:
         self.writer = writer
         self._sendings = writer.feed.sendings
         self._timeout_s = timeout_s
-        self._asked_model = asked_model
+        self._requested_model = requested_model
         self._on_failure = on_failure or Tracebacks(logger.warning, writer.cut).take
         self._check = check
         self._errors: dict[str, FailedRequestError] = {}
@@ -162,7 +162,7 @@ class Requests:
             self._check(slot)
         except BaseException as error:  # an answer may be of a class of the user's
             slot.failure = error
-        if slot.talk is None:
+        if slot.session is None:
             slot.answer = None  # which no session hears
 
     def abandon(self) -> None:
@@ -242,7 +242,7 @@ class Requests:
 
     def _label_by_payload(self, slot: Slot) -> None:
         """The model that was asked, under the name by which it answers, where no answer names one."""
-        asked = self._asked_model(slot)
+        asked = self._requested_model(slot)
         slot.label = self._models.get(asked) or self.writer.labels[asked]
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:

@@ -31,11 +31,11 @@ _FAR_OFF_NS = 1 << 62
 class LaterTurns:
     """The turns of sessions that think, by when they are due. ``rearm`` is called when one more came."""
 
-    def __init__(self, talks: Conversations, rearm: Callable[[], None]) -> None:
-        self._talks = talks
+    def __init__(self, conversations: Conversations, rearm: Callable[[], None]) -> None:
+        self._conversations = conversations
         self._rearm = rearm
         self._dues: list[tuple[int, int]] = []
-        talks.later = self._add
+        conversations.later = self._add
 
     def __len__(self) -> int:
         return len(self._dues)
@@ -49,13 +49,13 @@ class LaterTurns:
         """Let a slot send the first of them; its session is over where none is free."""
         due, number = heappop(self._dues)
         if not hand_over(Arrival(number, due), begins=False):
-            self._talks.drop(number)
+            self._conversations.drop(number)
 
     def cut(self) -> None:
         """None of them is begun."""
         dues, self._dues = self._dues, []
         for _, number in dues:
-            self._talks.cut(number)
+            self._conversations.cut(number)
 
     def _add(self, due: int, number: int) -> None:
         heappush(self._dues, (due, number))
@@ -67,14 +67,14 @@ class SessionScheduler(OpenLoopScheduler):
 
     def __init__(
         self,
-        talks: Conversations,
+        conversations: Conversations,
         arrivals: Iterator[Arrival],
         cap: int,
         stop_ns: int,
         changed: Callable[[int, Decimal, int], Iterator[tuple[int, int]]] | None = None,
     ) -> None:
-        super().__init__(talks, arrivals, cap, stop_ns, changed)
-        self._turns = LaterTurns(talks, self._arm)
+        super().__init__(conversations, arrivals, cap, stop_ns, changed)
+        self._turns = LaterTurns(conversations, self._arm)
 
     def cut(self) -> None:
         """Begin no further turn of a session that is open."""
@@ -118,15 +118,15 @@ class SessionPlaces(PooledScheduler):
     """
 
     def __init__(
-        self, talks: Conversations, stripe: ClosedStripe, warmup_ns: int, *, first: int, step: int, places: int
+        self, conversations: Conversations, stripe: ClosedStripe, warmup_ns: int, *, first: int, step: int, places: int
     ) -> None:
-        super().__init__(talks, stripe.arrivals)
+        super().__init__(conversations, stripe.arrivals)
         self._stripe = stripe
-        self._turns = LaterTurns(talks, self._arm)
+        self._turns = LaterTurns(conversations, self._arm)
         self._free = [number * warmup_ns // places - warmup_ns for number in range(first, places, step)]
         self._used = len(self._free)
         self._last_turn = 0
-        talks.on_end = self._on_end
+        conversations.on_end = self._on_end
 
     def stop(self, at_ns: int) -> None:
         """Begin no session from this instant on."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.engine.worker.asked_model import AskingModels
 from inference_benchmarker.engine.worker.checks import Checks
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
+from inference_benchmarker.engine.worker.requested_model import AskingModels
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.retrying import Retrying
 from inference_benchmarker.engine.worker.slot import OneKind
@@ -98,14 +98,16 @@ def invoke_sessions(
         turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=checks)
         session = _with_rows(endpoint.session, row_of)
         session = session if canaries is None else canaries.among_sessions(session)
-        talks = Conversations(session, turns, seed, think)
+        conversations = Conversations(session, turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
-        payload = talks.payload if asking is None else asking.among(talks.payload)
+        payload = conversations.payload if asking is None else asking.among(conversations.payload)
         invocation = Invocation(endpoint.invoke, payload, turns, keeps_answers=True)
-        talks.send_by(turn, invocation.attempt)
-        return talks
+        conversations.send_by(turn, invocation.attempt)
+        return conversations
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
-    requests = Requests(fire, writer, bound_s, asked_model=payloads.asked_model, on_failure=on_failure, check=checks)
+    requests = Requests(
+        fire, writer, bound_s, requested_model=payloads.requested_model, on_failure=on_failure, check=checks
+    )
     payload = payloads.payload if asking is None else asking.among(payloads.payload)
     payload = payload if canaries is None else canaries.among_payloads(payload, writer.labels)
     payload = payload if retries is None else KeptPayloads(payload).payload

@@ -9,7 +9,7 @@ from inference_benchmarker.records.record import NONE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from inference_benchmarker.engine.worker.talk import Talk
+    from inference_benchmarker.engine.worker.open_session import OpenSession
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.response import Response
 
@@ -20,7 +20,7 @@ class Slot:
     Where clients try again: which ``attempt`` of its arrival it is, from 0 on; whether ``again`` to try after it, with
     the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, ``until`` which all
     attempts may take, and when the next one is due. In a closed loop of users who think: the ``index`` of the arrival
-    that it served last. Of a session: the ``talk`` that the request is a turn of, and the ``answer`` that it hears.
+    that it served last. Of a session: the ``session`` that the request is a turn of, and the ``answer`` that it hears.
     """
 
     __slots__ = (
@@ -41,9 +41,9 @@ class Slot:
         "next_due",
         "payload",
         "sent",
+        "session",
         "size",
         "take",
-        "talk",
         "times",
         "until",
         "usage",
@@ -58,7 +58,7 @@ class Slot:
         self.attempt = self.arrived = self.until = self.index = self.next_due = 0
         self.again = False
         self.kept: tuple[Any, int] | None = None
-        self.talk: Talk | None = None
+        self.session: OpenSession | None = None
         self.answer: Any = None
         self.begin(None, 0)
 

@@ -16,9 +16,9 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import SCHEMA, Records, metrics_in, schema_of
-from inference_benchmarker.records.metrics import PREFIX, is_metric_name
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import OUTCOMES
+from inference_benchmarker.records.user_metrics import PREFIX, is_metric_name
 from inference_benchmarker.system.files import forget_drafts, is_file, most_in_memory, opened, own_path, replacing
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.files.identity import marked

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.verdict.server.limits_kept import held_against
+from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text
 from server_capacity.results.types.capacity import Confirmation, ConfirmedLimit
 from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:
-    from inference_benchmarker.verdict.server.limits_kept import Held
+    from inference_benchmarker.verdict.server.limit_checks import LimitCheck
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
@@ -47,7 +47,7 @@ class Confirmed:
         return min((*self.judgements, *(judgement for _, judgement in self.of_server)), key=order.index)
 
     @property
-    def of_server(self) -> list[tuple[Held, Judgement]]:
+    def of_server(self) -> list[tuple[LimitCheck, Judgement]]:
         """The limits on server metrics, held against what was told of the wave; none while nothing was."""
         metrics = self.wave.server_metrics
         limits = self.wave.plan.server_limits if metrics is not None else ()
@@ -74,14 +74,14 @@ class Confirmed:
         )
 
 
-def _on_server(held: Held) -> Judgement:
+def _on_server(held: LimitCheck) -> Judgement:
     """A value that is hardly over its limit may be noise of its few buckets."""
     if held.kept is None:
         return "cannot_tell"
     return "holds" if held.kept else "fails" if held.excess > SURELY_OVER else "cannot_tell"
 
 
-def _server_row(held: Held, judgement: Judgement) -> ConfirmedLimit:
+def _server_row(held: LimitCheck, judgement: Judgement) -> ConfirmedLimit:
     reason = "" if held.kept is not None else held.reason
     return ConfirmedLimit(held.limit.expression, held.told, held.text, judgement == "holds", judgement, reason)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.plan.load import ClosedLoop
-from inference_benchmarker.records.metrics import PREFIX
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.samples import Streams, samples
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS

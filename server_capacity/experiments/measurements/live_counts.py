@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.records.metrics import PREFIX
 from inference_benchmarker.records.record import OK, OUTCOME
+from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.words.units import NS
 from server_capacity.search.stretch import Count
 from server_capacity.search.user_limits import Sums, judge_user

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.verdict.server.limits_kept import held_against, is_share
+from inference_benchmarker.verdict.server.limit_checks import held_against, is_share
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.completions import Completions
 from server_capacity.experiments.measurements.generation import generated

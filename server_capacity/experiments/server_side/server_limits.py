@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
-from inference_benchmarker.verdict.server.limits_kept import bound_of, statistic_of, why_no_bound
+from inference_benchmarker.verdict.server.limit_checks import bound_of, statistic_of, why_no_bound
 from server_capacity.experiments.server_side.server_points import Span, metric_series, points
 from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
 from server_capacity.results.types import bounds

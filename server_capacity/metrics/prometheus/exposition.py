@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.records.metrics import MOST_VALUE
+from inference_benchmarker.records.user_metrics import MOST_VALUE
 from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.engine.watchers.disk import DiskForecast, free_bytes, room_problems, room_warning
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.room import stored
+from inference_benchmarker.plan.disk_space import stored
 from tests.mentions import mentions
 from tests.waves import closed_plan, open_plan
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from inference_benchmarker.plan.disk_space import Room, room
 from inference_benchmarker.plan.load import Bounds, OpenLoop
-from inference_benchmarker.plan.room import Room, room
 from tests.waves import closed_plan, open_plan
 
 if TYPE_CHECKING:

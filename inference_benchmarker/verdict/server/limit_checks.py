@@ -18,7 +18,7 @@ _PER_SECOND = {"Seconds": 1.0, "Milliseconds": 1e3, "Microseconds": 1e6}
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LimitCheck:
     """A limit and the row that is nearest to breaking it, or has. ``kept`` None: ``reason`` says why it is not known.
 
     ``value`` and ``bound`` in the metric's own unit.
@@ -61,14 +61,14 @@ class Held:
         return f"{self.told:.4g}{' s' if self.limit.unit == 's' else ''}"
 
 
-def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> Held:
+def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> LimitCheck:
     """The limit against the rows of its metric; of several, each must keep it, so that the worst one is told."""
     listed = list(metrics)
     rows = [row for row in listed if row.name == limit.name]
     if not rows:
         names = sorted({row.name for row in listed if row.asked})
         told = f"the server reported no {limit.name}, only {', '.join(names)}" if names else ("it was not reported")
-        return Held(limit, reason=told + nearest(limit.name, names))
+        return LimitCheck(limit, reason=told + nearest(limit.name, names))
     found = [_held(limit, row) for row in rows]
     unknown = [each for each in found if each.kept is None]
     if unknown:
@@ -117,17 +117,17 @@ def _is_misread(limit: ServerLimit, metric: ServerMetric) -> bool:
     return not limit.unit and limit.limit > 1 and resource_of(metric) is not None
 
 
-def _held(limit: ServerLimit, row: ServerMetric) -> Held:
+def _held(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
     bound = bound_of(limit, row)
     if bound is None:
-        return Held(limit, row, reason=why_no_bound(limit, row))
+        return LimitCheck(limit, row, reason=why_no_bound(limit, row))
     statistic = statistic_of(limit, row)
     if statistic not in row.statistics:
-        return Held(limit, row, bound=bound, reason=_no_statistic(row, statistic))
+        return LimitCheck(limit, row, bound=bound, reason=_no_statistic(row, statistic))
     value = row.statistics[statistic]
     if value is None or not row.complete:
-        return Held(limit, row, bound=bound, reason=row.reason or "it is incomplete")
-    return Held(limit, row, value, bound, row.reason or "")
+        return LimitCheck(limit, row, bound=bound, reason=row.reason or "it is incomplete")
+    return LimitCheck(limit, row, value, bound, row.reason or "")
 
 
 def _no_statistic(row: ServerMetric, statistic: str) -> str:

@@ -53,7 +53,7 @@ CAUSES: frozenset[FindingCode] = frozenset(
 )
 
 
-def limits_found(facts: WaveFacts, summary: Summary) -> list[Finding]:
+def bottleneck_findings(facts: WaveFacts, summary: Summary) -> list[Finding]:
     """The findings: ``server_limited`` where the endpoint fell behind before anything of this side explains it."""
     evidence = Evidence(facts, summary)
     found = [*([] if _was_dead(facts) else worker_findings(evidence)), *network_findings(evidence)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.verdict.server.limits_kept import held_against
+from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.verdict.server.limits_kept import Held
+    from inference_benchmarker.verdict.server.limit_checks import LimitCheck
 
 _MOST_OF_A_REASON = 300
 
@@ -30,11 +30,11 @@ def server_limit_findings(facts: WaveFacts) -> Iterator[Finding]:
             yield Finding("slo_missed", "missed", _measured(held), limit.expression, _advice(held))
 
 
-def _measured(held: Held) -> str:
+def _measured(held: LimitCheck) -> str:
     return f"{held.limit.name} {held.text if held.kept is not None else 'not measured'}"
 
 
-def _advice(held: Held) -> str:
+def _advice(held: LimitCheck) -> str:
     if held.kept is None:
         return f"{one_line(held.reason, _MOST_OF_A_REASON)}."
     return "Find the rate that meets it with benchmark capacity and this limit, or scale the endpoint."

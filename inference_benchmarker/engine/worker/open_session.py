@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.turn import Turn
 
 
-class Talk:
+class OpenSession:
     """An open session. ``number``: its arrival's. ``now``: its turn that is sent; None before there is one.
 
     ``turn`` is that one's number, from 1 on, ``think_ns`` what was thought before it. ``following`` is the turn after

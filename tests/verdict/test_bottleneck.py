@@ -20,9 +20,9 @@ from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.verdict.client.bottleneck import CAUSES, CLIENT_CODES, bottleneck_findings
 from inference_benchmarker.verdict.client.endpoint import SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import most_in_flight
-from inference_benchmarker.verdict.client.limits_found import CAUSES, CLIENT_CODES, limits_found
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.mentions import mentions
@@ -63,7 +63,7 @@ def closed(*workers: WorkerUse, users: int = 2, latency_ns: int = 20 * MS, sent:
 
 def found(facts: WaveFacts) -> dict[str, Finding]:
     """The findings by their code, each of them once."""
-    findings = limits_found(facts, summarise(facts))
+    findings = bottleneck_findings(facts, summarise(facts))
     by_code: dict[str, Finding] = {finding.code: finding for finding in findings}
     assert len(by_code) == len(findings)
     return by_code

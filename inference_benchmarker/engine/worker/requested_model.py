@@ -44,7 +44,7 @@ class AskingModels:
         return asking
 
 
-def asked_model(payload: Any, most: int = MOST_EACH) -> str:
+def requested_model(payload: Any, most: int = MOST_EACH) -> str:
     """The ``model`` of a payload that is an object, or its JSON of ``most`` characters; else nothing.
 
     A payload may be anything.
