@@ -18,7 +18,7 @@ from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMI
 from inference_benchmarker.verdict.client.evidence import senders_of
 from inference_benchmarker.verdict.client.lateness import Lateness
 from inference_benchmarker.verdict.client.worker import late_hosts
-from inference_benchmarker.verdict.verdict import LEAST_SENT_SHARE
+from inference_benchmarker.verdict.wave_findings import LEAST_SENT_SHARE
 from inference_benchmarker.wave.run_dir import make_stamped_folder
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.units import NS

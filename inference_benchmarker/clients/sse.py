@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _SHOWN = 500
-_MOST_EVENT = 16 * 2**20  # bytes; those of models have a thousandth of it
+MOST_EVENT = 16 * 2**20  # bytes; those of models have a thousandth of it
 _A_LINE = 64  # bytes of memory that a line of an event takes beside its own
 
 
@@ -73,8 +73,8 @@ class EventReader:
     def _keep(self, rest: bytes) -> None:
         if rest:
             self._rest += rest
-            if len(self._rest) > _MOST_EVENT:
-                raise EndlessLineError(f"a line of the stream does not end within {_MOST_EVENT >> 20} MiB")
+            if len(self._rest) > MOST_EVENT:
+                raise EndlessLineError(f"a line of the stream does not end within {MOST_EVENT >> 20} MiB")
 
     def _take(self, lines: list[bytes]) -> list[bytes]:
         if not self._begun and lines:
@@ -97,8 +97,8 @@ class EventReader:
     def _add(self, data: bytes) -> None:
         self._data.append(data)
         self._data_size += len(data) + _A_LINE
-        if self._data_size > _MOST_EVENT:
-            raise EndlessLineError(f"an event of the stream does not end within {_MOST_EVENT >> 20} MiB")
+        if self._data_size > MOST_EVENT:
+            raise EndlessLineError(f"an event of the stream does not end within {MOST_EVENT >> 20} MiB")
 
 
 def _with_line_feeds(text: bytes) -> bytes:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 BINARY = "AIPERF_BIN"
 LOG = "aiperf.log"
-_ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venvIB-aiperf"
+ENVIRONMENT = Path(__file__).resolve().parents[2] / ".venvIB-aiperf"
 _POLL_S = 0.2
 _TELL_S = 10.0
 _END_S = 20.0
@@ -69,7 +69,7 @@ class Installation:
     def find(cls, environment: Mapping[str, str]) -> Self:
         """By AIPERF_BIN, as ``./benchmark --init --with-aiperf`` made it, or on PATH."""
         named = environment.get(BINARY)
-        own = _ENVIRONMENT / "bin" / "aiperf"
+        own = ENVIRONMENT / "bin" / "aiperf"
         found = named or (str(own) if own.is_file() else shutil.which("aiperf", path=environment.get("PATH")))
         if found is None or not Path(found).is_file():
             what = f"{BINARY} is {named}, which is no file." if named else "aiperf is not installed."

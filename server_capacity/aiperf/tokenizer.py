@@ -21,8 +21,8 @@ BUILTIN = "builtin"
 ADVICE = 'Give the folder of one: --aiperf-args \'{"tokenizer": "FOLDER"}\'.'
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TOKENIZED = ("chat", "completions", "embeddings")
-_LOAD_S = 90.0
-_TELL_S = (2.0, 10.0)
+LOAD_S = 90.0
+TELL_S = (2.0, 10.0)
 _LONGEST = 200
 _CANNOT = 9
 
@@ -110,8 +110,8 @@ class Tokenizer:
         """Its output, once it has ended; None where that takes too long."""
         line: bytes | None = json.dumps([self.name, self.is_model, self.revision, self.trusted]).encode()
         begun = time.monotonic()
-        wait_s, next_s = _TELL_S
-        while (spent_s := time.monotonic() - begun) < _LOAD_S:
+        wait_s, next_s = TELL_S
+        while (spent_s := time.monotonic() - begun) < LOAD_S:
             try:
                 return process.communicate(line, timeout=wait_s)[0]
             except subprocess.TimeoutExpired:

@@ -157,7 +157,7 @@ def test_a_frame_in_many_pieces_is_read_in_one_pass() -> None:
 
 @pytest.mark.parametrize("line", [b"x" * 1000, b"data: x\n", b"data:\n"], ids=["line", "lines", "empty lines"])
 def test_an_event_that_does_not_end_is_given_up(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference_benchmarker.clients.sse._MOST_EVENT", MOST)
+    monkeypatch.setattr("inference_benchmarker.clients.sse.MOST_EVENT", MOST)
     with pytest.raises(EndlessLineError, match="of the stream does not end within"):
         list(EventReader.over(itertools.chain([b"data: a"], itertools.repeat(line, MOST))))
 

@@ -392,7 +392,7 @@ def test_a_stream_that_is_cut_anywhere_is_broken_whatever_was_cut(pair: Pair) ->
 
 
 def test_a_line_without_end_is_given_up(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("inference_benchmarker.clients.sse._MOST_EVENT", 1000)
+    monkeypatch.setattr("inference_benchmarker.clients.sse.MOST_EVENT", 1000)
     pair.give(stream(b"data: " + b"x" * 5000))
     assert outcome(lambda: read(pair.ours)).key == "EndlessLineError"
 

@@ -972,7 +972,7 @@ class TestWatch:
     def test_a_kernel_that_does_not_tell_of_starvation_is_taken_at_that(
         self, watch: Watch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        monkeypatch.setattr(worker_watch, "_SCHEDSTAT", tmp_path / "none")
+        monkeypatch.setattr(worker_watch, "SCHEDSTAT", tmp_path / "none")
         watch.begin()
         facts = facts_of(watch, sending=True)
         assert "cpu_share" in facts
@@ -982,7 +982,7 @@ class TestWatch:
         self, watch: Watch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         stat = tmp_path / "schedstat"
-        monkeypatch.setattr(worker_watch, "_SCHEDSTAT", stat)
+        monkeypatch.setattr(worker_watch, "SCHEDSTAT", stat)
         stat.write_text("5 1000000000 7\n")
         watch.begin()
         assert facts_of(watch, sending=True)["starved_share"] == 0

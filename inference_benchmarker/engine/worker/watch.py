@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests
 
 _STATUS = Path("/proc/self/status")
-_SCHEDSTAT = Path("/proc/self/schedstat")  # ns on a CPU, ns waiting for one; of the main thread
+SCHEDSTAT = Path("/proc/self/schedstat")  # ns on a CPU, ns waiting for one; of the main thread
 
 
 class Watch:
@@ -149,6 +149,6 @@ class Pauses:
 def _starved_s() -> float | None:
     """The seconds this thread could have run while no CPU was free; None where the kernel does not tell."""
     try:
-        return int(_SCHEDSTAT.read_bytes().split()[1]) / 1e9
+        return int(SCHEDSTAT.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _STAGE, _SECOND = "stage", "second"
 _ROUNDING = 1e-6  # of what it tells in microseconds
-_MOST_SECONDS, _MOST_ROWS = 3_000_000, 20_000  # 35 days; of what is kept of them
+MOST_SECONDS, MOST_ROWS = 3_000_000, 20_000  # 35 days; of what is kept of them
 
 
 def read_timeline(path: Path) -> Table:
@@ -37,9 +37,9 @@ def read_timeline(path: Path) -> Table:
     data = read_bytes(path, MOST_TABLE)
     if not data:
         return {}
-    if (lines := data.count(b"\n")) > _MOST_SECONDS:
-        raise ValueError(f"has {lines:,} lines, more than {_MOST_SECONDS:,}")
-    size = -(-lines // _MOST_ROWS) or 1
+    if (lines := data.count(b"\n")) > MOST_SECONDS:
+        raise ValueError(f"has {lines:,} lines, more than {MOST_SECONDS:,}")
+    size = -(-lines // MOST_ROWS) or 1
     found = {name: _folded(values, name, size) for name, values in _columns(data).items()}
     return {name: [None if np.isnan(value) else float(value) for value in column] for name, column in found.items()}
 

@@ -314,14 +314,14 @@ def test_aiperf_is_found_by_its_variable_in_its_environment_and_on_path(
 ) -> None:
     script = Path(stand_in[BINARY])
     script.chmod(0o755)
-    monkeypatch.setattr(aiperf, "_ENVIRONMENT", tmp_path / "none")
+    monkeypatch.setattr(aiperf, "ENVIRONMENT", tmp_path / "none")
     assert Installation.find(stand_in).script == script
     assert Installation.find({"PATH": str(script.parent)}).script == script
     with pytest.raises(BenchmarkError, match=r"not installed.*--with-aiperf"):
         Installation.find({"PATH": str(tmp_path)})
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "bin").symlink_to(script.parent)
-    monkeypatch.setattr(aiperf, "_ENVIRONMENT", tmp_path / "made")
+    monkeypatch.setattr(aiperf, "ENVIRONMENT", tmp_path / "made")
     assert Installation.find({"PATH": str(tmp_path)}).script == script
     link = tmp_path / "aiperf"
     link.symlink_to(script)

@@ -136,8 +136,8 @@ def test_its_own_tokenizer_is_tried_too_because_it_comes_from_the_network(
 def test_a_check_that_fails_or_lasts_is_no_verdict(library: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem({}, tokenizer="any") is None
     assert problem(library, tokenizer="crash") is None
-    monkeypatch.setattr(aiperf_tokenizer, "_LOAD_S", 0.3)
-    monkeypatch.setattr(aiperf_tokenizer, "_TELL_S", (0.1, 0.1))
+    monkeypatch.setattr(aiperf_tokenizer, "LOAD_S", 0.3)
+    monkeypatch.setattr(aiperf_tokenizer, "TELL_S", (0.1, 0.1))
     said: list[str] = []
     slow = Tokenizer.of({"tokenizer": "slow"})
     assert slow is not None

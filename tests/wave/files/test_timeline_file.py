@@ -35,7 +35,7 @@ def test_its_numbers_are_columns_and_its_names_are_none_of_them(tmp_path: Path) 
 
 
 def test_seconds_of_a_long_wave_become_rows_that_lose_no_peak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_file, "_MOST_ROWS", 4)
+    monkeypatch.setattr(timeline_file, "MOST_ROWS", 4)
     rows = [f"{second},{second},0.0{second},{second / 10},,\n" for second in range(9)]
     found = read_timeline(written(tmp_path, HEAD + "".join(rows)))
     assert found["second"] == [0, 3, 6]
@@ -52,6 +52,6 @@ def test_what_is_no_number_is_refused(tmp_path: Path, row: str) -> None:
 
 
 def test_one_that_nobody_would_wait_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_file, "_MOST_SECONDS", 2)
+    monkeypatch.setattr(timeline_file, "MOST_SECONDS", 2)
     with pytest.raises(ValueError, match="has 3 lines, more than 2"):
         read_timeline(written(tmp_path, HEAD + "0,1,,,,\n1,1,,,,\n"))
