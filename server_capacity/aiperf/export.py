@@ -114,14 +114,9 @@ class AiperfResult:
             return None
         data = read_json(folder / SUMMARY, folder.parent)
         try:
-            rows = data["server_metrics"]
-            facts = {name: data[name] for name in cls.__slots__ if name in data} | {"folder": str(folder)}
-            facts["server_metrics"] = None if rows is None else tuple(decoded(row, ServerMetric) for row in rows)
-            result = cls(**facts)
-            require(result, cls, "aiperf")
+            return decoded({**data, "folder": str(folder)}, cls)
         except UNREADABLE as error:
             raise foreign(folder / SUMMARY, error) from None
-        return result
 
 
 def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
