@@ -79,7 +79,7 @@ def wait_for_client_idle(
     """
     config = {**IDLE, **(max_wait_config or {})}
     if unknown := sorted(set(config) - set(IDLE)):
-        raise BenchmarkError(f"max_wait_config has no {', '.join(unknown)}.", f"Its keys are {', '.join(IDLE)}.")
+        raise BenchmarkError(f"max_wait_config has no key {', '.join(unknown)}.", f"Its keys are {', '.join(IDLE)}.")
     most_cpu = config["cpu_threshold"] * (1 + config["cpu_tolerance"])
     most_memory = config["memory_threshold"] * (1 + config["memory_tolerance"])
     if print_header:

@@ -88,7 +88,7 @@ class Conditions:
 
     def _endpoint_problems(self) -> list[Problem]:
         if self.factories_file is None:
-            text = "No endpoint: give its address, or --factories-file FILE (or --demo to try it)."
+            text = "No endpoint: give its URL, or --factories-file FILE (or --demo to try the tool)."
             return [Problem(("factories_file",), text)]
         return problems_of(replace(self, step_time_s=1.0).plan(1.0, 1, self.output_dir))
 

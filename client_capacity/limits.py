@@ -26,7 +26,7 @@ SPARE = 16  # what a worker keeps free for the user's code
 NO_LIMIT = sys.maxsize  # as Linux writes it
 MANY_WAIT = 0.5  # of the ports
 _REUSE = {  # values of net.ipv4.tcp_tw_reuse
-    1: "more here: ports are reused after 1 s (net.ipv4.tcp_tw_reuse = 1)",
+    1: "more on this host: ports are reused after 1 s (net.ipv4.tcp_tw_reuse = 1)",
     2: "more on loopback, where ports are reused after 1 s",
 }
 
@@ -83,7 +83,7 @@ class Limits(FormerKeys):
 
     def advice(self) -> tuple[str, ...]:
         """Advice on what is tight, a line each; or that nothing is."""
-        return tuple(_advice(self)) or (f"Nothing is tight for {DEFAULT_MAX_IN_FLIGHT:,} requests in flight.",)
+        return tuple(_advice(self)) or (f"The limits suffice for {DEFAULT_MAX_IN_FLIGHT:,} requests in flight.",)
 
     def to_json(self) -> dict[str, Any]:
         """All of it; numbers as they are held here."""
@@ -217,8 +217,8 @@ def _advice(limits: Limits) -> Iterator[str]:
         yield f"The soft limit is low but needs no change: a wave raises its own to {_text(limits.usable)}."
     if ports is not None and ports < DEFAULT_MAX_IN_FLIGHT:
         yield (
-            f"Local ports are tight: {ports:,} connections to one address. Have more: "
-            'sysctl -w net.ipv4.ip_local_port_range="15000 60999".'
+            f"Local ports are tight: {ports:,} connections to one address. For more: sysctl -w "
+            'net.ipv4.ip_local_port_range="15000 60999".'
         )
     if ports and limits.time_wait is not None and limits.time_wait > MANY_WAIT * ports:
         yield (
@@ -228,7 +228,7 @@ def _advice(limits: Limits) -> Iterator[str]:
     if limits.system_open is not None and limits.system_max is not None:
         free = limits.system_max - limits.system_open
         if free < DEFAULT_MAX_IN_FLIGHT:
-            yield f"The whole system can open only {free:,} files more: raise fs.file-max with sysctl -w."
+            yield f"The whole system can open only {free:,} more files: raise fs.file-max with sysctl -w."
 
 
 def _text(value: float | str | None) -> str:

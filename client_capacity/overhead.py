@@ -155,7 +155,7 @@ def _echo_lines(run: Run | None) -> Iterator[str]:
     if run is None:
         return
     if not run.kept_up or run.latency is None:
-        yield f"a local echo could not keep up with {run.load_text} ({run.missed_text}): no figure for it"
+        yield f"a local echo could not keep up with {run.load_text} ({run.missed_text}): no figure for that"
     elif run.target_rate is None:
         yield f"a local echo answers in {run.latency.text(run.requests)} at full speed ({run.rate:,.0f}/s)"
     else:

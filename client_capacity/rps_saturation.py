@@ -139,7 +139,7 @@ class RpsSaturation(FormerKeys):
             return self._beyond(rate)
         held = next(row.rate for row in self.rows if row.workers == workers)
         room = "" if held * HEADROOM >= rate else ", with little headroom"
-        return f"For {rate_text(rate)}/s use --workers {workers} ({workers} hold {rate_text(held)}/s{room})."
+        return f"For {rate_text(rate)}/s use --workers {workers} ({workers} can send {rate_text(held)}/s{room})."
 
     def _beyond(self, rate: float) -> str:
         if self.limited_by != "client":
@@ -196,7 +196,7 @@ class RpsSaturation(FormerKeys):
     def _closing(self) -> Iterator[str]:
         if self.limited_by == "client":
             yield (
-                f"This client holds {rate_text(self.rate)}/s; use --workers {self.workers}: more workers do not "
+                f"This client can send {rate_text(self.rate)}/s; use --workers {self.workers}: more workers do not "
                 "send more."
             )
             yield f"Plan with up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves headroom."
@@ -224,7 +224,7 @@ class RpsSaturation(FormerKeys):
         for before, row in pairwise(self.rows):
             if row.limited_by == "client" and row.rate < before.rate:
                 yield (
-                    f"{row.workers} workers hold less than {before.workers}: other programs, the primary or an "
+                    f"{row.workers} workers send less than {before.workers}: other programs, the primary or an "
                     "endpoint on this machine may have used the cores; repeat on a quiet machine."
                 )
 

@@ -161,7 +161,7 @@ class _Seeker:
 
     def _between(self, held: float, not_held: float) -> float:
         level = rounded(math.sqrt(held * not_held))
-        self._say(f"Repeating {self._settings.repeats} times around {rate_text(level)}/s.")
+        self._say(f"Repeating {self._settings.repeats} times near {rate_text(level)}/s.")
         return level
 
     def at_least(self, limited_by: LimitedBy) -> Found:
@@ -173,7 +173,7 @@ class _Seeker:
     def _bracket(self) -> tuple[float, float]:
         """A rate that is held and a higher one that is not; ends the search where one of them does not exist."""
         rate = min(rounded(self._settings.start), self._settings.max_rate)
-        self._say(f"Doubling from {rate_text(rate)}/s until a rate is not held.")
+        self._say(f"Doubling from {rate_text(rate)}/s until a rate is too high.")
         if not self._holds(rate, "growing"):
             return self._shrink(rate)
         return self._grow(rate)

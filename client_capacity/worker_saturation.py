@@ -89,12 +89,12 @@ class WorkerSaturation(FormerKeys):
         if self.limited_by != "client":
             yield f"{at_least_text('One worker', self.rate)} {reason_text(self.limited_by, self.steps)}"
         elif self.rate:
-            yield f"One worker holds {rate_text(self.rate)}/s ({self._interval()}){self._cause()}."
+            yield f"One worker can send {rate_text(self.rate)}/s ({self._interval()}){self._cause()}."
             yield f"Give a worker up to {rate_text(self.rate * HEADROOM)}/s (80%), which leaves headroom."
             yield "To find how many workers this machine can use: benchmark client rps-saturation"
         else:
             least = rate_text(self.high or 0)
-            yield f"One worker does not even hold {least}/s: {self.steps[-1].reason}. Make invoke faster."
+            yield f"One worker cannot even send {least}/s: {self.steps[-1].reason}. Make invoke faster."
         yield from disturbed_text(self.steps)
         if self.run_dir is not None:
             yield f"Run directory: {self.run_dir}"
@@ -202,7 +202,7 @@ def store(result: Any, folder: Path) -> None:
 
 def at_least_text(who: str, rate: float) -> str:
     """The words for what is known where the client's own limit was not found."""
-    return f"{who} holds at least {rate_text(rate)}/s." if rate else "No rate was held."
+    return f"{who} can send at least {rate_text(rate)}/s." if rate else "Every rate was too high."
 
 
 def reason_text(limited_by: LimitedBy, steps: tuple[Step, ...]) -> str:

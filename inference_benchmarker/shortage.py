@@ -45,7 +45,7 @@ def shortage(error: Exception) -> str | None:
     if isinstance(error, MemoryError) or number == errno.ENOMEM or any(part in says for part in _OF_MEMORY):
         allowed = _allowed()
         limit = "" if allowed is None else f" This process may have {allowed / MIB:,.0f} MiB (ulimit -v): raise that."
-        instead = "Or do with fewer --workers, --records none, or fewer runs."
+        instead = "Or use fewer --workers, --records none, or fewer runs."
         return f"There is not enough memory ({_last_line(text)}).{limit} {instead}"
     if _starts_none(error) or any(part in says for part in _OF_THREADS):
         return (

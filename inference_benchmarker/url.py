@@ -67,7 +67,7 @@ def endpoint_address(text: str) -> SplitResult:
     if parts is None:
         shown = _PASSWORD.sub(HIDDEN, text)
         advice = _mended(shown) if http_address(_PASSWORD.sub("x", text)) is None else _SIGNS
-        raise BenchmarkError(f"{redact(shown)!r} is no address of an endpoint.", redact(advice))
+        raise BenchmarkError(f"{redact(shown)!r} is not a valid endpoint URL.", redact(advice))
     path, query = (quote(part, _AS_IT_IS) for part in (parts.path, parts.query))
     return parts._replace(path=path, query=query, fragment="")
 
@@ -83,22 +83,25 @@ def _mended(text: str) -> str:
 
     scheme, separator, rest = text.partition("://")
     if _NO_SIGN.search(text):
-        return "It has a blank in it: write %20 for one." if is_utf8(text) else "It has a byte that is no UTF-8 in it."
+        return "It contains a blank: write %20 instead." if is_utf8(text) else "It contains a byte that is not UTF-8."
     if scheme.lower() in ("unix", "http+unix") or text.startswith(("/", "unix:")):
-        return "A Unix socket has none: give it a port, as `socat TCP-LISTEN:8080,fork UNIX-CONNECT:PATH` does."
+        return (
+            "A Unix socket has no URL: give it a port, for example with `socat TCP-LISTEN:8080,fork "
+            "UNIX-CONNECT:PATH` does."
+        )
     if slip := re.match(r"(https?)(?::/|//)(?!/)(.+)", text, re.IGNORECASE):
         return f"Did you mean {slip[1].lower()}://{slip[2]}?"
     if not separator:
-        return f"Give it with http:// or https:// before it: http://{text}"
+        return f"Write http:// or https:// before it: http://{text}"
     if near := get_close_matches(scheme.lower(), PORTS, n=1):
         return _mended_host(rest, f"{near[0]}://") if scheme.lower() in PORTS else f"Did you mean {near[0]}://{rest}?"
-    return "It must begin with http:// or https://; for other protocols, `benchmark factory` lists files to start from."
+    return "It must begin with http:// or https://. For other protocols, `benchmark factory` lists example files."
 
 
 def _mended_host(rest: str, scheme: str) -> str:
     place = rest.partition("/")[0].rpartition("@")[2]
     if place.count(":") > 1 and "[" not in place:
-        return f"An IPv6 address stands in brackets: {scheme}[::1]:8080"
+        return f"Write an IPv6 address in brackets: {scheme}[::1]:8080"
     if ":" in place and place.partition(":")[0]:
         return f"A port is a number from 1 to 65535, as in {scheme}127.0.0.1:8080"
-    return f"It names no host: expected something like {scheme}127.0.0.1:8080/path"
+    return f"It has no host: expected something like {scheme}127.0.0.1:8080/path"

@@ -29,5 +29,5 @@ def test_a_password_is_not_repeated() -> None:
 def test_a_password_that_makes_it_no_address_is_not_repeated_either(sign: str) -> None:
     with pytest.raises(BenchmarkError) as raised:
         endpoint_address(f"http://me:hunter2{sign}pass@h:80/a")
-    said = "'http://[hidden]@h:80/a' is no address of an endpoint. In a password, signs are written as %XX"
+    said = "'http://[hidden]@h:80/a' is not a valid endpoint URL. In a password, signs are written as %XX"
     assert str(raised.value).startswith(said)

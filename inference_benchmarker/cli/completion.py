@@ -100,7 +100,7 @@ def _let_ab_know(parser: argparse.ArgumentParser, wave: argparse.ArgumentParser)
     from inference_benchmarker.cli.compare.ab_flags import NOT_HERE, OF_A_SIDE
 
     for side in ("first", "second"):
-        parser.add_argument(side, metavar="FILE", help="a factories file, an example or an address")
+        parser.add_argument(side, metavar="FILE", help="a factories file, an example or a URL")
     for action in wave._actions:  # noqa: SLF001 - as above
         flag = "".join(action.option_strings)
         if flag in NOT_HERE or flag in parser._option_string_actions or not flag.startswith("--"):  # noqa: SLF001

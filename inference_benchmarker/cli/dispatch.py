@@ -114,7 +114,7 @@ def _of_the_users(error: Exception, arguments: list[str]) -> str | None:
 
         return closed(error) if was_given(error.filename, arguments) else None
     if isinstance(error, FileNotFoundError) and not _has_a_folder():
-        return "The current folder was deleted, so relative paths lead nowhere. Change to another one (cd)."
+        return "The current folder was deleted, so relative paths do not work. Change to another folder (cd)."
     return None
 
 

@@ -82,7 +82,7 @@ class AnswerParser(HTTPResponseParser):
         try:
             self.feed(b"")
         except HTTPParseError as error:
-            raise IncompleteAnswerError("the server closed the connection within its answer") from error
+            raise IncompleteAnswerError("the server closed the connection in the middle of its answer") from error
 
     @property
     def begun(self) -> bool:

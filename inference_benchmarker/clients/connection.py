@@ -191,4 +191,4 @@ class Connection(AnswerParser):
         if left > 0:
             self._set_timer(left)
         else:
-            self._waiting.throw(ReadTimeoutError(f"nothing came for {self._timeout_s:g} s"))
+            self._waiting.throw(ReadTimeoutError(f"no data arrived for {self._timeout_s:g} s"))

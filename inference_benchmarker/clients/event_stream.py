@@ -70,7 +70,7 @@ class EventStream:
                     if event := self._event(headers, payload):
                         yield event
             if not frames.between_frames:
-                _broken("The stream ended within a frame")
+                _broken("The stream ended in the middle of a frame")
         finally:
             self.close()
 

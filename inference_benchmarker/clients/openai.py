@@ -196,7 +196,7 @@ class _StreamedAnswer:
     def take_last(self, data: bytes) -> str:
         """The text of an event that only the end of the stream ended. Raises IncompleteAnswerError where it was cut."""
         if not data.startswith(_DONE) and _json_object(data) is None:
-            raise IncompleteAnswerError(f"the stream ended within an event: {shown(data, _SHOWN)!r}")
+            raise IncompleteAnswerError(f"the stream ended in the middle of an event: {shown(data, _SHOWN)!r}")
         return self.take(data)
 
     def end(self, begun: bytes) -> Response:

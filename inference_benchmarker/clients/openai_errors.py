@@ -122,7 +122,7 @@ def unreadable_error(data: bytes) -> APIError:
 
 def empty_error(finish_reason: str | None) -> APIError:
     """The error of an answer that came to its end with nothing in it."""
-    error = APIError(f"The answer has nothing in it, neither a text nor tokens; its finish_reason is {finish_reason}")
+    error = APIError(f"The answer is empty: it has neither text nor tokens; its finish_reason is {finish_reason}")
     error._benchmark_detail = "empty_answer"  # noqa: SLF001 - our own
     return error
 

@@ -136,7 +136,9 @@ class Pool:
         late = ConnectTimeoutError(f"no connection to {self._place} within {limit} s")
         with Timeout(limit, late):
             sock = self._reach()
-            late.args = (f"connected, but no TLS handshake with {self._place} within {limit} s: does it speak http?",)
+            late.args = (
+                f"connected, but there was no TLS handshake with {self._place} within {limit} s: is it an http server?",
+            )
             try:
                 sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
                 if self._context is not None:

@@ -49,7 +49,7 @@ class EventReader:
                 yield from told
         last = reader.end()
         if not (found or last):
-            raise NoEventsError(f"expected events, but got: {shown(first, _SHOWN)}")
+            raise NoEventsError(f"expected events, but received: {shown(first, _SHOWN)}")
         yield from last
 
     def feed(self, piece: bytes) -> list[bytes]:

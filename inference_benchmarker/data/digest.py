@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KEY = "digest"
-WITHOUT = "was stored without a digest, as earlier versions did: damage to it may go unnoticed"
+WITHOUT = "was stored without a digest, by an earlier version: damage to it may go unnoticed"
 
 
 def digest_of(data: Mapping[str, Any]) -> str:
@@ -25,5 +25,5 @@ def require_digest(data: Mapping[str, Any]) -> bool:
     if KEY not in data:
         return False
     if data[KEY] != digest_of(data):
-        raise ValueError("its content is not what its digest was made of: it was changed after it was stored")
+        raise ValueError("its content does not match its digest: it was changed after it was stored")
     return True

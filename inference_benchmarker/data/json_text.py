@@ -20,7 +20,7 @@ Pairs = list[tuple[str, Any]]
 
 def no_number(text: str) -> float:
     """NaN and Infinity are no JSON: an error."""
-    raise ValueError(f"holds {text}, which is no number")
+    raise ValueError(f"holds {text}, which is not a number")
 
 
 def parse_json(
@@ -74,5 +74,5 @@ def _integer(text: str) -> int:
 def _number(text: str) -> float:
     value = float(text)
     if math.isinf(value):
-        raise ValueError(f"holds {text[:_MOST_DIGITS]}, which is no number to compute with")
+        raise ValueError(f"holds {text[:_MOST_DIGITS]}, which is not a number to compute with")
     return value

@@ -32,7 +32,7 @@ def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
             yield next((each for each in found if not each.startswith(f"{name} ")), found[0])
     elif origin is Literal:
         if value not in arguments:
-            yield f"{name} is none of {', '.join(map(str, arguments))}"
+            yield f"{name} is not one of {', '.join(map(str, arguments))}"
     elif not _has_type(value, origin or kind):
         yield f"{name} is {_told(value)}"
     elif _has_plain_parts(value, origin, arguments):

@@ -276,7 +276,7 @@ class WrongEndpointError(BenchmarkError):
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         told = "; ".join(f"{field} {problem}" for field, problem in problems)
-        super().__init__(f"The endpoint cannot be like that: {told}.")
+        super().__init__(f"The endpoint cannot be configured like that: {told}.")
         self.problems = problems
 
 

@@ -143,9 +143,9 @@ class Conductor:
                 wave.t0 = event["t0"]
                 self._feed.show_at_once()
             case "unchanged":
-                wave.live.say(f"The rate stays as it is: {event['reason']}.")
+                wave.live.say(f"The rate was not changed: {event['reason']}.")
             case "overdue":
-                wave.live.say(f"Worker {event['worker']} does not answer; it is ended.")
+                wave.live.say(f"Worker {event['worker']} does not answer; ending it.")
                 self._host.signal(event["worker"], SIGKILL)
             case "disk":
                 self._go_on_elsewhere(event["error"], Path(event["spool"]))
@@ -161,7 +161,7 @@ class Conductor:
         """The run directory's disk is full: what was in flight is reported to another file."""
         self._wave.disk_error, self._spill = error, spool
         self._wave.spool_state.add_spool(spool)
-        self._wave.live.say(f"The run directory cannot be written ({error}): the wave is stopped.")
+        self._wave.live.say(f"The run directory cannot be written ({error}); stopping the wave.")
 
     def _problem(self, problem: dict[str, Any]) -> str:
         """A sentence or two; of a worker that ended or does not answer, with its last words, whose log is kept."""
@@ -184,7 +184,7 @@ class Conductor:
                 raise KeyboardInterrupt(BEFORE_IT_BEGAN)
             if not is_folder(self._wave.run_dir.path):
                 raise BenchmarkError(
-                    f"{self._wave.run_dir.path}: was deleted before the wave began.", "Leave it there."
+                    f"{self._wave.run_dir.path}: was deleted before the wave began.", "Do not delete it."
                 )
             tail = "\n".join(self._primary.last_words())
             raise LostProcessError("the primary process ended before the wave began", tail)

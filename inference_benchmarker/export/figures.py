@@ -180,33 +180,37 @@ def _clock(name: str) -> Callable[[HostRow], float | None]:
 
 
 _ROWS = (
-    _Row("requests.sent", "counter", REQUESTS, "Requests sent, those of the warm-up aside.", _of_ledger("sent")),
-    _Row("requests", "counter", REQUESTS, "Requests that are over, by outcome.", _outcomes),
+    _Row("requests.sent", "counter", REQUESTS, "Requests sent, without the warm-up.", _of_ledger("sent")),
+    _Row("requests", "counter", REQUESTS, "Finished requests, by outcome.", _outcomes),
     _Row(
         "requests.repeated",
         "counter",
         REQUESTS,
-        "Requests that were not the first of their arrival: a client tried again.",
+        "Repeats: requests that a client sent again after a failure.",
         _of_ledger("repeated"),
     ),
     _Row(
         "arrivals.dropped",
         "counter",
         NO_UNIT,
-        "Arrivals that came due while as many requests were in flight as may be.",
+        "Arrivals that were dropped because the maximum of requests was in flight.",
         _of_ledger("dropped"),
     ),
     _Row(
-        "arrivals.lost", "counter", NO_UNIT, "Arrivals that nobody sent, known once a wave is over.", _of_ledger("lost")
+        "arrivals.lost",
+        "counter",
+        NO_UNIT,
+        "Arrivals that were never sent, known once a wave is over.",
+        _of_ledger("lost"),
     ),
-    _Row("sessions.started", "counter", NO_UNIT, "Sessions of which a turn was sent.", _of_sessions),
-    _Row("sessions", "counter", NO_UNIT, "Sessions that are over, by how they ended.", _endings),
-    _Row("sessions.open", "gauge", NO_UNIT, "Sessions that are begun and not over.", _open_sessions),
+    _Row("sessions.started", "counter", NO_UNIT, "Sessions started.", _of_sessions),
+    _Row("sessions", "counter", NO_UNIT, "Finished sessions, by how they ended.", _endings),
+    _Row("sessions.open", "gauge", NO_UNIT, "Open sessions.", _open_sessions),
     _Row(
         "label.requests",
         "counter",
         REQUESTS,
-        "Requests that are over and have a label, by label and outcome.",
+        "Finished requests with a label, by label and outcome.",
         _of_labels,
     ),
     _Row("errors", "counter", NO_UNIT, "Failed requests, by error.", _errors),
@@ -214,20 +218,18 @@ _ROWS = (
         "output_tokens",
         "counter",
         TOKENS,
-        "Output tokens of streams that were ok.",
+        "Output tokens of successful streams.",
         lambda each: [({}, each.count.cell.tokens)],
     ),
-    _Row("waves", "counter", NO_UNIT, "Waves that are over, by verdict.", lambda each: _by("verdict", each.verdicts)),
-    _Row(
-        "requests.in_flight", "gauge", REQUESTS, "Requests sent and not over.", lambda each: [({}, each.now.in_flight)]
-    ),
-    _Row("target_rate", "gauge", PER_SECOND, "Requests a second that are asked for now.", _rate("target_rate")),
-    _Row("sent_rate", "gauge", PER_SECOND, "Requests a second that were sent, over the last 5 s.", _rate("sent_rate")),
+    _Row("waves", "counter", NO_UNIT, "Finished waves, by verdict.", lambda each: _by("verdict", each.verdicts)),
+    _Row("requests.in_flight", "gauge", REQUESTS, "Requests in flight.", lambda each: [({}, each.now.in_flight)]),
+    _Row("target_rate", "gauge", PER_SECOND, "Target rate in requests per second.", _rate("target_rate")),
+    _Row("sent_rate", "gauge", PER_SECOND, "Requests sent per second, over the last 5 s.", _rate("sent_rate")),
     _Row(
         "completed_rate",
         "gauge",
         PER_SECOND,
-        "Requests a second that ended ok, over the last 5 s.",
+        "Successful answers per second, over the last 5 s.",
         _rate("completed_rate"),
     ),
     _Row(
@@ -251,41 +253,41 @@ _ROWS = (
         "host.schedule_lag_p99",
         "gauge",
         SECONDS,
-        "The schedule lag's p99 of each host.",
+        "p99 schedule lag of each host.",
         _of_hosts(lambda row: None if row.lag is None else row.lag.percentile(99)),
     ),
     _Row(
         "host.cpu",
         "gauge",
         NO_UNIT,
-        "The share of all its cores that was busy on each host.",
+        "CPU use of each host, as a share of all its cores.",
         _of_hosts(lambda row: None if row.host.use is None else row.host.use.cpu_share_mean),
     ),
     _Row(
         "host.clock_offset",
         "gauge",
         SECONDS,
-        "The clock of each host minus ours.",
+        "Offset of each host's clock from this one's.",
         _of_hosts(_clock("offset_s")),
     ),
     _Row(
         "host.clock_uncertainty",
         "gauge",
         SECONDS,
-        "The most by which that may be wrong.",
+        "Uncertainty of that offset.",
         _of_hosts(_clock("uncertainty_s")),
     ),
 )
 _TIMES = {
-    "latency": ("latency", "From sending a request to its end; of requests that were ok or abandoned."),
-    "response_time": ("response_time", "From a request's due time to its end; the open loop alone has it."),
-    "lag": ("schedule_lag", "How late the client was in taking an arrival up."),
+    "latency": ("latency", "Time from sending a request to its end, for successful and abandoned requests."),
+    "response_time": ("response_time", "Time from a request's due time to its end (open loop only)."),
+    "lag": ("schedule_lag", "Delay of the client in taking up an arrival."),
     "ttft": ("ttft", "Time to the first token of a stream."),
-    "itl": ("itl", "Gaps between the tokens of a stream."),
+    "itl": ("itl", "Time between the tokens of a stream."),
 }
 _ALWAYS = ("latency", "lag")
 _LABEL_LATENCY = "Latency of requests that have a label, by label, in fewer buckets."
-_USER_METRIC = "Values of the user's own that requests told which were ok, by metric: their number and sum."
+_USER_METRIC = "The user's own metrics, as successful requests reported them: count and sum, by metric."
 
 
 def _histograms(known: list[Figures]) -> Iterator[Metric]:

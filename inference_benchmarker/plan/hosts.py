@@ -28,7 +28,7 @@ _WORKERS = re.compile(r"[1-9][0-9]{0,3}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 _ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]{2,45}\]|[\w.-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
 _WRITE = "Write HOST, USER@HOST or HOST*WORKERS with commas between them; a port or a key goes into ~/.ssh/config."
-_WITH_HOSTS = "the load comes from this host alone: give --hosts, too, or leave it out."
+_WITH_HOSTS = "it needs --hosts: give them, or leave it out."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ class Hosts:
         rest, takers = total - sum(host.workers or 0 for host in self.hosts), len(self.uncounted)
         if not takers and rest:
             raise BenchmarkError(
-                f"--workers {total}: --hosts name {total - rest} of them.",
-                "Leave --workers out, or the *N of the host that is to take the others.",
+                f"--workers {total} does not fit: --hosts gives a total of {total - rest}.",
+                "Leave out --workers, or the *N of the host that should take the rest.",
             )
         if rest < takers:
             raise BenchmarkError(
-                f"--workers {total} are too few: each of {len(self.hosts)} hosts has one at least, "
-                f"and --hosts name {total - rest} of them.",
+                f"--workers {total} is too few: each of the {len(self.hosts)} hosts needs at least one, and --hosts "
+                f"already gives {total - rest}.",
                 f"Give --workers {total - rest + takers} or more, or fewer hosts.",
             )
         shares = iter([rest // takers + (place < rest % takers) for place in range(takers)])
@@ -161,7 +161,7 @@ class Hosts:
         yield from seconds_problems("join_timeout_s", "--join-timeout", self.join_timeout_s, Decimal(1))
         yield from seconds_problems("max_clock_error_s", "--max-clock-error", self.max_clock_error_s, Decimal("1e-6"))
         if self.listen is not None and not _is_address(self.listen):
-            text = "must be an address of this host that the others reach, with a :PORT where it is to be a certain one"
+            text = "must be an address of this host that the others can reach, with :PORT for a fixed port"
             shown = excerpt(self.listen, 100)
             yield Problem(("listen",), f"--listen {shown}: it {text}, as in 10.0.0.5 or 10.0.0.5:5557.")
         yield from self._shipping_problems()
@@ -180,7 +180,7 @@ class Hosts:
                 yield Problem(("pass_env",), f"--pass-env {excerpt(name.partition('=')[0], 100)}: {text}")
         for path in self.with_files:
             if not is_below(path):
-                text = "give a path below the current folder: the file has the same one there."
+                text = "give a path below the current folder: the file gets the same relative path on each host."
                 yield Problem(("with_files",), f"--with-file {path}: {text}")
 
     def to_json(self) -> dict[str, Any] | None:

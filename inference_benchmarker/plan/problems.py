@@ -28,7 +28,7 @@ RECORDS = ("all", "none")
 
 _NO_ENDPOINT = Problem(
     ("factories_file", "locust_file"),
-    "No endpoint: give its address, --factories-file FILE or --locust-file FILE (or --demo to try it out).",
+    "No endpoint: give its URL, --factories-file FILE or --locust-file FILE (or --demo to try the tool).",
 )
 
 

@@ -123,7 +123,7 @@ def _of_numbers(first: Decimal, unit: str, values: Sequence[Any]) -> Clock:
             return int(whole) * factor + int(part) * factor // _TENS[len(part)]  # as below, in a third of the time
         number = _number(value)
         if number is None:
-            raise ValueError("is no number")
+            raise ValueError("is not a number")
         return int(number * factor)
 
     return Clock(told, "UTC" if since_1970 else "", _coarse(digits), read)

@@ -151,8 +151,8 @@ def _check_order(source: Source, block: Block, stamps: Int64, latest: int | None
 
 def _too_close(source: Source, block: Block, most: int) -> BenchmarkError:
     return BenchmarkError(
-        f"{source.where(block.lines[-1])}: more than {most:,} rows lie within a minute of each other, more "
-        f"than a wave sends. The times were read from the column {source.column}.",
+        f"{source.where(block.lines[-1])}: more than {most:,} rows are within one minute, more than a wave can send. "
+        f"The times were read from the column {source.column}.",
         "Name another column with --replay-column, or cut the file.",
     )
 

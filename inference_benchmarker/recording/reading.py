@@ -338,6 +338,6 @@ class Part:
         zone = self._source.clock.zone
         between = " to ".join(clock_text(each, zone) for each in self._seen)
         return BenchmarkError(
-            f"--window {self._replay.window}: {self._source.path} has no row in it.",
+            f"--window {self._replay.window}: {self._source.path} contains no row.",
             f"Its rows were read from {between}{f' ({zone})' if zone else ''}.",
         )

@@ -85,7 +85,7 @@ def _check_values(part: Records) -> None:
     for name in part.metrics:
         told = part.metric(name)[part.has(PREFIX + name)]
         if not (np.abs(told) <= MOST_VALUE).all():
-            raise ValueError(f"{PREFIX}{name} is no number within ±{MOST_VALUE:g}")
+            raise ValueError(f"{PREFIX}{name} is not a number within ±{MOST_VALUE:g}")
     for name in ("label", "outcome", "error", "finish_reason", "ended"):
         codes, names = part.coded(name)
         if None in names or (name == "outcome" and not (codes >= 0).all()):

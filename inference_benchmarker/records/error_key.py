@@ -45,7 +45,7 @@ def error_text(exception: BaseException) -> str:
     try:
         return ordinary(str(exception))
     except BaseException as error:
-        return f"(its text cannot be had: {class_name(type(error))})"
+        return f"(its text is not available: {class_name(type(error))})"
 
 
 def ordinary(text: str) -> str:

@@ -79,9 +79,9 @@ class Check:
             found["no_piece"] = "invoke yielded only empty pieces, so there is no TTFT."
         if impossible_usage(self._records)[0]:
             found["impossible_usage"] = (
-                f"The answer tells {self.record.tokens_out:,} output tokens, and {self.record.chunks or 0:,} pieces "
-                f"came: a piece has one at least, and no answer has more than {MOST_TOKENS:,}. The pieces are counted "
-                "instead."
+                f"The answer reports {self.record.tokens_out:,} output tokens but came in "
+                f"{self.record.chunks or 0:,} pieces. Each piece has at least one token, and no answer has more than "
+                f"{MOST_TOKENS:,}, so the pieces are counted instead."
             )
         return found
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
     from inference_benchmarker.facts.wave_facts import WaveFacts
 
-HEADER = ("Client", "CPU", "no core free", "loop p99", "longest block", "GC", "memory", "connections", "open files")
+HEADER = ("Client", "CPU", "CPU wait", "loop delay p99", "longest block", "GC", "memory", "connections", "open files")
 NOTABLE_PAUSE_S = 0.01
 NOTABLE_MEMORY = 0.05
 LEAST_RECONNECTS = 20

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.verdict.verdict import Verdict
 
 MOST_CAUSES = 2
+VALID, FAILED, LIMIT_MISSED = "VALID", "FAILED", "LIMIT MISSED"
+_MISSED = "missed "
 # What was measured is the sentence, or becomes one by this word: its limit is no quantity, or nothing at all.
 _SENTENCES = {
     "primary_lost": "",
@@ -32,21 +34,37 @@ _SENTENCES = {
 def headline(summary: Summary, verdict: Verdict) -> str:
     """``VALID: 1,000 of 1,000 answered, p99 21 ms``; ``INVALID, client-limited: ...``; ``PENDING: ...``.
 
-    Nothing that is said of an answer is said where there was none: then why there was none comes first. That the wave
-    was aborted comes before all else: its numbers are of the time until then.
+    A VALID wave of which nothing succeeded, or that missed a limit, begins with that: ``FAILED: ...``,
+    ``LIMIT MISSED: ...``; that it may be believed comes last. Nothing that is said of an answer is said where there
+    was none: then why there was none comes first. That the wave was aborted comes before all else: its numbers are of
+    the time until then.
     """
-    notes = [verdict.word, *(["interrupted"] if verdict.interrupted else [])]
+    outcome = _outcome(summary, verdict)
+    notes = [outcome, *(["interrupted"] if verdict.interrupted else [])]
     if verdict.limited_by:
         notes.append(f"{verdict.limited_by}-limited")
     ledger = summary.ledger
     aborted, causes = list(_abort(verdict)), list(_causes(summary, verdict))
+    if outcome == LIMIT_MISSED:
+        causes = [cause.removeprefix(_MISSED) for cause in causes]
     if not ledger.sent:
         said = [*aborted, "nothing was sent", *causes]
     elif not ledger.ok:
         said = [*aborted, _nothing(summary), *causes]
     else:
         said = [*aborted, *causes, _answers(summary)]
-    return f"{', '.join(notes)}: {'; '.join(said)}"
+    believed = [] if outcome == verdict.word else [f"the measurement is {verdict.word}"]
+    return f"{', '.join(notes)}: {'; '.join([*said, *believed])}"
+
+
+def _outcome(summary: Summary, verdict: Verdict) -> str:
+    """The first word: the verdict, except where a VALID wave failed or missed a limit."""
+    if verdict.word != VALID:
+        return verdict.word
+    if summary.ledger.sent and not summary.ledger.ok:
+        return FAILED
+    missed = any(finding.severity == "missed" and finding.code != "aborted" for finding in verdict.findings)
+    return LIMIT_MISSED if missed else VALID
 
 
 def _abort(verdict: Verdict) -> Iterator[str]:
@@ -103,7 +121,9 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     missed = [finding for finding in findings if finding.severity == "missed"]
     if not summary.ledger.ok:  # that no request succeeded says it
         missed = []
-    yield from (f"missed {finding.limit} with {finding.measured}" for finding in missed if finding.code == "slo_missed")
+    yield from (
+        f"{_MISSED}{finding.limit} with {finding.measured}" for finding in missed if finding.code == "slo_missed"
+    )
     yield from (_with_limit(finding) for finding in missed if finding.code != "slo_missed")
 
 

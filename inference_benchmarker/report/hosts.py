@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HEADER = (
     *("Host", "workers", "sent", "lag p99", "latency p50", "p99", "CPU", "steal"),
-    *("clock", "known to", "drift", "round trip"),
+    *("clock", "uncertainty", "drift", "round trip"),
 )
 _MOST_ROWS, _LONG = 50, 60
 

@@ -102,7 +102,7 @@ def _answer(scaling: Scaling, missed: MissedTime | None) -> Iterator[str]:
         yield scaling.path
     unserved = [change for change in scaling.changes if change.served_s is None][-1:]
     yield from (
-        f"{change.after:g} were requested, and not all of them served by the end"
+        f"{change.after:g} were requested, but not all of them were in service by the end"
         for change in unserved
         if change == scaling.changes[-1]
     )
@@ -111,7 +111,7 @@ def _answer(scaling: Scaling, missed: MissedTime | None) -> Iterator[str]:
     growth = list(takewhile(lambda change: change.is_growth, scaling.changes))
     served = [change.served_s for change in growth if change.served_s is not None]
     if growth and growth[0].load_rose_s is not None and served:
-        yield f"served {length_text(served[-1] - growth[0].load_rose_s)} after the load rose"
+        yield f"in service {length_text(served[-1] - growth[0].load_rose_s)} after the load rose"
 
 
 def _table(scaling: Scaling, risen: Sequence[Rise]) -> Iterator[str]:

@@ -30,7 +30,7 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
     if sessions.duration is not None:
         yield f"{INDENT}Session duration: {middle_and_tail(sessions.duration)}, from arrival to last answer"
     if sessions.turns is not None:
-        yield f"{INDENT}Turns a session:  {_turns(sessions.turns)}"
+        yield f"{INDENT}Turns/session:    {_turns(sessions.turns)}"
     if ledger.not_begun:
         yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
     yield ""
@@ -72,7 +72,7 @@ def _not_completed(sessions: Sessions, ledger: Ledger) -> Iterator[str]:
     told = {"failed": sessions.failed, "raised": sessions.raised, "open at the end": sessions.open}
     yield from (f"{count:,} {what}" for what, count in told.items() if count)
     if ledger.dropped_turns:
-        yield f"{ledger.dropped_turns:,} of them for want of a slot"
+        yield f"{ledger.dropped_turns:,} of them because no slot was free"
 
 
 def _rates(sessions: Sessions) -> str:

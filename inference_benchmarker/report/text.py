@@ -24,6 +24,7 @@ from inference_benchmarker.summary.time_table import (
     time_rows,
 )
 from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES
+from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrapped
 from inference_benchmarker.words.wording import INDENT as _INDENT
@@ -96,6 +97,7 @@ def server_text(
         instance_lines(facts, verdict),
         metric_lines(facts.server_metrics or ()),
         _diagnosis_section(facts, summary, verdict, width or _WIDTH),
+        _limits_section(facts, summary, width or _WIDTH),
         _findings_section(verdict),
         _closing(verdict, run_dir, facts.plan.name),
     )
@@ -194,7 +196,7 @@ def _goodput(goodput: Goodput, repeats: Repeats | None) -> str:
     """The rate, the share of the sent (the users' where clients try again), and how many met each limit."""
     unmeasured = [each.limit.metric for each in goodput.limits if each.share is None]
     if goodput.rate is None or goodput.share is None:
-        return f"not measured: no answered request has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
+        return f"not measured: no answer has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
     each = ", ".join(f"{one.limit.expression}: {percent_text(one.share or 0.0)}" for one in goodput.limits)
     of = "those sent" if repeats is None else "the arrivals"
     return f"{rate_text(goodput.rate)}, {percent_text(goodput.share)} of {of} ({each})"
@@ -208,13 +210,13 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     told = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
         told.append(f"latency {middle_and_tail(latency)}")
-    yield f"{_INDENT}Warm-up:          {', '.join(told)} (in no other number)"
+    yield f"{_INDENT}Warm-up:          {', '.join(told)} (not in the other numbers)"
 
 
 def _records_section(facts: WaveFacts) -> Iterator[str]:
     """That requests were counted, and what cannot be told therefore."""
     if missing := not_told(facts):
-        told = f"of the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
+        told = f"kept for the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
         yield f"{_INDENT}Records:          {told}"
 
 
@@ -239,6 +241,19 @@ def _diagnosis_section(facts: WaveFacts, summary: Summary, verdict: Verdict, wid
     for remark in diagnose(facts, summary, verdict.limited_by):
         yield from wrapped(remark.text, min(width, MOST_PROSE), f"{_INDENT}→ ", f"{_INDENT}  ")
         yield from (f"{_INDENT}     {line}" for line in remark.lines)
+
+
+def _limits_section(facts: WaveFacts, summary: Summary, width: int) -> Iterator[str]:
+    """The user's limits that were met; a missed one is a finding, and the success rate has its own line."""
+    plan = facts.plan
+    own = {slo.expression for slo in plan.slos} | {limit.expression for limit in plan.server_limits}
+    met = [
+        f"{one_line(row.expression, _LONG)} ({one_line(row.measured, _LONG)})"
+        for row in limit_rows(facts, summary)
+        if row.outcome == "kept" and row.expression in own
+    ]
+    if met:
+        yield from wrapped("; ".join(met), min(width, MOST_PROSE), f"{_INDENT}Limits met:       ", " " * 21)
 
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:

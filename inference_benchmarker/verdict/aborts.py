@@ -42,9 +42,9 @@ def abort_findings(facts: WaveFacts) -> Iterator[Finding]:
         "missed",
         f"after {length_text(stopped / NS)}: {aborted_text(aborted)}",
         f"{DEAD_S} s" if dead else aborted.condition,
-        "Is the endpoint running, and is this its address? Use --no-abort to continue regardless."
+        "Is the endpoint running, and is this its URL? Use --no-abort to continue regardless."
         if dead
-        else "All numbers cover the time until then: check the errors and latencies, or use a milder --abort-on.",
+        else "All numbers cover the time until then: check the errors and latencies, or relax --abort-on.",
     )
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FAR_BEYOND = 10  # times --max-clock-error
 NOTABLE_LAG_S = 0.001
 _LONG = 300
-_MEASURE = "Reach it over a shorter way, or raise --max-clock-error where you compare no hosts: "
-_EXACT = "latency and lag are differences on one clock, and exact."
+_MEASURE = "Use a host with a shorter network path, or raise --max-clock-error if you do not compare hosts: "
+_EXACT = "latency and lag are differences on one clock, and so exact."
 
 
 def host_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
@@ -42,8 +42,8 @@ def _lost(facts: WaveFacts, host: HostFacts) -> Finding:
         "invalid",
         f"{host.name}: {one_line((host.lost or '').rstrip('.'), _LONG)}; {missing:,} arrivals with it",
         "0 hosts",
-        "Its share was handed to no other, and its records up to then are in this report. "
-        f"`benchmark hosts check --hosts {host.name}` tells whether it is there again.",
+        "No other host took over its share; its records up to then are in this report. `benchmark hosts check "
+        f"--hosts {host.name}` shows whether it is back.",
     )
 
 
@@ -52,18 +52,23 @@ def _clock(name: str, clock: HostClock, limit_s: float) -> Iterator[Finding]:
     told, limit = duration_text(clock.uncertainty_s, limit_s), duration_text(limit_s)
     if clock.ahead_s > 0:
         measured = f"{name}: a request ended {duration_text(clock.ahead_s)} after its record had arrived here"
-        advice = "Its clock was set or does not tell the truth: its requests started when nobody knows."
+        advice = "Its clock was set or is wrong: nobody knows when its requests started."
         yield Finding("host_clock", "invalid", measured, f"± {told}", advice)
     elif clock.jump_s > clock.uncertainty_s:
         measured = f"{name}: its clock jumped by {duration_text(clock.jump_s, clock.uncertainty_s)}"
-        advice = "No drift explains it: look what set the clock, or moved the virtual machine, and send the wave again."
+        advice = (
+            "Drift cannot explain it: find out what set the clock or moved the virtual machine, and send the "
+            "wave again."
+        )
         yield Finding("host_clock", "invalid", measured, f"± {told}", advice)
     elif clock.uncertainty_s > FAR_BEYOND * limit_s:
-        measured = f"{name}: its clock is known to ± {duration_text(clock.uncertainty_s, FAR_BEYOND * limit_s)}"
-        advice = f"When it began to send is not known any better. {_MEASURE}{_EXACT}"
+        measured = (
+            f"{name}: the uncertainty of its clock is ± {duration_text(clock.uncertainty_s, FAR_BEYOND * limit_s)}"
+        )
+        advice = f"The time when it began to send is as uncertain. {_MEASURE}{_EXACT}"
         yield Finding("host_clock", "invalid", measured, duration_text(FAR_BEYOND * limit_s), advice)
     elif clock.uncertainty_s > limit_s:
-        measured, advice = f"{name}: its clock is known to ± {told}", f"{_MEASURE}{_EXACT}"
+        measured, advice = f"{name}: the uncertainty of its clock is ± {told}", f"{_MEASURE}{_EXACT}"
         yield Finding("host_clock", "warning", measured, limit, advice)
     if clock.is_slewed:
         yield _slewed(name, clock.slew_ppm or 0.0)
@@ -94,5 +99,5 @@ def _worse(name: str, what: str, mine_s: float, others_s: float, cause: str) -> 
         "warning",
         f"{name} sees {more} more {what} than the others ({duration_text(mine_s)} against {duration_text(others_s)})",
         "20% more, beyond noise",
-        f"{cause}: leave it out, or read the percentiles as those of two places.",
+        f"{cause}: leave it out, or read the percentiles as a mixture of two places.",
     )

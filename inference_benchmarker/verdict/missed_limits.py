@@ -42,7 +42,7 @@ def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         if part is None:
             advice = "The wave ended before the stage began."
             if slo.turns is not None:
-                advice = "No such turn was sent: only where the file has a session_factory are requests turns."
+                advice = "No such turn was sent: requests are turns only if the file has a session_factory."
             yield Finding("slo_missed", "missed", slo_value(slo, None, "", part), slo.expression, advice)
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
@@ -60,7 +60,7 @@ def _error_advice(summary: Summary) -> str:
     ledger = summary.ledger
     if summary.errors and ledger.failed >= ledger.abandoned:
         first = summary.errors[0]
-        return f"Most frequent error: {first.key} ({first.count:,}); the first texts of each are in summary.json."
+        return f"Most frequent error: {first.key} ({first.count:,}); summary.json has the first messages of each."
     abandoned = pluralize(ledger.abandoned, "request was", "requests were")
     return f"{abandoned} abandoned, in flight when the drain ended: see --drain-timeout."
 
@@ -102,7 +102,7 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
     if slo.is_on_user_metric:
         return _user_metric_advice(slo, measured)
     if measured is None and slo.metric == "session":
-        return "No session was completed: only where the file has a session_factory are arrivals sessions."
+        return "No session was completed: arrivals are sessions only if the file has a session_factory."
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
     return f"Find the rate that meets this limit with {search_waves(facts.plan.load)}, or scale the endpoint."

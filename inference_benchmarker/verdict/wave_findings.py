@@ -61,7 +61,7 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{pluralize(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
             + one_line(", ".join(facts.left_behind)),
             "0",
-            "They were ended. What they sent is in no number here: make invoke end what it starts.",
+            "They were ended. This report does not count what they sent: let invoke end what it starts.",
         )
     if facts.foreign_connections:
         yield Finding(
@@ -79,7 +79,7 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, repeated {ledger.repeated:,}, "
             f"dropped {ledger.dropped:,}, lost {ledger.lost:,}",
             "scheduled + repeated = sent + dropped + lost",
-            "This is a bug of this tool: please report it with the run directory.",
+            "This is a bug in this tool: please report it with the run directory.",
         )
 
 
@@ -110,7 +110,7 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "schedule_late",
             "invalid",
-            f"{_workers(late)} heard of {pluralize(ledger.late_changes, 'change', 'changes')} of the load too late",
+            f"{_workers(late)} received {pluralize(ledger.late_changes, 'change', 'changes')} of the load too late",
             "each is received before it takes effect",
             "What was sent around a change (the start, another rate, the planned end) differs from the plan, since the "
             "worker was blocked or the link to its host was. Let invoke block less, use more --workers, or run fewer "
@@ -123,7 +123,7 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{percent_text(share, LEAST_SENT_SHARE)} of the planned arrivals were sent",
             f"{percent_text(LEAST_SENT_SHARE)}",
-            "The load that was sent is not the planned one: the other findings name the cause.",
+            "The load that was sent differs from the plan: the other findings name the cause.",
         )
     number = facts.plan.bounds.num_requests
     unbounded = facts.plan.bounds.duration_ns is None and facts.window.stopped_at_ns is None
@@ -133,7 +133,7 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.arrivals, f'{_unit(facts)} was', f'{_unit(facts)}s were')} sent",
             f"{number:,}",
-            "Requests were not answered, so the next ones were never sent: limit them with --request-timeout.",
+            "Requests were not answered, so the next ones were never sent: set a --request-timeout.",
         )
 
 
@@ -189,8 +189,8 @@ def session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             f"{pluralize(sessions.open, 'session', 'sessions')} open at the end, "
             f"{pluralize(facts.ledger.not_begun, 'turn', 'turns')} not begun",
             "0",
-            "They are in no duration but with their age (marked ≥), and count as not completed. Raise --drain-timeout "
-            f"(now {facts.plan.drain_timeout_s} s) above the duration of a session.",
+            "They count as not completed, and their durations as at least their age (marked ≥). Raise "
+            f"--drain-timeout (now {facts.plan.drain_timeout_s} s) above the duration of a session.",
         )
     if sessions.raised:
         logs = "logs/worker_0.log"
@@ -199,7 +199,7 @@ def session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             "warning",
             f"{pluralize(sessions.raised, 'session', 'sessions')} ended by an error in the file's own code",
             "0",
-            f"They count as not completed. See {logs} in the run directory, and mend session_factory.",
+            f"They count as not completed. See {logs} in the run directory, and fix session_factory.",
         )
 
 
@@ -213,7 +213,7 @@ def metric_findings(facts: WaveFacts) -> Iterator[Finding]:
             "warning",
             f"{len(short)} of {len(asked)} server metrics are missing or incomplete",
             "0",
-            "Each of them has its reason beside it.",
+            "The report gives the reason beside each.",
         )
 
 
@@ -226,8 +226,8 @@ def usage_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{wrong:,} of {facts.ledger.ok:,} answers report fewer output tokens than the pieces that came, or more "
             f"than {MOST_TOKENS:,}",
             "0",
-            "Their pieces, where they came in pieces, were counted instead. Check the usage that the server reports, "
-            "and that invoke yields only generated text.",
+            "If they came in pieces, the pieces were counted instead. Check the usage that the server reports, and "
+            "that invoke yields only generated text.",
         )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = "built_on"
-WITHOUT = "was stored without the digests of what it is built on, as earlier versions did: others may have replaced it"
+WITHOUT = "was stored by an earlier version, without digests of what it is built on: that may have been replaced"
 _SEARCH = "capacity.json"
 
 
@@ -42,7 +42,7 @@ def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
         if not is_folder(child):
             continue
         if digest is not None and _digest_in(child) != digest:
-            raise ValueError(f"{child.name} is not what it is built on: it was changed, or is another result")
+            raise ValueError(f"{child.name} does not match its digest: it was changed, or is another result")
         _require_unchanged(child)
 
 
@@ -54,7 +54,7 @@ def not_checked(folder: Path, data: Mapping[str, Any]) -> str:
     if gone:
         are = "is" if gone == 1 else "are"
         number = pluralize(len(children), "result", "results")
-        told.append(f"{gone} of the {number} that it is built on {are} not there to be checked")
+        told.append(f"{gone} of the {number} results that it is built on {are} missing, and cannot be checked")
     if gone < len(children) and KEY not in data:
         told.append(WITHOUT)
     return "; ".join(told)
@@ -65,7 +65,7 @@ def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str
     below: Mapping[str, str | None] = data.get(KEY) or dict.fromkeys(_named(data))
     for name, digest in below.items():
         if any(part in ("", ".", "..") for part in name.split("/")):
-            raise ValueError(f"{quoted(name, 40)} is not a folder below its own")
+            raise ValueError(f"{quoted(name, 40)} is not a folder below this one")
         yield folder / name, digest
 
 

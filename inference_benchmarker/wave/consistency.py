@@ -69,7 +69,7 @@ def check_requests(wave: WaveFacts, checked: RecordsCheck) -> None:
         most = wave.plan.workers * (max(ledger.scheduled for ledger in wave.ledgers) + 1)
         most += 10 * math.isqrt(most)  # where arrivals are drawn for workers, one of them may have fewer than its part
     if most is not None and checked.last_index >= most:
-        raise ValueError(f"arrival {checked.last_index:,} is none of the {most:,} that were planned")
+        raise ValueError(f"arrival {checked.last_index:,} is not one of the {most:,} that were planned")
     if checked.warmup and not wave.plan.warmup_ns:
         raise ValueError("there are requests of a warm-up, but none was planned")
     _check_counts(wave, checked)
@@ -97,7 +97,7 @@ def _check_counts(wave: WaveFacts, checked: RecordsCheck) -> None:
 
 def _require_equal(what: str, found: int, told: int) -> None:
     if found != told:
-        raise ValueError(f"the ledger has {told:,} {what}, and {found:,} are stored")
+        raise ValueError(f"the ledger has {told:,} {what}, but {found:,} are stored")
 
 
 def _check_window(window: Window) -> None:

@@ -47,7 +47,7 @@ class Selection:
             self.rows = sum(int(scanner.count_rows()) for scanner in self._scanners())
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise BenchmarkError(
-                f"where={where!r} chooses no rows: {str(error).splitlines()[0]}.",
+                f"where={where!r} selects no rows: {str(error).splitlines()[0]}.",
                 'Give tuples like [("outcome", "==", "ok")], or an expression of pyarrow.compute.',
             ) from None
 

@@ -32,8 +32,8 @@ _ANSWER_OF = re.compile(rf"\d{{8}}.*_(?P<kind>{'|'.join(_ANSWERS)})(?:-\d+)?", r
 
 ORIGIN = "is a run of the original InferenceBenchmarker: it has no plan.json and no record of each request."
 _SEND_AGAIN = (
-    "Its numbers are in locust_stats/locust_stats.csv; to compare with them, send the wave again. "
-    "`benchmark report` and --plot show what its aiperf measured, where it has run."
+    "Its numbers are in locust_stats/locust_stats.csv. To compare with it, send the wave again. If aiperf ran in "
+    "it, `benchmark report` and --plot show what aiperf measured."
 )
 
 
@@ -76,7 +76,7 @@ class RunDir:
                 parts = [str(each) for each in folders_in(path)]
                 nothing = "Nothing was measured: start it again."
                 raise BenchmarkError(f"{path}: {cut}", f"Give one of these in it: {parts[-1]}." if parts else nothing)
-            absent = "is no directory" if kind_of(path) else "does not exist"
+            absent = "is not a directory" if kind_of(path) else "does not exist"
             what = "is not a run directory (it has no plan.json)" if kind_of(path) == "folder" else absent
         except PermissionError:
             raise

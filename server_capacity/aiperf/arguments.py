@@ -94,7 +94,7 @@ def problems_of(given: Mapping[str, Value], body: Mapping[str, Any] | None) -> l
     if body is not None and "endpoint-type" not in given and _endpoint_type(body) is None:
         found.append(
             f"aiperf cannot detect the API: the payload has none of {', '.join(_ENDPOINT_TYPES)}. Give --aiperf-args "
-            '\'{"endpoint-type": "raw"}\' and the whole address as --url.'
+            '\'{"endpoint-type": "raw"}\' and the whole URL as --url.'
         )
     return found
 

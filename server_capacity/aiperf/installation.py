@@ -83,7 +83,7 @@ class Installation:
             if (python := script.parent / name).exists():
                 return cls(script, python)
         raise BenchmarkError(
-            f"{script} has no Python beside it.", f"Name the aiperf of a virtual environment in {BINARY}."
+            f"{script} has no Python next to it.", f"Name the aiperf of a virtual environment in {BINARY}."
         )
 
 

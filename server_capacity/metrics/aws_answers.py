@@ -51,7 +51,7 @@ def pages(service: str, region: str, operation: str, parameters: dict[str, Any])
     try:
         client = aws_client.make_client(service, region, attempts=ATTEMPTS, connect_s=CONNECT_S, read_s=READ_S)
     except (BotoCoreError, ValueError) as error:
-        raise NoAnswerError(f"boto3 cannot be set up for {service} ({type(error).__name__})") from None
+        raise NoAnswerError(f"boto3 cannot be used for {service} ({type(error).__name__})") from None
     try:
         if client.can_paginate(operation):
             yield from client.get_paginator(operation).paginate(**parameters)

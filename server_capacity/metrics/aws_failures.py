@@ -96,7 +96,9 @@ def unreadable(error: Exception, client: Any) -> Failure:
     """Somebody answers who is not CloudWatch."""
     kind = "" if isinstance(error, NoResultsError) else f"{type(error).__name__}: "
     said = f"{kind}{first_line(error)}"
-    text = redact(f"the answer of {client.meta.endpoint_url} is not CloudWatch's ({said}): is a proxy between?")
+    text = redact(
+        f"the answer of {client.meta.endpoint_url} is not CloudWatch's ({said}): is there a proxy in between?"
+    )
     return Failure(text, final=True, every_call=True)
 
 

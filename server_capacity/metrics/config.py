@@ -68,7 +68,7 @@ def with_limits(blocks: list[dict[str, Any]], limits: Iterable[ServerLimit], pat
         more = _asking(blocks, limit, names)
         if more is None:
             there = [name for several in names.values() for name in several]
-            asked = f"it asks for {', '.join(there)}" if there else "it asks for none by name"
+            asked = f"it asks for {', '.join(there)}" if there else "it names none"
             close = nearest(limit.name, there)
             problems.append(f"--slo {limit.expression}: {path} has no metric {limit.name!r}; {asked}.{close}")
         blocks = more or blocks

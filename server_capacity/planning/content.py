@@ -129,8 +129,8 @@ def _require_maximum(case: Case, law: Law, share: float, needed: int) -> None:
     held = share * law.held(maximum)
     raise BenchmarkError(
         f"--maximum {maximum:,} is too few for {case.asked.name or case.main.name}: {case.demand.target_rps:,.5g}/s "
-        f"need {pluralize(needed, 'instance', 'instances')} at {share:.4g} of their limit, and {maximum:,} "
-        f"hold {held:,.4g}/s there.",
+        f"need {pluralize(needed, 'instance', 'instances')} at {share:.4g} of their limit, but {maximum:,} "
+        f"can serve {held:,.4g}/s.",
         f"Give --maximum {needed:,}, a smaller load, or a larger --utilisation.",
     )
 
@@ -196,8 +196,8 @@ def _scale_out(case: Case) -> ScaleOut | None:
         return None
     if known is None:
         raise BenchmarkError(
-            f"--growth needs the time until a new instance of {case.main.name} serves, and the search did not "
-            "measure that.",
+            f"--growth needs the time until a new instance of {case.main.name} serves, which the search did not "
+            "measure.",
             "Give --seconds-to-create.",
         )
     create_s, source = known

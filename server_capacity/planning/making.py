@@ -126,7 +126,9 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
             else:
                 same.append(found)
         if len(own) > 1 and asked.endpoint_name:
-            problems.append(f"--endpoint-name names one endpoint, and there are {len(own)}: name them in a --mix file.")
+            problems.append(
+                f"--endpoint-name is for one endpoint, and there are {len(own)}: name them in a --mix file."
+            )
         groups += [(asked, group) for group in own]
     refuse(problems)
     return groups

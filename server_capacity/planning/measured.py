@@ -132,32 +132,32 @@ class Measured:
         """Sentences on what it does not tell, or tells only under a condition."""
         if self.at_least:
             yield (
-                "The search violated no limit: the plan uses the highest rate that met every limit, and fewer "
+                "No limit was violated in the search: the plan uses the highest rate that was sent, and fewer "
                 "instances may suffice."
             )
         if self.data.arrivals == "constant":
             yield (
-                f"It was measured with evenly spaced arrivals, which overstate capacity by up to {EVEN:.0%}: search "
-                "with Poisson arrivals before you deploy it."
+                f"The search sent evenly spaced arrivals, which overstate capacity by up to {EVEN:.0%}: search with "
+                "Poisson arrivals before you deploy."
             )
         if self.data.in_ == "users":
             yield (
-                "It was searched in users, who wait for answers and so slow down with the endpoint: the rate is "
-                "theirs at the lower end, and arrivals that do not wait may need more instances."
+                "The search was in users, who wait for answers and so slow down with the endpoint: the rate is the "
+                "one that they sent at the lower end, and arrivals that do not wait may need more instances."
             )
         yield from self._warnings()
         if apart := planned_with(self.data):
             yield apart
         if self.data.limit == KEEPS_UP:
             yield (
-                'It was searched without --slo: "holds" is only the rate that it keeps up with. A limit such as '
-                '--slo "p99<500ms" says more.'
+                "The search had no --slo, so the capacity is only the rate that the endpoint keeps up with. A limit "
+                'such as --slo "p99<500ms" says more.'
             )
         if self.tied:
             named = " and ".join(self.tied)
             yield f"In the ranking {named} {'tie' if len(self.tied) > 1 else 'ties'} with {label_of(self.variant)}."
         if not self.is_counted:
-            yield "The number of measured instances is not known: one is assumed. Set it with --instances N."
+            yield "The number of measured instances is not known; one is assumed. Set it with --instances N."
 
     def _warnings(self) -> Iterator[str]:
         verdict = confirmed_of(self.data)
@@ -168,7 +168,7 @@ class Measured:
         if self.data.outcome == "interrupted" and not self.at_least:
             yield "The search was interrupted: its interval is wider than necessary."
         if self.data.cache == "warm":
-            yield "Each payload was sent before the search: requests that no cache holds may take longer."
+            yield "Each payload was sent before the search: requests that are in no cache may take longer."
 
 
 def measured(
@@ -202,7 +202,7 @@ def _require_no_conflict(endpoint: Endpoint, folder: str, instances: int | None,
     )
     refuse(
         [
-            f"{flag} {value}: {folder} was measured with {known}. Leave it out there."
+            f"{flag} {value}: {folder} was measured with {known}. Leave the flag out."
             for flag, value, known in given
             if value is not None and known not in (None, value)
         ]
@@ -218,7 +218,7 @@ def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
         if data.outcome == "interrupted" and not _is_confirmed(data):
             return _never_judged(data, rate)
     else:
-        return f"the search has no answer: {data.headline or data.reason or data.outcome}"
+        return f"the search found no capacity: {data.headline or data.reason or data.outcome}"
     if data.in_ == "users":
         law = data.users and data.users.law
         if not law or not law.users:
@@ -227,8 +227,8 @@ def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
         low, rate, high = low * factor, rate * factor, None if high is None else high * factor
     if not low > 0:
         return (
-            f"the interval of {rate_text(rate, interval)} starts at 0: no rate is certain to hold; search for longer "
-            "with --time"
+            f"the interval of {rate_text(rate, interval)} starts at 0: no rate is certain to meet the limits; search "
+            "longer with --time"
         )
     return low, rate, high
 

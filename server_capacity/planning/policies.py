@@ -102,20 +102,19 @@ def policy_files(plan: EndpointPlan, search: Measured, given: str = "") -> tuple
         **_step_files(resource, chosen),
     }
     missing = [
-        f"{POLICY_ARN} in alarm_out.json and alarm_in.json stands for the ARN that put-scaling-policy prints for "
+        f"In alarm_out.json and alarm_in.json, replace {POLICY_ARN} with the ARN that put-scaling-policy prints for "
         f"{STEP_FILE}."
     ]
     if resource.placeholders:
         told = " and ".join(resource.placeholders)
-        is_yours = "are" if len(resource.placeholders) > 1 else "is"
-        named = ": --endpoint-name NAME does" if NAME in resource.placeholders else ""
-        missing.append(f"{told} in the files {is_yours} yours to fill in{named}.")
+        named = f", or give --endpoint-name NAME{' for the first' if told != NAME else ''}" if NAME in told else ""
+        missing.append(f"Replace {told} in the files{named}.")
     for file, made in (
         (CONCURRENCY_FILE, _concurrency(resource, targets.concurrency)),
         (CPU_FILE, _cpu(resource, targets.cpu)),
     ):
         if isinstance(made, str):
-            missing.append(f"{file} is not written: {made}.")
+            missing.append(f"{file} was not written: {made}.")
         else:
             files[file] = made
     return files, missing
@@ -204,7 +203,7 @@ def _alarm(resource: Resource, way: str, threshold: float, **rule: Any) -> dict[
     periods = OUT_DATAPOINTS if way == "out" else IN_DATAPOINTS
     return {
         "AlarmName": f"planned-{resource.id.replace('/', '-')}-{way}",
-        "AlarmDescription": f"Scales {resource.id} {way}: requests a minute to each {resource.per.lower()}.",
+        "AlarmDescription": f"Scales {resource.id} {way}: requests per minute to each {resource.per.lower()}.",
         "ActionsEnabled": True,
         "AlarmActions": [POLICY_ARN],
         "Namespace": "AWS/SageMaker",

@@ -36,7 +36,7 @@ def missed_text(plan: EndpointPlan) -> str:
     if not found or not found.runs or found.runs[0].share_over <= found.allowed:
         return ""
     share, allowed = (percent_text(round(each, 4)) for each in (found.runs[0].share_over, found.allowed))
-    return f"Simulated with its policy, {share} of requests violate {found.limit} ({allowed} may)."
+    return f"In a simulation with this policy, {share} of requests violate {found.limit} ({allowed} may)."
 
 
 def simulated_remarks(plan: EndpointPlan) -> Iterator[str]:
@@ -54,7 +54,7 @@ def simulated_remarks(plan: EndpointPlan) -> Iterator[str]:
         yield f"{missed} The load rises faster than instances start. {advice}."
     elif cheapest is not None and (saved := 1 - cheapest.instance_hours / planned.instance_hours) >= LEAST_SAVED:
         yield (
-            f"{_keeping(plan, cheapest)} {found.limit} under this load as well, with {percent_text(round(saved, 2))} "
+            f"{_keeping(plan, cheapest)} {found.limit} under this load too, with {percent_text(round(saved, 2))} "
             f"fewer instance hours than {planned.policy}: {_how(plan, cheapest)}."
         )
 
@@ -68,9 +68,9 @@ def _keeping(plan: EndpointPlan, run: Run) -> str:
     """The subject of what keeps a limit, and its verb."""
     if run.file is None:
         instances = plan.chosen.instances
-        return f"{instances_text(instances)} throughout {'keeps' if instances == 1 else 'keep'}"
+        return f"{instances_text(instances)} throughout {'meets' if instances == 1 else 'meet'}"
     name = run.policy
-    return f"{name[:1].upper()}{name[1:]} keeps"
+    return f"{name[:1].upper()}{name[1:]} meets"
 
 
 def _how(plan: EndpointPlan, run: Run) -> str:
@@ -94,22 +94,24 @@ def instances_text(count: int) -> str:
 def _room(plan: EndpointPlan) -> Iterator[str]:
     chosen, lost = plan.chosen, plan.chosen.with_one_lost
     if chosen.instances < 2:
-        yield ("One instance is in one zone, and nothing is left if it fails: two zones need at least 2 instances.")
+        yield (
+            "A single instance is in one zone, and nothing is left if it fails: two zones need at least 2 instances."
+        )
     elif lost.holds:
         yield (
-            f"With one lost, {_have(lost)}, {percent_text(round(lost.share_of_low or 0.0, 3))} of what one is "
-            "certain to hold: the limit is still met."
+            f"{_with_one_lost(lost)}, {percent_text(round(lost.share_of_low or 0.0, 3))} of what one is certain to "
+            "serve: the limit is still met."
         )
     else:
         yield (
-            f"With one lost, {_have(lost)}, more than one is certain to hold: {instances_text(chosen.with_spare)} "
-            "would still meet the limit."
+            f"{_with_one_lost(lost)}, more than one is certain to serve. With {instances_text(chosen.with_spare)} the "
+            "limit would still be met."
         )
 
 
-def _have(lost: WithOneLost) -> str:
-    rate = rate_text(lost.rate_per_instance)
-    return f"1 instance has {rate}" if lost.instances == 1 else f"{lost.instances:,} instances have {rate} each"
+def _with_one_lost(lost: WithOneLost) -> str:
+    rate, others = rate_text(lost.rate_per_instance), lost.instances
+    return f"If one instance is lost, the other{f' {others:,} get {rate} each' if others > 1 else f' one gets {rate}'}"
 
 
 def _load(case: Case, plan: EndpointPlan) -> Iterator[str]:
@@ -121,19 +123,19 @@ def _load(case: Case, plan: EndpointPlan) -> Iterator[str]:
         yield f"{demand.told} {metric_text(demand.peak_rps)}/s{bound}."
     if demand.recorded is not None and demand.recorded.peak_second > 1.5 * demand.peak_rps:
         yield (
-            f"Its busiest second has {demand.recorded.peak_second:,} requests: no policy is that fast, and instances "
-            "sized for the minute queue them."
+            f"The busiest second has {demand.recorded.peak_second:,} requests: no policy reacts that fast, and "
+            "instances sized for the minute queue them."
         )
     if chosen.instances > needed_by(plan):
         yield (
-            f"The load needs {instances_text(needed_by(plan))}, and {chosen.minimum:,} are the minimum: the cost is "
+            f"The load needs {instances_text(needed_by(plan))}, but the minimum is {chosen.minimum:,}: the cost is "
             "that of the minimum."
         )
     if chosen.capped:
         yield f"More than {instances_text(chosen.maximum)} cannot be planned, so the maximum may be too low."
     if demand.least_rps == 0:
-        stay = f"{instances_text(chosen.minimum)} {'stays' if chosen.minimum == 1 else 'stay'}"
-        yield f"There are minutes without a request. {stay} nevertheless: starting from none takes minutes."
+        stay = f"{instances_text(chosen.minimum)} {'keeps' if chosen.minimum == 1 else 'keep'} running"
+        yield f"Some minutes have no request. Still, {stay}, because starting from none takes minutes."
 
 
 def _together(case: Case) -> Iterator[str]:
@@ -152,9 +154,9 @@ def _scaling(case: Case, plan: EndpointPlan) -> Iterator[str]:
     if scale_out is not None and scale_out.safety_factor is not None:
         wait = length_text(scale_out.alarm_s + scale_out.create_s)
         yield (
-            f"The load grows by {percent_text(round(scale_out.growth_per_min or 0.0, 4))} a minute, and a new instance "
-            f"serves {wait} after it is needed (an alarm's three minutes, and {length_text(scale_out.create_s)} "
-            f"to start, {scale_out.source}): instances may run at {scale_out.safety_factor:.1%} of their limit."
+            f"The load grows by {percent_text(round(scale_out.growth_per_min or 0.0, 4))} per minute. A new instance "
+            f"serves {wait} after it is needed (three minutes for the alarm, and {length_text(scale_out.create_s)} "
+            f"to start, {scale_out.source}). So instances may run at {scale_out.safety_factor:.1%} of their limit."
         )
     if plan.endpoint and plan.endpoint.kind == "inference-component":
         yield (
@@ -166,7 +168,7 @@ def _scaling(case: Case, plan: EndpointPlan) -> Iterator[str]:
         yield "Application Auto Scaling does not scale instances of the burstable type T2."
     if case.routing == LEAST_OUTSTANDING:
         yield (
-            "Requests go to the instance with the fewest outstanding requests: together, instances hold more than "
+            "Requests go to the instance with the fewest outstanding requests: together, instances serve more than "
             "the sum of each alone, so the plan is conservative."
         )
 
@@ -179,8 +181,8 @@ def _extrapolated(case: Case, plan: EndpointPlan) -> Iterator[str]:
         counts = f"{', '.join(map(str, fewer))} and {most} instances"
         yield f"It was measured at {counts}, and is interpolated between them: {case.main.not_linear}."
         yield (
-            f"The policy's target is {chosen.invocations_per_instance:,.15g} a minute per instance: the least that "
-            f"one holds among {chosen.minimum:,} to {chosen.maximum:,} instances."
+            f"The policy's target is {chosen.invocations_per_instance:,.15g} requests per minute per instance: the "
+            f"smallest capacity of one instance in a fleet of {chosen.minimum:,} to {chosen.maximum:,}."
         )
     if planned > FAR * measured:
         yield (

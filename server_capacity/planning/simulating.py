@@ -32,14 +32,14 @@ def simulation(case: Case, plan: EndpointPlan, *, compare: bool) -> Simulation |
         return None
     known = case.seconds_to_create
     if not plan.linear:
-        return not_simulated(f"its instances do not add up: {case.main.not_linear}")
+        return not_simulated(f"its capacity does not grow linearly with the instances: {case.main.not_linear}")
     if disagree(case.main.data):
-        return not_simulated("the search's count and the queueing model to simulate disagree")
+        return not_simulated("the measurement and the queueing model disagree")
     if known is None:
         return not_simulated("the time until a new instance serves is not known: give --seconds-to-create")
     requests = _requests(demand)
     if requests > MOST_REQUESTS:
-        return not_simulated(f"{requests:,.0f} requests are more than the {MOST_REQUESTS:,} that are simulated")
+        return not_simulated(f"{requests:,.0f} requests are more than can be simulated ({MOST_REQUESTS:,})")
     chosen, targets = plan.chosen, targets_of(plan, case.main)
     choice = Chosen(
         rps=targets.rps,

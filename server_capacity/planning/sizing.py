@@ -98,8 +98,8 @@ class Between:
             if share * self.held(instances) >= rate * (1 - _ARITHMETIC):
                 return instances
         raise CannotTellError(
-            f"{rate:,.4g}/s at {share:.0%} need more than {self.most} instances, and {self.points[-1][0]} are the "
-            f"most that were measured. It is not extrapolated further: {self.reason}. Measure more instances"
+            f"{rate:,.4g}/s at {share:.0%} need more than {self.most} instances, but at most {self.points[-1][0]} "
+            f"were measured. The plan does not extrapolate further: {self.reason}. Measure more instances"
         )
 
 
@@ -113,7 +113,7 @@ def law_of(searches: list[Measured]) -> Law | str:
         count = searches[0].instances
         return (
             f"it was measured at {count} instance{'' if count == 1 else 's'} only, and {reason}: N instances do not "
-            "hold N times as much. Search with another number of instances, and give both folders"
+            "serve N times as much. Search with another number of instances too, and give both folders"
         )
     return Between(tuple(sorted(lowest.items())), reason)
 

@@ -71,7 +71,7 @@ def _latency_s(plan: EndpointPlan, search: Measured, rps: float) -> float | str:
     if not isinstance(service, str) and not disagree(search.data) and rps < service.most:
         return _modelled_s(service, plan, rps)
     found = _between_s(search, rps * search.instances)
-    return "the mean latency was not measured around the planned rate" if found is None else found
+    return "mean latency was not measured near the planned rate" if found is None else found
 
 
 def _modelled_s(service: Service, plan: EndpointPlan, rps: float) -> float:
@@ -105,7 +105,7 @@ def _cpu(search: Measured, rps: float) -> CpuTarget | str:
     row = max(found, key=lambda each: each.at_low or 0.0, default=None)
     cores = vcpus(search.instance_type or "")
     if search.is_copies:
-        return "CPUUtilization is an instance's, and copies share it"
+        return "CPUUtilization belongs to an instance, which copies share"
     if row is None:
         return "CPUUtilization was not measured (--endpoint-config asks for it)"
     if row.reason or not row.demand_s or row.demand_s < 0 or row.idle is None:

@@ -48,7 +48,7 @@ def to_text(data: PlanResult, folder: str = "", width: int = WIDTH) -> str:
 
 def _mix(data: PlanResult) -> Iterator[str]:
     """A row for each endpoint."""
-    rows = [["Endpoint", "type", "target", "instances", "at the limit", "scaling", "an hour"]]
+    rows = [["Endpoint", "type", "target", "instances", "at the limit", "scaling", "per hour"]]
     for each in data.endpoints:
         chosen, kind = each.chosen, (each.endpoint and each.endpoint.instance_type) or "-"
         counts = f"{chosen.instances:,}", f"{limit_alone(each):,}", bounds_text(chosen)
@@ -81,8 +81,9 @@ def _fitting(rows: Sequence[Sequence[str]], width: int) -> list[str]:
 
 def _options(plan: EndpointPlan) -> Iterator[list[str]]:
     priced = any(option.cost for option in plan.options)
-    money = ["$/hour" if _in_dollars(plan) else "an hour", "a month", "a million"] if priced else []
-    yield ["Run at", "share", "instances", "with spare", "each a minute", *money]
+    per = "$/" if _in_dollars(plan) else "per "
+    money = [f"{per}hour", f"{per}month", f"{per}1M req"] if priced else []
+    yield ["Run at", "share", "instances", "with spare", "req/min each", *money]
     for option in plan.options:
         mark = " ←" if option.name == plan.chosen.name else ""
         counts = [_count(count) for count in (option.instances, option.with_spare)]
@@ -117,29 +118,25 @@ def _measured(plan: EndpointPlan) -> str:
     """The rate that the plan rests on: the interval's lower end."""
     one = plan.per_instance
     low = rate_text(one.low)
-    limit = limit_text(plan)
     counted = ("Measured on " if one.counted else "Taken as ") + instances_text(one.measured_at)
     if one.at_least or one.high is None:
-        return f"{counted}: each held {low} and no limit was violated."
+        return f"{counted}: each served {low}, and no limit was violated."
     interval = Interval(one.low, one.high)
     rate = rate_text(one.rate, interval)
     ends = between(interval, "/s")
-    return f"{counted}: {rate} each (95%: {ends}){limit}. The plan uses the lower end, {low}."
+    return f"{counted}: {meets_text(plan)} {rate} (95%: {ends}). The plan uses the lower end, {low}."
 
 
-def limit_text(plan: EndpointPlan) -> str:
-    """The limit that a rate is of, as it goes on after it; empty where it is not known."""
-    limit = plan.limit
-    if limit == KEEPS_UP:
-        return ", which it keeps up with"
-    return f" of {limit}" if limit else ""
+def meets_text(plan: EndpointPlan) -> str:
+    """The words before the rate of an instance: what it meets up to there."""
+    return "each keeps up with" if plan.limit == KEEPS_UP else f"each meets {plan.limit or 'every limit'} up to"
 
 
 def _money(cost: Cost | None) -> Iterator[str]:
     if cost is not None:
         beside = ", ".join(filter(None, (cost.region, cost.source, cost.date)))
         price = f"{cost.price_per_hour:g} {cost.currency}"
-        yield f"{price} an hour of {cost.instance_type} ({beside}); a month has 730 hours."
+        yield f"{price} per hour of {cost.instance_type} ({beside}); a month has 730 hours."
 
 
 def _simulated(found: Simulation | None, width: int) -> Iterator[str]:
@@ -162,7 +159,7 @@ def _simulated(found: Simulation | None, width: int) -> Iterator[str]:
 
 def _policies(runs: Sequence[Run]) -> Iterator[list[str]]:
     priced = any(run.cost for run in runs)
-    yield ["Policy", "over", "minutes", "refused", "instances", "at most", "p99", *(["an hour"] if priced else [])]
+    yield ["Policy", "over", "minutes", "refused", "instances", "at most", "p99", *(["per hour"] if priced else [])]
     for run in runs:
         yield [
             run.policy,
@@ -183,8 +180,8 @@ def _afterwards(data: PlanResult, width: int) -> Iterator[str]:
     if data.endpoints and data.cost is None:
         yield from _folded(_no_cost(data), width)
     for row in data.quota or []:
-        enough = "it is enough." if row.enough else "it is not enough. Ask for more:"
-        yield from _folded(f"Quota of {row.name}: {row.limit:,}, of {row.needed:,} needed: {enough}", width)
+        enough = "it is enough." if row.enough else "it is not enough. Request an increase:"
+        yield from _folded(f"Quota of {row.name}: {row.limit:,}, and {row.needed:,} are needed: {enough}", width)
         if not row.enough:
             yield f"{2 * INDENT}{row.increase}"  # one line, to be pasted
     if data.files:
@@ -199,7 +196,7 @@ def _no_cost(data: PlanResult) -> str:
     currencies = sorted({each.cost.currency for each in endpoints if each.cost})
     priceless = [each for each in endpoints if not each.cost]
     if not priceless:
-        return f"No total cost: prices are in {' and '.join(currencies)}."
+        return f"There is no total cost: prices are in {' and '.join(currencies)}."
     if all((each.endpoint and each.endpoint.kind) == COMPONENT for each in priceless):
         return "No cost of copies of an inference component: you pay for the instances below them."
     return _of_others(data.priced, priceless) or NO_PRICE
@@ -209,10 +206,10 @@ def _of_others(priced: Sequence[str], priceless: Sequence[EndpointPlan]) -> str:
     """The reason why the prices that were given are of none of the endpoints; empty where none was given."""
     if not priced:
         return ""
-    given = f"No cost: --price is of {' and '.join(priced)}, and"
+    given = f"There is no cost: --price is for {' and '.join(priced)}, and"
     kinds = list(dict.fromkeys((each.endpoint and each.endpoint.instance_type) or "" for each in priceless))
     if not all(kinds):
-        return f"{given} the search does not know its instance type: --instance-type {priced[0]}."
+        return f"{given} the search does not know the instance type: give --instance-type {priced[0]}."
     return f"{given} the instances are {' and '.join(kinds)}."
 
 

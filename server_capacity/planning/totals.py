@@ -67,7 +67,7 @@ def total_cost(costs: Sequence[Cost | None]) -> Cost | None:
 
 
 def headline(data: PlanResult) -> str:
-    """The first line: ``8 instances of ml.m5.xlarge hold 1,000/s (6 at the limit alone), 2 to 12 with scaling``."""
+    """The first line: ``8 instances of ml.m5.xlarge can serve 1,000/s (6 without headroom), ...``."""
     endpoints, refused = data.endpoints, data.refused
     if not endpoints:
         return f"No plan: {refused[0]}"
@@ -90,15 +90,14 @@ def _of_one(plan: EndpointPlan) -> str:
     told = [kind, *([label_of(values)] if values else [])]
     what = instances_text(chosen.instances) + (f" of {', '.join(filter(None, told))}" if any(told) else "")
     alone = f" ({limit_alone(plan):,} without headroom)"
-    verb = "holds" if chosen.instances == 1 else "hold"
-    return f"{what} {verb} {load_text(plan.target_rps)}{alone}, {bounds_text(chosen)} with scaling"
+    return f"{what} can serve {load_text(plan.target_rps)}{alone}, {bounds_text(chosen)} with autoscaling"
 
 
 def _of_several(endpoints: Sequence[EndpointPlan]) -> str:
     planned = sum(each.chosen.instances for each in endpoints)
     alone = sum(limit_alone(each) for each in endpoints)
     rate = load_text(sum(each.target_rps for each in endpoints))
-    return f"{len(endpoints)} endpoints: {planned:,} instances hold {rate} ({alone:,} without headroom)"
+    return f"{len(endpoints)} endpoints: {planned:,} instances can serve {rate} ({alone:,} without headroom)"
 
 
 def load_text(rate: float) -> str:

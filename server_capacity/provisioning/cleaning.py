@@ -25,7 +25,7 @@ PATIENCE_S = 10.0
 HELD_S = 0.5
 """So long a process that was killed may hold the file still."""
 
-_UNKNOWN = "the account or the address of AWS in which it was made is not known"
+_UNKNOWN = "the AWS account or URL in which it was created is not known"
 
 
 def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE_S) -> int:
@@ -45,7 +45,7 @@ def clean(folder: Path, say: Callable[[str], None], patience_s: float = PATIENCE
             say(str(error))
             codes.append(BAD_INPUT)
     if not codes:
-        say(f"Nothing is left to put back in {folder}.")
+        say(f"Nothing is left to restore in {folder}.")
     return worst_exit_code(OK, *codes)
 
 

@@ -175,7 +175,7 @@ def read(folder: Path) -> list[Entry]:
         if data["lock"] != _identity(folder):
             raise BenchmarkError(
                 f"{path}: was not written where it lies, or its lock was changed, so none of it is run.",
-                "Where you know it, the lines under by_hand in it undo by hand what is held.",
+                "If you recognise the file, the lines under by_hand in it undo the changes by hand.",
             )
     except (OSError, *UNREADABLE) as error:
         raise foreign(path, error) from None
@@ -217,7 +217,7 @@ def _locked(folder: Path, patience_s: float) -> Iterator[int]:
         deadline = time.monotonic() + patience_s
         while not _is_locked(lock, path):
             if time.monotonic() >= deadline:
-                raise HeldError(f"{folder}: a process that runs holds {NAME}, and puts back what is in it.")
+                raise HeldError(f"{folder}: a running process holds {NAME} and restores what is in it.")
             time.sleep(_PAUSE_S)
         yield lock
     finally:

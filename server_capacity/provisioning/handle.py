@@ -34,7 +34,7 @@ LONGEST_REMOVAL_S = REMOVAL_S + BUSY_S + LAST_ATTEMPT_S
 """So long the keeper of an endpoint is waited for."""
 
 LOST = "the process that keeps the endpoint for this search ended, and the endpoint was removed"
-_ENDED = "The keeper, which would put everything back, has ended."
+_ENDED = "The keeper process, which restores everything, has ended."
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class Keeper:
         if not self._has_folder:
             return
         if ended_before and code in (ALL_PUT_BACK, SOME_LEFT):
-            self._say("The keeper was told to end while it was needed, and put back what it held then.")
+            self._say("The keeper process was stopped while it was needed, and restored everything.")
         try:
             if code not in (ALL_PUT_BACK, SOME_LEFT):
                 self._put_back_itself()
@@ -211,7 +211,7 @@ class Keeper:
     def _put_back_itself(self) -> None:
         with CleanupFile.taken(self._folder, self._longest_s) as cleanup:
             if left_in(cleanup.entries):
-                self._say("The keeper was killed; this command puts back what it held.")
+                self._say("The keeper process was killed; this command restores everything instead.")
                 restore(cleanup)
 
     def _end(self) -> int:

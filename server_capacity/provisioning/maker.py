@@ -76,7 +76,7 @@ class Line:
             while answer["number"] != number and not self.is_cut:
                 answer = self._answers.get()
         if self.is_cut:
-            raise BenchmarkError("The keeper has ended, so nothing more may be created.")
+            raise BenchmarkError("The keeper process has ended, so nothing more may be created.")
         if failed := answer.get("failed"):
             raise BenchmarkError(f"created(): {failed}.")
 

@@ -119,7 +119,9 @@ class Making(threading.Thread):
             patience = None if deadline is None else max(deadline - time.monotonic(), 0.0)
             ready, _, _ = select.select(watched, [], [], patience)
             if not ready:
-                self._tell(warn=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it reported is removed.")
+                self._tell(
+                    warn=f"endpoint_factory did not end within {REMOVAL_S:g} s; what it reported is being removed."
+                )
                 return False
             if self._channel in ready and not _received(self._channel):
                 self._is_wanted = False
@@ -188,7 +190,7 @@ class Making(threading.Thread):
         """Tell of a process that ended, or fell silent, though its endpoint was needed."""
         text = f"The process of endpoint_factory ended with {code}. {' '.join(words[-3:])}".rstrip()
         if self._has_answered:
-            self._tell(warn=self._hide(f"{text} Its endpoint is removed."))
+            self._tell(warn=self._hide(f"{text} Its endpoint is being removed."))
         else:
             self._fail(text)
 

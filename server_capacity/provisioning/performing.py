@@ -114,7 +114,7 @@ def make_client(service: str, region: str | None, address: str | None = None, **
     try:
         return aws_client.make_client(service, region, endpoint_url=address, **patience, **settings)
     except (BotoCoreError, ValueError) as error:
-        reason = f"boto3 cannot be set up for {service} ({one_line(str(error), 200)})"
+        reason = f"boto3 cannot be used for {service} ({one_line(str(error), 200)})"
         raise NotDoneError(reason, final=True, refused=True) from None
 
 
@@ -217,7 +217,7 @@ def _find_target(client: Any, undo: Call, account: str | None) -> None:
 
 def _check_account(here: str | None, account: str | None) -> None:
     if here != account:
-        reason = f"it was changed in AWS account {account}, and these credentials are of {here}"
+        reason = f"it was changed in AWS account {account}, but these credentials belong to {here}"
         raise NotDoneError(reason.replace("None", "(not known)"), final=True)
 
 

@@ -79,7 +79,7 @@ def told(entry: Entry) -> str:
     """A sentence on what became of an entry, with the line to be pasted where it is still held."""
     puts_back = isinstance(entry.undo, Call) and not entry.undo.removes
     if entry.state == "gone":
-        return f"{entry.what}: is gone, so nothing is left to {'put back' if puts_back else 'remove'}."
+        return f"{entry.what}: is gone, so there is nothing to {'restore' if puts_back else 'remove'}."
     if entry.state == "held":
         reason = "it was not tried" if entry.reason is None else entry.reason
         done = "put back" if puts_back else "removed"

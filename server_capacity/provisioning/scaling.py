@@ -25,8 +25,8 @@ OUT, IN, SCHEDULED = "DynamicScalingOutSuspended", "DynamicScalingInSuspended", 
 MOST_RESOURCES = 50
 """So many one call takes."""
 
-_MADE = "Let endpoint_factory make it without scaling."
-_FLAG = "Give --suspend-scaling to have it suspended for the search and put back afterwards, or suspend it yourself."
+_MADE = "Let endpoint_factory create it without scaling."
+_FLAG = "Give --suspend-scaling to suspend it for the search and restore it afterwards, or suspend it yourself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def suspended_scaling(
     """
     named = resources(blocks)
     if not named:
-        refuse(["--suspend-scaling needs to know whose: give --endpoint-config, with a block that names the variant."])
+        refuse(["--suspend-scaling needs an --endpoint-config with a block that names the variant."])
     keeper = Keeper(folder, say, say)  # it starts while AWS is asked
     told: Suspension | None = None
     try:

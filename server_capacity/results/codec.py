@@ -100,11 +100,11 @@ def _of_capacity(found: CapacityResult) -> Iterator[str]:
         if row.interval is not None:
             yield from _between(f"the rate of {row.expression}", row.interval.low, row.rate, row.interval.high)
     if found.outcome == "found" and (found.rate is None or found.interval is None):
-        yield "a rate was found, and none is told"
+        yield "its outcome is found, but it has no rate"
     if found.outcome == "found" and found.rate == 0:
         yield "a rate of 0 was found"
     if found.outcome == "at_least" and found.at_least is None:
-        yield "at least a rate was kept, and none is told"
+        yield "its outcome is at_least, but it has no rate"
     yield from _codes(found)
     yield from _counts(found)
     yield from _of_windows(found.windows)
@@ -119,11 +119,11 @@ def _codes(found: CapacityResult) -> Iterator[str]:
     """The exit code agrees with the outcome, and with what was broken or left behind."""
     good = found.outcome in ("found", "at_least") and found.ended in (None, "complete") and found.clean_up != "failed"
     if found.exit_code == 0 and not good:
-        yield f"its exit code is 0, and its outcome {found.outcome.replace('_', ' ')}"
+        yield f"its exit code is 0, but its outcome is {found.outcome.replace('_', ' ')}"
     if (found.exit_code == 130) != (found.outcome == "interrupted") and found.clean_up != "failed":
-        yield f"its exit code is {found.exit_code}, and its outcome {found.outcome.replace('_', ' ')}"
+        yield f"its exit code is {found.exit_code}, but its outcome is {found.outcome.replace('_', ' ')}"
     if found.confirmed is not None and (not found.confirmation or found.confirmation[-1].verdict != found.confirmed):
-        yield "its confirmation is not the one of its last wave"
+        yield "its confirmation differs from that of its last wave"
     yield from _own_code(found)
     yield from _at_low(found)
     for row in found.limits:
@@ -137,7 +137,7 @@ def _own_code(found: CapacityResult) -> Iterator[str]:
     codes = {standing(replace(found, exit_code=code)).exit_code for code in _CODES_OF[found.outcome]}
     if found.exit_code not in codes and found.exit_code != 0:  # which was told already
         meant = " or ".join(map(str, sorted(codes)))
-        yield f"its exit code is {found.exit_code}, and that of what it found {meant}"
+        yield f"its exit code is {found.exit_code}, but its answer means {meant}"
 
 
 def _of_limit(row: LimitRow) -> Iterator[str]:
@@ -171,7 +171,7 @@ def _counts(found: CapacityResult) -> Iterator[str]:
             yield f"stretch {each.number} has {each.answered:,} answers to {each.sent:,} requests"
         expected = each.rate * (each.end_s - each.start_s)
         if found.in_ == "rps" and not each.void and not expected / 2 - _FEW <= each.sent <= 2 * expected + _FEW:
-            yield f"stretch {each.number} sent {each.sent:,} requests, and its rate and time give {expected:,.0f}"
+            yield f"stretch {each.number} sent {each.sent:,} requests, but its rate and time give {expected:,.0f}"
     rates = [each.rate for each in stretches] + [each.rate for each in found.confirmation or []]
     told = found.at_least.rate if found.at_least else found.rate
     if not stretches and found.interval is not None:  # it is confirmed at its lower end
@@ -200,7 +200,7 @@ def _of_slower(slower: Slower | None) -> Iterator[str]:
     if before.start_s >= after.start_s:
         yield f"it was slower at {after.start_s:g} s than later, at {before.start_s:g} s"
     if before.share >= after.share:
-        yield f"it got slower, and no more requests were over: {after.share:g} after {before.share:g}"
+        yield f"it got slower, but the share over the limit did not rise: {after.share:g} after {before.share:g}"
     yield from _of_side("the early rate", slower.early)
 
 
@@ -227,23 +227,23 @@ def _kept_nowhere(found: CapacityResult) -> Iterator[str]:
 def _of_ranking(found: RankingResult) -> Iterator[str]:
     ranked = [row for row in found.rows if row.rank is not None]
     if found.rows[: len(ranked)] != ranked:
-        yield "rows without a rank stand before others"
+        yield "rows without a rank come before ranked ones"
     ranks = [row.rank or 0 for row in ranked]
     if ranks != sorted(ranks):
-        yield "its rows are not in the order of their ranks"
+        yield "its rows are not ordered by rank"
     for place, row in enumerate(ranked, 1):
         if row.rank is not None and row.rank > place:
             yield f"row {place} has rank {row.rank}"
         if any(other == place or other > len(ranked) for other in row.tied_with):
-            yield f"row {place} ties with a row that is not there"
+            yield f"row {place} ties with a row that does not exist"
         if row.score is None or row.rate is None or row.instances is None:
-            yield f"row {place} has a rank, and no score or rate"
+            yield f"row {place} has a rank but no score or rate"
         if not row.capacity:
-            yield f"row {place} has a rank, and no search"
+            yield f"row {place} has a rank but no search"
         yield from _of_row(row, place)
         yield from _of_target(row, place, found)
     if found.exit_code == 0 and any(row.exit_code for row in ranked):
-        yield "its exit code is 0, and a search that it is built on has another one"
+        yield "its exit code is 0, but a search that it is built on has another one"
 
 
 def _of_row(row: RankedRow, place: int) -> Iterator[str]:
@@ -251,13 +251,13 @@ def _of_row(row: RankedRow, place: int) -> Iterator[str]:
         yield from _between(f"the rate of row {place}", row.interval.low, row.rate, row.interval.high)
     hour = None if row.price is None else row.price.per_hour * (row.instances_for_target or 1)
     if row.cost_hour is not None and hour is not None and not _like(row.cost_hour, hour):
-        yield f"row {place} costs {row.cost_hour:g} an hour, and its instances {hour:g}"
+        yield f"row {place} costs {row.cost_hour:g} per hour, but its instances cost {hour:g}"
     if (
         row.cost_hour is not None
         and row.cost_month is not None
         and not _like(row.cost_month, row.cost_hour * _HOURS_A_MONTH)
     ):
-        yield f"row {place} costs {row.cost_month:g} a month, and {row.cost_hour:g} an hour"
+        yield f"row {place} costs {row.cost_month:g} per month, but {row.cost_hour:g} per hour"
 
 
 def _of_target(row: RankedRow, place: int, found: RankingResult) -> Iterator[str]:
@@ -271,14 +271,14 @@ def _of_target(row: RankedRow, place: int, found: RankingResult) -> Iterator[str
 
 def _of_plan(found: PlanResult) -> Iterator[str]:
     if not found.endpoints and not found.refused:
-        yield "it plans no endpoint, and refuses none"
+        yield "it neither plans nor refuses an endpoint"
     for plan in found.endpoints:
         yield from _of_endpoint(plan)
         yield from _of_options(plan, found.spare)
     if found.endpoints and found.target_rps is not None:
         total = sum(plan.target_rps for plan in found.endpoints)
         if not _like(total, found.target_rps):
-            yield f"its endpoints serve {total:g}/s, and its target is {found.target_rps:g}/s"
+            yield f"its endpoints serve {total:g}/s, but its target is {found.target_rps:g}/s"
     costs = [plan.cost.hour for plan in found.endpoints if plan.cost is not None]
     if found.cost is not None and len(costs) == len(found.endpoints) and not _like(sum(costs), found.cost.hour):
         yield f"its endpoints cost {sum(costs):g} an hour, and all of it {found.cost.hour:g}"
@@ -286,9 +286,9 @@ def _of_plan(found: PlanResult) -> Iterator[str]:
     if codes and len(codes) == len(found.endpoints):  # an older version inherited nothing
         code = worst_exit_code(MISSED if found.refused else OK, *codes)
         if found.exit_code != code:
-            yield f"its exit code is {found.exit_code}, and that of what it rests on {code}"
+            yield f"its exit code is {found.exit_code}, but what it is based on means {code}"
     elif found.exit_code == 0 and found.refused:
-        yield "its exit code is 0, and endpoints were refused"
+        yield "its exit code is 0, but endpoints were refused"
 
 
 def _of_endpoint(plan: EndpointPlan) -> Iterator[str]:
@@ -316,7 +316,8 @@ def _of_sources(plan: EndpointPlan) -> Iterator[str]:
     one = plan.per_instance
     for source in plan.capacities:
         if source.folder == plan.capacity and not _like(source.low, one.low * one.measured_at):
-            yield f"{plan.name} holds {one.low:g}/s an instance, and its search {source.low:g}/s on {one.measured_at}"
+            found = f"{source.low:g}/s on {one.measured_at}"
+            yield f"an instance of {plan.name} serves {one.low:g}/s, but its search found {found}"
 
 
 def _of_one_lost(plan: EndpointPlan) -> Iterator[str]:
@@ -343,7 +344,7 @@ def _of_options(plan: EndpointPlan, spare: int | None) -> Iterator[str]:
         if option.name == chosen.name and chosen.with_spare != max(option.with_spare or 0, chosen.instances):
             yield f"{chosen.with_spare} instances are chosen with the spare ones, not those of {option.name}"
         if option.name == chosen.name and chosen.instances != max(count, chosen.minimum):
-            yield f"{chosen.instances} instances of {plan.name} are chosen, and {option.name} takes {count}"
+            yield f"{chosen.instances} instances of {plan.name} are chosen, but {option.name} takes {count}"
     options: list[Option | Choice] = [*plan.options, chosen]
     for priced in options:
         cost = priced.cost
@@ -352,7 +353,7 @@ def _of_options(plan: EndpointPlan, spare: int | None) -> Iterator[str]:
         if not _like(cost.hour, cost.price_per_hour * priced.instances):
             yield f"{priced.instances} instances of {plan.name} cost {cost.hour:g} an hour, at {cost.price_per_hour:g}"
         if not _like(cost.month, cost.hour * _HOURS_A_MONTH):
-            yield f"{plan.name} costs {cost.month:g} a month, and {cost.hour:g} an hour"
+            yield f"{plan.name} costs {cost.month:g} per month, but {cost.hour:g} per hour"
 
 
 def _needed(instances: int, each: float, target: float) -> bool:
@@ -362,21 +363,21 @@ def _needed(instances: int, each: float, target: float) -> bool:
 
 def _of_proof(found: ProofResult) -> Iterator[str]:
     if found.exit_code == 0 and found.outcome != "holds":
-        yield f"its exit code is 0, and its outcome {found.outcome.replace('_', ' ')}"
+        yield f"its exit code is 0, but its outcome is {found.outcome.replace('_', ' ')}"
     if found.exit_code == 130 and found.outcome != "interrupted":
-        yield f"its exit code is 130, and its outcome {found.outcome.replace('_', ' ')}"
+        yield f"its exit code is 130, but its outcome is {found.outcome.replace('_', ' ')}"
     if found.outcome == "holds" and found.ended_early is not None:
-        yield "it holds, and ended early"
+        yield "its outcome is holds, but it ended early"
     own = (MISSED, INVALID) if found.reason else (MISSED,)
     bases = {"holds": (OK,), "fails": (MISSED,), "interrupted": (INTERRUPTED,)}.get(found.outcome, own)
     codes = {inherited(replace(found, exit_code=base)) for base in bases}
     if found.plan_exit_code is not None and found.exit_code not in codes:  # an older version inherited nothing
         code = " or ".join(map(str, sorted(codes)))
-        yield f"its exit code is {found.exit_code}, and that of its plan or of what it left behind {code}"
+        yield f"its exit code is {found.exit_code}, but its plan or what it left behind means {code}"
     if found.outcome == "holds" and any(row.verdict != "holds" for row in found.limits):
-        yield "it holds, and a limit does not"
+        yield "its outcome is holds, but a limit is violated"
     if found.outcome == "holds" and found.backlog:
-        yield f"it holds, and {found.backlog:,} requests were left at the end"
+        yield f"its outcome is holds, but {found.backlog:,} requests were left at the end"
     yield from _of_fleet(found)
     for row in found.limits:
         yield from _of_proven(row)
@@ -392,7 +393,7 @@ def _of_fleet(found: ProofResult) -> Iterator[str]:
     arguments = endpoint.arguments or {}
     for told in (endpoint.instances, *(arguments.get(name) for name in _COUNTS)):
         if isinstance(told, int) and told != found.instances:
-            yield f"it is of {found.instances} instances, and its endpoint had {told}"
+            yield f"it is for {found.instances} instances, but its endpoint had {told}"
 
 
 def _of_proven(row: ProvenLimit) -> Iterator[str]:
@@ -400,8 +401,8 @@ def _of_proven(row: ProvenLimit) -> Iterator[str]:
     if row.share_over is None or row.allowed is None:
         return
     if row.verdict == "holds" and row.share_over > row.allowed + _SAME:
-        yield f"{row.expression} holds, and {row.share_over:g} are over it, where {row.allowed:g} may be"
+        yield f"{row.expression} is met, but {row.share_over:g} are over it, and {row.allowed:g} may be"
     if row.verdict == "fails" and row.share_over <= row.allowed:
-        yield f"{row.expression} fails, and {row.share_over:g} are over it, where {row.allowed:g} may be"
+        yield f"{row.expression} is violated, but {row.share_over:g} are over it, and {row.allowed:g} may be"
     if row.interval is not None:
         yield from _between(f"the share over {row.expression}", row.interval.low, row.share_over, row.interval.high)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.ranking import RankedRow
 
 NO_LIMIT = (
-    "holds: the rate that each keeps up with, since no --slo was violated below it. Set one with --slo 'p99<500ms'."
+    "capacity: the rate that each keeps up with, since no --slo was violated below it. Set one with --slo 'p99<500ms'."
 )
 
 
@@ -75,12 +75,19 @@ def ranking(
 def require_order(found: RankingResult) -> None:
     """Hold the order of a ranking against the one that its rows give; ValueError where another one is told."""
     made = ranking(found.rows, Aim(found.target_rps, found.utilisation), interrupted=found.interrupted)
-    for name in ("ranked_by", "payload_variants", "exit_code"):
+    for name in ("ranked_by", "exit_code"):
         if getattr(found, name) != getattr(made, name):
             raise ValueError(f"its {name} does not follow from its rows")
+    if _equivalent(found) != _equivalent(made):
+        raise ValueError("its payload_variants does not follow from its rows")
     for place, (told, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
         if _place_of(told) != _place_of(row):
-            raise ValueError(f"row {place} is not the one that the rates, costs and counts of its rows put there")
+            raise ValueError(f"row {place} is not the one that follows from the rates, costs and counts of the rows")
+
+
+def _equivalent(found: RankingResult) -> tuple[float | None, ...]:
+    """The answer on its traffic patterns, where it has one: another version may put it in other words."""
+    return () if found.payload_variants is None else (found.payload_variants.equivalent, found.payload_variants.within)
 
 
 def _place_of(row: RankedRow) -> tuple[object, ...]:

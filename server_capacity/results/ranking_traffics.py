@@ -47,22 +47,25 @@ def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
     on = label_of({name: text for name, text in rows[0].variant.items() if not name.startswith(PAYLOAD)})
     if len(known) < len(rows):
         missing = ", ".join(_traffic(row) for row in rows if not row.interval)
-        return None, f"For {on}, it is not decided whether the traffics are equivalent: no interval of {missing}."
+        return None, (
+            f"For {on}, it is undecided whether the traffic patterns are equivalent: {missing} has no interval."
+        )
     least, its = min(known, key=lambda each: each[1].high)
     most, the_most = max(known, key=lambda each: each[1].low)
     if the_most.low > its.high:
         ratio = (most.rate or 0.0) / (least.rate or math.inf) - 1
         return (
             False,
-            f"For {on}, the traffics differ: it holds {ratio:.0%} more of {_traffic(most)} than of {_traffic(least)}.",
+            f"For {on}, the traffic patterns differ: the capacity is {ratio:.0%} higher for {_traffic(most)} than for "
+            f"{_traffic(least)}.",
         )
     spread = max(interval.high for _, interval in known) / min(interval.low for _, interval in known) - 1
-    names = " and ".join(_traffic(row) for row in rows) if len(known) == 2 else "all traffics"
+    names = " and ".join(_traffic(row) for row in rows) if len(known) == 2 else "all traffic patterns"
     if spread <= WITHIN:
-        return True, f"For {on}, {names} are equivalent: the rates that it holds differ by at most {spread:.0%}."
+        return True, f"For {on}, {names} are equivalent: their capacities differ by at most {spread:.0%}."
     return None, (
-        f"For {on}, it is not decided whether {names} are equivalent: the intervals overlap, and up to {spread:.0%} "
-        "would not show. Give more --time."
+        f"For {on}, it is undecided whether {names} are equivalent: the intervals overlap, and a difference of "
+        f"{spread:.0%} would not show. Give more --time."
     )
 
 

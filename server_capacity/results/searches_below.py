@@ -24,7 +24,7 @@ def require_searches(folder: Path, found: RankingResult) -> None:
     """Hold a ranking against its searches."""
     named = Counter(row.capacity for row in found.rows if row.capacity)
     if twice := [name for name, number in named.items() if number > 1]:
-        raise ValueError(f"{twice[0]} is the search of several rows")
+        raise ValueError(f"{twice[0]} is the search of more than one row")
     for row in found.rows:
         name = row.capacity
         if not name or "/" in name or name in (".", "..") or row.outcome == FAILED:  # which no search is read by
@@ -40,17 +40,17 @@ def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: R
     arguments = (search.endpoint.arguments if search.endpoint else None) or {}
     for key, value in row.variant.items():
         if key in arguments and not _is_same(value, arguments[key]):
-            raise ValueError(f"{name} was searched with {key}={arguments[key]}, and is said to be {key}={value}")
+            raise ValueError(f"{name} was searched with {key}={arguments[key]}, not {key}={value}")
     made = row_of(row.variant, name, search, None, Aim(found.target_rps, found.utilisation))
     if row.rate != made.rate:
-        raise ValueError(f"{name} found another rate than the {row.rate} that it is said to have")
+        raise ValueError(f"{name} found a rate other than {row.rate}")
     if row.exit_code is not None and row.exit_code != made.exit_code:
-        raise ValueError(f"{name} has exit code {made.exit_code}, and is said to have {row.exit_code}")
+        raise ValueError(f"{name} has exit code {made.exit_code}, not {row.exit_code}")
     of_both = [(key, getattr(row, key), getattr(made, key)) for key in _same_keys(row)]
     if other := next((key for key, told, there in of_both if told != there), None):
-        raise ValueError(f"{name} has another {other} than the one that it is said to have")
+        raise ValueError(f"{name} has another {other} than the ranking says")
     if row.rank is not None and bool(row.warnings) != bool(made.warnings):
-        raise ValueError(f"what {name} leaves open is not what it is said to leave open")
+        raise ValueError(f"the warnings of {name} are not those that the ranking has")
 
 
 def _same_keys(row: RankedRow) -> tuple[str, ...]:

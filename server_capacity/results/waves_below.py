@@ -77,7 +77,7 @@ class _Wave:
     def require(self, what: str, told: float, there: float | None) -> None:
         """ValueError where its own files tell another number than it is said to have."""
         if there is not None and not math.isclose(told, there, rel_tol=_SAME, abs_tol=1e-9):
-            raise ValueError(f"{self.name} has {what} {there:g}, and is said to have {told:g}")
+            raise ValueError(f"{self.name} has {what} {there:g}, not {told:g}")
 
     def require_limits(self, rows: Iterable[ConfirmedLimit | ProvenLimit]) -> None:
         """The same of each limit's value."""
@@ -93,7 +93,7 @@ class _Wave:
 def _wave_in(folder: Path, name: str) -> _Wave | None:
     """The wave of a folder; None where it is not there."""
     if name in (".", "..") or "/" in name:
-        raise ValueError(f"{quoted(name, 40)} is no folder of its own")
+        raise ValueError(f"{quoted(name, 40)} is not a folder below this one")
     run_dir = RunDir(folder / name)
     if not (is_file(run_dir.summary) and is_file(run_dir.plan)):
         return None
@@ -117,14 +117,14 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
         wave, endpoint = _wave_in(folder, name), found.endpoint
         called, there = (endpoint and endpoint.name), (wave and wave.plan.get("endpoint_name"))
         if called and there and called != there:
-            raise ValueError(f"{name} was sent to {there}, and its search to {called}")
+            raise ValueError(f"{name} was sent to {there}, but its search to {called}")
     sent: Counter[str] = Counter()
     for each in found.stretches or []:
         sent[each.wave] += each.sent
     for name, number in sent.items():
         wave = _wave_in(folder, name) if name else None
         if wave is not None and number > wave.sent:
-            raise ValueError(f"{name} sent {wave.sent:,} requests, and its stretches {number:,}")
+            raise ValueError(f"{name} sent {wave.sent:,} requests, but its stretches have {number:,}")
     for told in found.confirmation or []:
         wave = _wave_in(folder, told.directory) if told.directory else None
         if wave is None:

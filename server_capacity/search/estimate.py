@@ -15,6 +15,7 @@ from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
+from server_capacity.search.stretch import nothing_violated
 from server_capacity.search.support import lowest_breaking, with_support
 
 if TYPE_CHECKING:
@@ -109,9 +110,9 @@ def _without_rate(
         return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)
     most = max(clean, default=0.0)
     if not clean:
-        return Answer("cannot_tell", reason="no stretch counts", estimates=estimates)
+        return Answer("cannot_tell", reason="every stretch was discarded", estimates=estimates)
     if settings.max_rps is not None and most >= settings.max_rps * 0.999:
-        reason = f"every limit is met at the maximum that was allowed, {settings.max_rps:g}/s"
+        reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g}/s"
         return Answer("at_least", at_least=most, reason=reason, estimates=estimates)
     void = [stretch.void for stretch in stretches if stretch.void and stretch.rate > most]
     if void:
@@ -119,7 +120,7 @@ def _without_rate(
     return Answer(
         "cannot_tell",
         at_least=most,
-        reason="no limit was violated in the time: give more with --time",
+        reason=nothing_violated(stretches),
         estimates=estimates,
     )
 

@@ -84,7 +84,7 @@ def without_accidents(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> 
         rate for rate in kept if _kept(limits, _near(stretches, rate, accidents), answer_s, variance=USUAL_DISPERSION)
     }
     return tuple(
-        replace(each, void=f"{each.rate:g}/s was tried again later, and met every limit")
+        replace(each, void=f"{each.rate:g}/s met every limit when it was tried again later")
         if each.number in accidents and each.rate in clear
         else each
         for each in stretches

@@ -84,7 +84,7 @@ def if_it_lasts(settings: Settings, stretches: Sequence[Stretch], found: Answer)
         return found
     needed_s = max(before_s + usual_s, MORE_TIMES * (settings.time_s or 0.0))
     reason = (
-        f"{SLOWER}, and {since_s:.0f} s of load since then are too few to estimate the rate that lasts: --time "
+        f"{SLOWER}, and {since_s:.0f} s of load since then are too few to estimate the lasting rate: give --time "
         f"{math.ceil(needed_s / 60)}m"
     )
     estimates = tuple(replace(each, rate=None, interval=None, kept_everywhere=False) for each in found.estimates)

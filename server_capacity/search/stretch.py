@@ -78,6 +78,18 @@ class Stretch:
         return self.void.startswith(CLIENT)
 
 
+def nothing_violated(stretches: Sequence[Stretch]) -> str:
+    """The reason why a search that violated no limit has no answer, and what to try."""
+    loads = [stretch for stretch in stretches if stretch.rate > 0]
+    late = sum(stretch.by_client for stretch in loads)
+    if not late:
+        return "no limit was violated in the given time: give more with --time"
+    return (
+        f"no limit was violated in the given time, and {CLIENT} in {late} of {len(loads)} stretches: run fewer other "
+        "programs on it, or give more with --time"
+    )
+
+
 def most_of_client(stretches: Sequence[Stretch]) -> float | None:
     """The highest rate that the client could do, where the last one was too much for it.
 

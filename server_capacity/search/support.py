@@ -81,9 +81,9 @@ def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
             told = counts_text(broken.rate, points, limit.allowed)
             of, over = totals(low)
             if over >= LEAST_BREAKING and over > limit.allowed * of:
-                reason = f"{told}, and a lower rate did not make it less"
+                reason = f"{told}, and a lower rate did not reduce it"
                 return Answer("not_kept", limit=found.limit, reason=reason, estimates=open_ones)
-            reason = f"{told}; at lower rates {over:,} of {of:,} were, which is too few requests to tell: {MORE_TIME}"
+            reason = f"{told}; at lower rates {over:,} of {of:,} were, too few to decide: {MORE_TIME}"
             return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
 
@@ -113,7 +113,10 @@ def counts_text(rate: float, points: Sequence[Point], allowed: float, *, lowest:
     """The count of requests over a limit at a rate and below it."""
     of, over = totals(points)
     where = f"{rate:.3g}/s, the lowest rate tried," if lowest else f"{rate:.3g}/s and below"
-    return f"at {where} {over:,} of {of:,} requests ({100 * over / of:.3g}%) were over, where {100 * allowed:g}% may be"
+    return (
+        f"at {where} {over:,} of {of:,} requests ({100 * over / of:.3g}%) were over the limit, and "
+        f"{100 * allowed:g}% may be"
+    )
 
 
 def _broken_together(points: Sequence[Point], allowed: float) -> Broken | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
-REASON = "no request has what {} limits; times of tokens need a stream, an invoke that yields"
+REASON = "no request has the value that {} limits; token times need a stream, that is, an invoke that yields"
 
 
 def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str]:

@@ -134,15 +134,15 @@ def _never(limit: UserLimit, groups: Sequence[_Group], broken: _Group, kept: Seq
     """It was missed at a rate, and kept surely at none below."""
     reason = f"{_told(limit, broken)} at {broken.rate:.4g}"
     if kept:
-        reason += f", though it was kept at {kept[-1].rate:.4g}: it may change with time, as while a cache fills"
+        reason += f", although {kept[-1].rate:.4g} met it: it may change with time, for example while a cache fills"
     if groups[0] is broken:
         return UserEstimate(limit, Estimate(limit.expression, 0.0, Interval(0.0, broken.rate)), reason)
-    return _unknown(limit, f"{reason}, and below that it is too close to the limit to decide")
+    return _unknown(limit, f"{reason}; below that, it is too close to the limit to decide")
 
 
 def _told(limit: UserLimit, group: _Group) -> str:
     value = number_text(group.mean, limit.target)
-    return f"{limit.metric} has a mean of {value}" if limit.allowed is None else f"a share of {value} is beyond it"
+    return f"{limit.metric} has a mean of {value}" if limit.allowed is None else f"{value} of the requests are over it"
 
 
 def _unknown(limit: UserLimit, reason: str) -> UserEstimate:

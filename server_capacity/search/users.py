@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import Block, cycle_s, joined, settled_blocks
 from server_capacity.search.crossing import Crossing, crossing
-from server_capacity.search.stretch import most_of_client
+from server_capacity.search.stretch import most_of_client, nothing_violated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -166,12 +166,12 @@ def answer_in_users(
             return Answer("cannot_tell", limit=known.name, reason=reason, estimates=estimates)
         return Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
     if settings.max_rps is not None and tried >= settings.max_rps:
-        reason = f"every limit is met at the maximum that was allowed, {settings.max_rps:g} users"
+        reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} users"
         return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
     return Answer(
         "cannot_tell",
         at_least=tried or None,
-        reason="no limit was violated in the time: give more with --time",
+        reason=nothing_violated(stretches),
         estimates=estimates,
     )
 

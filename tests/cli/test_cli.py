@@ -176,7 +176,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
         (["--factories-file", "n" * 5000, "--client-rps", "1", "--obs-time", "1"], ["--factories-file nnn"]),
         (["--init"], ["--init is for the launcher"]),
         (["--self-test"], ["--self-test is for the launcher"]),
-        (["check"], ["No endpoint: give its address, or --factories-file FILE."]),
+        (["check"], ["No endpoint: give its URL, or --factories-file FILE."]),
         (["check", "--factories-file", "none.py", "--json=1"], ["Argument --json: ignored explicit argument '1'."]),
         (
             ["check", "--factories-file", "none.py", "--request-timeout", "x", "--endpoint-name", "", "--what"],
@@ -751,7 +751,7 @@ class TestReport:
         [
             (Path.exists, "run: does not exist. Give a run directory: a wave names its own in its last line."),
             (lambda run: run.mkdir(), "run: is not a run directory (it has no plan.json). Give"),
-            (lambda run: run.write_text("x"), "run: is no directory."),
+            (lambda run: run.write_text("x"), "run: is not a directory."),
             (lambda run: plan_json(run, "{"), f"run/plan.json: {FOREIGN} ("),
             (lambda run: plan_json(run, "[]"), f"run/plan.json: {FOREIGN} ("),
             (lambda run: plan_json(run, '{"schema_version": "x"}'), "run/plan.json: cannot be read as a file"),
@@ -815,7 +815,7 @@ class TestClient:
         self, capsys: pytest.CaptureFixture[str], command: str
     ) -> None:
         (problem,) = problems(capsys, "client", command)
-        assert problem == "No endpoint: give its address, or --factories-file FILE (or --demo to try it)."
+        assert problem == "No endpoint: give its URL, or --factories-file FILE (or --demo to try the tool)."
 
     @pytest.mark.parametrize("value", [*NONSENSE, "0", "-1", "1e300", "1e999999999"])
     @pytest.mark.parametrize("flag", SEARCH_FLAGS)

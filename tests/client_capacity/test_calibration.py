@@ -227,8 +227,8 @@ def test_the_null_endpoint_does_nothing() -> None:
             [
                 "this tool cannot send 1,000,000/s with 2 workers on this host (41% of 20,000 requests answered in "
                 "time by an invoke that does nothing)",
-                "a local echo could not keep up with 1,000,000/s (0% of 20,000 requests answered in time): "
-                "no figure for it",
+                "a local echo could not keep up with 1,000,000/s (0% of 20,000 requests answered in time): no "
+                "figure for that",
             ],
         ),
         (

@@ -118,12 +118,12 @@ def test_what_the_limits_allow(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({}, ["Nothing is tight"]),
+        ({}, ["The limits suffice"]),
         ({"soft": 1024}, ["soft limit is low but needs no change: a wave raises its own to 1,048,576"]),
         ({"soft": 1024, "hard": 4096, "usable": 4096}, ["can have 4,066 requests", "LimitNOFILE="]),
         ({"first_port": 50000, "last_port": 50599}, ["600 connections to one address"]),
         ({"time_wait": 20_000}, ["20,000 sockets in TIME_WAIT"]),
-        ({"system_open": 95_000, "system_max": 100_000}, ["only 5,000 files more"]),
+        ({"system_open": 95_000, "system_max": 100_000}, ["only 5,000 more files"]),
     ],
 )
 def test_advice_is_about_what_is_tight(change: dict[str, int], said: list[str]) -> None:
@@ -147,7 +147,7 @@ def test_text_says_what_is_not_known() -> None:
     lines = NOTHING_KNOWN.to_text().splitlines()
     assert sum("not known here" in line for line in lines) == 8
     assert "None" not in NOTHING_KNOWN.to_text()
-    assert lines[-1].startswith("Nothing is tight")
+    assert lines[-1].startswith("The limits suffice")
 
 
 @pytest.mark.parametrize("found", [AMPLE, NOTHING_KNOWN], ids=["all", "nothing"])

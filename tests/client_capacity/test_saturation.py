@@ -85,11 +85,11 @@ class TestWorkerResult:
     )
     def test_where_another_is_the_limit_the_client_holds_at_least_that(self, limited_by: LimitedBy, what: str) -> None:
         text = worker(limited_by, STEP, replace(LATE, reason="12/s completed"), high=None).to_text()
-        assert f"One worker holds at least 12/s. {what}" in text
+        assert f"One worker can send at least 12/s. {what}" in text
 
     def test_nothing_held_is_said(self) -> None:
         assert mentions(worker("client", LATE, rate=0).to_text(), "14/s", "p99", "5 ms")
-        assert "No rate was held. Requests failed" in worker("errors", LATE, rate=0, high=None).to_text()
+        assert "Every rate was too high. Requests failed" in worker("errors", LATE, rate=0, high=None).to_text()
 
     def test_a_machine_that_was_not_quiet_is_said(self) -> None:
         text = worker("client", STEP, replace(LATE, disturbed=True)).to_text()
@@ -159,7 +159,7 @@ class TestClientResult:
 
     def test_a_rate_that_is_tight_is_said(self) -> None:
         found = self.of(row(1, 1000), row(2, 1900))
-        assert found.advice_for(700) == "For 700/s use --workers 1 (1 hold 1,000/s)."
+        assert found.advice_for(700) == "For 700/s use --workers 1 (1 can send 1,000/s)."
         assert mentions(found.advice_for(1800), "2", "1,900/s")
 
     def test_a_given_rate_is_told_from_a_measured_one(self) -> None:
@@ -167,7 +167,7 @@ class TestClientResult:
         lines = found.to_text().splitlines()
         assert lines[3].split() == ["1", "1,000", "1,000", "-", "-", "(given)"]
         assert lines[4].split()[:4] == ["2", "≥", "1,800", "900"]
-        assert "This client holds at least 1,800/s. The endpoint was the limit" in found.to_text()
+        assert "This client can send at least 1,800/s. The endpoint was the limit" in found.to_text()
 
     @pytest.mark.parametrize("rate", [0, -1, float("nan")])
     def test_a_rate_that_is_none_is_refused(self, rate: float) -> None:
@@ -198,7 +198,7 @@ class TestClientResult:
         assert "More than 2 workers were not tried: raise --max-workers." in here.to_text()
 
     def test_more_workers_that_hold_less_are_a_doubt(self) -> None:
-        assert "2 workers hold less than 1: other programs" in self.of(row(1, 1000), row(2, 900)).to_text()
+        assert "2 workers send less than 1: other programs" in self.of(row(1, 1000), row(2, 900)).to_text()
         assert "hold less" not in self.of(row(1, 1000), row(2, 900, "server"), limited_by="server").to_text()
 
     def test_the_cores_that_may_be_used_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ def test_a_busy_invoke_is_found_out(bench: Bench) -> None:
     lines = done.err.splitlines()
     assert sum("held " in line for line in lines) == len(found["steps"])
     assert sum(line.startswith("trying ") and line.endswith(")...") for line in lines) == len(found["steps"])
-    assert "One worker holds" in (folder / "result.txt").read_text()
+    assert "One worker can send" in (folder / "result.txt").read_text()
 
 
 def check_steps(folder: Path, steps: list[dict[str, Any]]) -> None:
@@ -267,7 +267,7 @@ def test_an_endpoint_that_is_the_limit_is_named(bench: Bench) -> None:
         flags = ("--step-time", "1", "--lag-limit", "0.2")
         done, folder = saturate(bench, "worker-saturation", CALLS, *flags, target=endpoint)
     assert done.code == 0, done.err
-    assert "One worker holds at least " in done.out
+    assert "One worker can send at least " in done.out
     assert "The endpoint was the limit, not this client (" in done.out
     found = json.loads((folder / "result.json").read_text())
     assert (found["limited_by"], found["interval"]["high"]) == ("server", None)
@@ -283,7 +283,7 @@ def test_failing_requests_end_the_search(bench: Bench) -> None:
     found = json.loads((folder / "result.json").read_text())
     assert (found["limited_by"], found["rate"], len(found["steps"])) == ("errors", 0, 2)
     assert "most by ValueError" in found["steps"][0]["reason"]
-    assert "No rate was held. Requests failed (" in done.out
+    assert "Every rate was too high. Requests failed (" in done.out
 
 
 @pytest.mark.process
@@ -306,7 +306,7 @@ def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
     running.signal(signal.SIGINT)
     done = running.finish()
     assert done.code == 130
-    assert "One worker holds at least " in done.out
+    assert "One worker can send at least " in done.out
     assert "Interrupted before the limit was found." in done.out
 
 

@@ -638,7 +638,7 @@ def test_an_event_is_given_before_the_next_piece_is_asked_for() -> None:
 def test_pieces_without_an_event_are_told(text: bytes) -> None:
     with pytest.raises(NoEventsError) as raised:
         list(EventReader.over([text[:3], text[3:]]))
-    assert str(raised.value) == f"expected events, but got: {text[:3].decode()}"
+    assert str(raised.value) == f"expected events, but received: {text[:3].decode()}"
 
 
 def test_a_query_follows_every_path() -> None:

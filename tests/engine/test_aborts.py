@@ -98,7 +98,7 @@ def test_a_killed_waves_spool_tells_that_it_was_aborted(bench: Bench) -> None:
     """What ended it is in the spool as soon as it is, so that a report of what was cut off says it, too."""
     with bench.endpoint(service="none", hang_share=1.0) as endpoint:
         wave = bench.start("--client-rps", 20, "--obs-time", LONG_S, "--abort-on", "p99>1s@1s", target=endpoint)
-        wave.wait_for(lambda: "The wave is ended" in wave.err, "the end")
+        wave.wait_for(lambda: "Ending the wave" in wave.err, "the end")
         time.sleep(1)
         wave.kill_all()
         (run_dir,) = wave.run_dirs()

@@ -68,7 +68,7 @@ def test_an_invoke_that_computes_too_long_is_named(bench: Bench) -> None:
     wave = bench.run("--client-rps", 500, "--obs-time", 2, factories=SPIN)
     blames_the_client(wave, "schedule_lag")
     blocked = blames_the_client(wave, "loop_blocked")
-    assert "held up by spin (factories.py:5)" in blocked["measured"]
+    assert "blocked by spin (factories.py:5)" in blocked["measured"]
     block = wave.summary["client"]["workers"][0]["block"]
     assert block["part"] == "invoke"
     assert block["stack"][-1].startswith("spin (factories.py:")
@@ -97,7 +97,7 @@ def test_a_call_that_gevent_cannot_switch_is_named(bench: Bench) -> None:
         "from gevent.monkey import get_original\n\nsleep = get_original('time', 'sleep')",
     ).replace("end = thread_time() + seconds\n    while thread_time() < end:\n        pass", "sleep(0.02)")
     wave = bench.run("--client-rps", 100, "--obs-time", 2, factories=factories)
-    assert "held up by spin (factories.py:7)" in blames_the_client(wave, "loop_blocked")["measured"]
+    assert "blocked by spin (factories.py:7)" in blames_the_client(wave, "loop_blocked")["measured"]
     assert wave.summary["client"]["workers"][0]["cpu_share"] < 0.5
 
 

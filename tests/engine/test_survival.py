@@ -29,7 +29,7 @@ def test_a_blocked_worker_is_ended_when_it_is_overdue(bench: Bench) -> None:
         wave = bench.run(*flags, factories=BLOCKING_FOR_EVER, target=endpoint)
         arrivals = ids(endpoint.arrivals())
     wave.check_books("20")
-    assert "Worker 1 does not answer; it is ended." in wave.err
+    assert "Worker 1 does not answer; ending it." in wave.err
     assert wave.summary["lost_workers"] == [1]
     assert sorted(arrivals) == sorted([*range(0, 20, 2), *range(1, 11, 2)])
     assert wave.ledger["workers"][0]["ok"] == 10
@@ -436,7 +436,7 @@ def test_where_no_place_is_left_at_all_the_wave_ends_and_says_so(bench: Bench) -
     )
     wave = running.finish(timeout=40)  # not the time of the drain
     assert list(running.folder.glob("benchmark_spool_*")) == []
-    assert "The run directory cannot be written (File too large): the wave is stopped." in wave.err
+    assert "The run directory cannot be written (File too large); stopping the wave." in wave.err
     assert {"disk_full", "worker_lost"} <= wave.invalid
     wave.check_books()
     assert wave.ledger["lost"] > 0

@@ -105,7 +105,7 @@ def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Pat
             running.signal(signal.SIGINT)
             finished = running.finish()
             assert finished.code == 130
-            assert "Waiting up to 20 s for the verdict" in finished.err
+            assert "Waiting up to 20 s until the verdict" in finished.err
             last = last_of(prometheus)
     books(last, finished.summary)
     books(collector.last(), finished.summary)

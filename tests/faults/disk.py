@@ -180,7 +180,7 @@ DISKS = (
         2,
         removed_at_once,
         slow=True,
-        says="was deleted before the wave began. Leave it there.",
+        says="was deleted before the wave began. Do not delete it.",
     ),
     Fault(
         "parent-deleted",

@@ -236,7 +236,7 @@ PROCESSES = (
         3,
         wave(*LONG, act=to_primary(signal.SIGSTOP), arrivals=120),
         slow=True,
-        says="The primary does not answer; it is ended.",
+        says="The primary does not answer; ending it.",
     ),
     Fault(
         "primary-stopped-ctrl-c",
@@ -245,7 +245,7 @@ PROCESSES = (
         "all from then on",
         130,
         wave(*LONG, act=to_primary(signal.SIGSTOP, ctrl_c_times(3)), arrivals=120),
-        says="The primary does not answer; it is ended.",
+        says="The primary does not answer; ending it.",
     ),
     Fault(
         "primary-killed-before",
@@ -282,7 +282,7 @@ PROCESSES = (
         3,
         wave(*THREE_S, "--drain-timeout", "0.1", act=to_worker(signal.SIGSTOP), arrivals=40),
         slow=True,
-        says="does not answer; it is ended.",
+        says="does not answer; ending it.",
     ),
     Fault(
         "worker-killed",

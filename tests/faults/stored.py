@@ -220,7 +220,7 @@ STORED = (
     fault(
         "stored-plan-rate",
         "the rate of an instance in `fleet_plan.json` does not follow from its search",
-        "and its search",
+        "but its search",
         plan_told_after("capacities", 0, "low", value=500.0),
     ),
     fault(

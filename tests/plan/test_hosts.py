@@ -88,9 +88,9 @@ def test_dealt_workers_add_up_and_differ_by_one_at_most(numbers: list[int | None
 @pytest.mark.parametrize(
     ("text", "total", "expected"),
     [
-        ("a*2,b*4", 10, "--workers 10: --hosts name 6 of them"),
-        ("a*2,b*4", 5, "--workers 5: --hosts name 6 of them"),
-        ("a,b,c", 2, "--workers 2 are too few: each of 3 hosts has one at least"),
+        ("a*2,b*4", 10, "--workers 10 does not fit: --hosts gives a total of 6"),
+        ("a*2,b*4", 5, "--workers 5 does not fit: --hosts gives a total of 6"),
+        ("a,b,c", 2, "--workers 2 is too few: each of the 3 hosts needs at least one"),
         ("a,b*4", 4, "Give --workers 5 or more"),
     ],
 )
@@ -120,8 +120,8 @@ def test_a_host_without_a_number_has_a_worker_a_core() -> None:
         (on("a", pass_env=("API_KEY=abc",)), "--pass-env API_KEY: give only the name of a variable"),
         (on("a", with_files=(Path("/etc/hosts"),)), "--with-file /etc/hosts: give a path below the current folder"),
         (on("a", with_files=(Path("../data.csv"),)), "--with-file ../data.csv: give a path below the current folder"),
-        (Hosts(pass_env=("A",)), "--pass-env: the load comes from this host alone"),
-        (Hosts(join_timeout_s=Decimal(5)), "--join-timeout: the load comes from this host alone"),
+        (Hosts(pass_env=("A",)), "--pass-env: it needs --hosts"),
+        (Hosts(join_timeout_s=Decimal(5)), "--join-timeout: it needs --hosts"),
     ],
 )
 def test_problems_are_told(hosts: Hosts, expected: str) -> None:

@@ -127,7 +127,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
     ({"load": ClosedLoop(10**6 + 1)}, "--concurrency must be from 1 to 1,000,000, not 1000001."),
     (
         {"factories_file": None},
-        "No endpoint: give its address, --factories-file FILE or --locust-file FILE (or --demo to try it out).",
+        "No endpoint: give its URL, --factories-file FILE or --locust-file FILE (or --demo to try the tool).",
     ),
     ({"locust_file": HERE}, "Give either --factories-file or --locust-file, not both."),
     ({"factories_file": Path("/nowhere/f.py")}, "--factories-file /nowhere/f.py: there is no such file."),

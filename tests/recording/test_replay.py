@@ -254,7 +254,9 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
 ) -> None:
     monkeypatch.setattr("inference_benchmarker.recording.order.MOST_WAITING", 3_000)
     equal = csv_of(tmp_path / "equal.csv", [1_700_000_000] * 9_000)
-    with pytest.raises(BenchmarkError, match=r"line 4,097: more than 3,000 rows lie within a minute.*column timestamp"):
+    with pytest.raises(
+        BenchmarkError, match=r"line 4,097: more than 3,000 rows are within one minute.*column timestamp"
+    ):
         taken(equal)
     assert not list(tmp_path.glob(".replay_*"))
     spread = csv_of(tmp_path / "spread.csv", [1_700_000_000 + number for number in range(9_000)])
@@ -268,7 +270,7 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
         (
             "1700000000",
             {"number": 10},
-            "line 16,385: more than 14,000 rows lie within a minute",
+            "line 16,385: more than 14,000 rows are within one minute",
         ),  # spread over a second
         ("1700000100.5", {"window": "+0..+1s"}, None),
     ],

@@ -39,6 +39,14 @@ def test_the_fixed_block_stands_as_promised() -> None:
     )
 
 
+def test_limits_that_were_met_are_listed() -> None:
+    _, _, told = text_of(wave(slos="p99<1s latency.p50<1s p50<1ms")).partition("Limits met:")
+    met, _, _ = told.partition("\n\n")
+    assert mentions(" ".join(met.split()), "p99<1s", "p99 20 ms", "latency.p50<1s", "p50 20 ms")
+    assert "p50<1ms" not in met
+    assert "Limits met" not in text_of(wave())
+
+
 def test_its_last_lines_are_verdict_and_run_directory() -> None:
     assert text_of(wave(), Path("/runs/x")).endswith("\n\nVALID\nRun directory: /runs/x\n")
     assert text_of(wave()).endswith("\n\nVALID\n")
@@ -139,7 +147,7 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
         "Rate:             10/s target, 10/s sent",
         "Schedule lag:     p50 0 ms, p99 0 ms, max 0 ms",
         "Abandoned:        1",
-        "Warm-up:          10 requests in 1s, 0 failed, latency p50 20 ms, p99 20 ms (in no other number)",
+        "Warm-up:          10 requests in 1s, 0 failed, latency p50 20 ms, p99 20 ms (not in the other numbers)",
         "! unfinished_requests: 1 request still in flight",
         "\n\nVALID",
     )

@@ -54,7 +54,7 @@ def test_what_never_came_is_waited_for_by_lag_and_period(fake: FakeCloudWatch) -
     assert mentions(
         warnings[-1], "CloudWatch", "EndpointName", "VariantName", "AllTraffic", "14 days", "90 s", "--metrics-wait"
     )
-    assert "it had no values before the wave either: wait longer with --metrics-wait" in str(
+    assert "it had no values before the wave either: allow more time with --metrics-wait" in str(
         found["ModelLatency"].reason
     )
 

@@ -63,7 +63,7 @@ def test_the_plan_counts_until_then_and_both_verdict_lines_say_it() -> None:
     assert (facts.ledger.scheduled, facts.ledger.sent) == (100, 100)
     assert not [each for each in verdict.findings if each.code == "rate_missed"]
     assert headline(summary, verdict).startswith(
-        f"VALID: aborted after 5.0 s: success 16.66% of 60 requests over 3 s (limit {CONDITION}); "
+        f"LIMIT MISSED: aborted after 5.0 s: success 16.66% of 60 requests over 3 s (limit {CONDITION}); "
     )
     assert "VALID (aborted, 1 threshold missed)" in to_text(facts, summary, verdict)
 
@@ -74,7 +74,7 @@ def test_a_wave_without_one_answer_says_first_that_it_was_aborted() -> None:
     verdict = judge(facts, summary)
     assert mentions(
         headline(summary, verdict),
-        "VALID",
+        "FAILED",
         "5.0 s",
         "100 requests",
         "4 s",

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.facts.client_use import Block, Connections, HostUse, LoopDelay, WorkerUse
+from inference_benchmarker.facts.client_use import Block, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
@@ -171,7 +171,9 @@ class TestScheduleLag:
     ) -> None:
         worker = WorkerUse(starved_share=starved, cpu_share=cpu, block=block())
         advice = only(wave(late(NS), worker), "schedule_lag").advice
-        assert advice.startswith("spin (mine.py:3) keeps the worker from sending on time: make it faster, or use more")
+        assert advice.startswith(
+            "spin (mine.py:3) prevents the worker from sending on time: make it faster, or use more"
+        )
 
     def test_only_a_block_in_invoke_is_named_as_one(self) -> None:
         workers = (WorkerUse(block=block("tool", "run")), WorkerUse(block=block("payload", "build")))
@@ -221,7 +223,7 @@ class TestOtherPrograms:
         assert self.advice(None, self.IDLE).startswith("No measurement shows the cause")
 
     def test_code_that_was_seen_to_block_is_named_before_them(self) -> None:
-        assert self.advice(BUSY_WITH_OTHERS, replace(self.IDLE, block=block())).startswith("spin (mine.py:3) keeps")
+        assert self.advice(BUSY_WITH_OTHERS, replace(self.IDLE, block=block())).startswith("spin (mine.py:3) prevents")
 
     @pytest.mark.parametrize("seen", [block("tool", "run (x.py:1)"), None])
     def test_the_tool_is_not_blamed_for_a_loop_that_had_no_cpu(self, seen: Block | None) -> None:
@@ -233,7 +235,7 @@ class TestOtherPrograms:
     def test_invoke_is_blamed_all_the_same(self) -> None:
         worker = delayed(0.02, block=block(), cpu_share=0.044)
         blocked = only(wave(late(0), worker, host=BUSY_WITH_OTHERS), "loop_blocked")
-        assert "held up by spin" in blocked.measured
+        assert "blocked by spin" in blocked.measured
         assert "make it shorter" in blocked.advice
 
 
@@ -325,7 +327,7 @@ class TestLoopBlocked:
     )
     def test_the_percentile_is_one_that_so_many_beats_have(self, count: int, measured: str | None) -> None:
         findings = found(wave(late(0), delayed(9.0, count, 0.008)))
-        assert [f.measured.split(" of event")[0].replace("9 s", "9000 ms") for f in findings.values()] == (
+        assert [f.measured.removeprefix("event-loop delay ").replace("9 s", "9000 ms") for f in findings.values()] == (
             [] if measured is None else [measured]
         )
 
@@ -334,27 +336,27 @@ class TestLoopBlocked:
 
     def test_a_worker_with_too_few_beats_hides_no_other(self) -> None:
         workers = (delayed(9.0, count=19, p95_s=9.0), WorkerUse(), delayed(0.01, block=block()), delayed(0.006))
-        assert only(wave(late(0), *workers), "loop_blocked").measured.startswith("p99 10 ms of event-loop delay")
+        assert only(wave(late(0), *workers), "loop_blocked").measured.startswith("event-loop delay p99 10 ms")
 
     @pytest.mark.parametrize(
         ("found_there", "named", "advice"),
         [
             (
                 block(),
-                ", held up by spin (mine.py:3), 12.3 ms at a stretch at most",
+                ", blocked by spin (mine.py:3) for up to 12.3 ms at a time",
                 "make it shorter, or use more --workers",
             ),
             (
                 block("payload", "b (m.py:1)"),
-                ", held up by payload building, b (m.py:1), 12.3 ms at a stretch at most",
+                ", blocked by payload building, b (m.py:1) for up to 12.3 ms at a time",
                 BUILD,
             ),
             (
                 block("tool", "run (x.py:1)"),
-                ", held up by the tool itself, 12.3 ms at a stretch at most",
+                ", blocked by the tool itself for up to 12.3 ms at a time",
                 "Use more --workers",
             ),
-            (None, "of event-loop delay", "None of its code was seen running then"),
+            (None, "event-loop delay p99", "None of its code was running then"),
         ],
     )
     def test_what_held_it_up_is_named_with_one_thing_to_do(
@@ -363,7 +365,7 @@ class TestLoopBlocked:
         blocked = only(wave(late(0), delayed(0.02, block=found_there)), "loop_blocked")
         assert named in blocked.measured
         assert advice in blocked.advice
-        assert ("held up" in blocked.measured) == (found_there is not None)
+        assert ("blocked by" in blocked.measured) == (found_there is not None)
 
     def test_invoke_is_not_blamed_for_a_worker_that_had_no_core(self) -> None:
         starved = delayed(0.02, block=block(), starved_share=0.3, cpu_share=0.2)
@@ -379,7 +381,7 @@ class TestLoopBlocked:
         worker = delayed(0.02, block=block(), starved_share=starved, cpu_share=0.5)
         blocked = only(wave(late(0), worker), "loop_blocked")
         assert blocked.measured.endswith("; the worker waited 11% of the time for a free core") == told
-        assert "held up by spin (mine.py:3)" in blocked.measured
+        assert "blocked by spin (mine.py:3)" in blocked.measured
         assert "make it shorter" in blocked.advice
 
     def test_a_starved_worker_of_which_nothing_was_seen_has_the_hosts_advice(self) -> None:
@@ -388,6 +390,18 @@ class TestLoopBlocked:
         unseen = only(wave(late(0), delayed(0.02)), "loop_blocked")
         assert "garbage collection, a thread that holds Python's global lock, or other programs" in unseen.advice
         assert "--sample-client-hw" in unseen.advice
+
+    def test_a_cause_that_the_lag_names_is_told_once(self) -> None:
+        findings = found(wave(late(20 * MS), delayed(0.02, starved_share=0.3, cpu_share=0.2)))
+        assert "30% of the time for a free core" in findings["schedule_lag"].advice
+        assert "30%" not in findings["loop_blocked"].measured + findings["loop_blocked"].advice
+        assert "schedule_lag" in findings["loop_blocked"].advice
+
+    @pytest.mark.parametrize("use", [{}, {"starved_share": 0.3, "cpu_share": 0.2}])
+    def test_a_flag_that_was_given_is_not_advised(self, use: dict[str, Any]) -> None:
+        sampled = (ProcessUse("worker_0", 10.0, 20.0, 10**8, (10.0,)),)
+        facts = wave(late(0), delayed(0.02, **use), processes=sampled)
+        assert "--sample-client-hw" not in only(facts, "loop_blocked").advice
 
 
 class TestHeartbeatsMissed:

@@ -35,9 +35,9 @@ def test_three_good_hosts_have_no_findings() -> None:
     ("clock", "severity", "measured"),
     [
         (replace(CLOCK, uncertainty_s=0.0019), None, ""),
-        (replace(CLOCK, uncertainty_s=0.0021), "warning", "load2: its clock is known to ± 2.1 ms"),
-        (replace(CLOCK, uncertainty_s=0.0199), "warning", "load2: its clock is known to ± 19.9 ms"),
-        (replace(CLOCK, uncertainty_s=0.021), "invalid", "load2: its clock is known to ± 21"),
+        (replace(CLOCK, uncertainty_s=0.0021), "warning", "load2: the uncertainty of its clock is ± 2.1 ms"),
+        (replace(CLOCK, uncertainty_s=0.0199), "warning", "load2: the uncertainty of its clock is ± 19.9 ms"),
+        (replace(CLOCK, uncertainty_s=0.021), "invalid", "load2: the uncertainty of its clock is ± 21"),
         (replace(CLOCK, jump_s=0.0001), None, ""),
         (replace(CLOCK, jump_s=1.0), "invalid", "load2: its clock jumped by 1"),
         (replace(CLOCK, ahead_s=0.5), "invalid", "load2: a request ended 500"),

@@ -166,7 +166,7 @@ CAUSES: dict[str, tuple[dict[str, Any], str]] = {
         {"host": replace(HOST, cores=2, cpu_share_mean=0.8, cpu_share_max=1.0, steal_share_mean=0.01)},
         "Other programs on this host took the CPU",
     ),
-    "the user's code": ({"host": STOLEN, "workers": (blocked("invoke"),)}, "spin (mine.py:3) keeps the worker"),
+    "the user's code": ({"host": STOLEN, "workers": (blocked("invoke"),)}, "spin (mine.py:3) prevents the worker"),
     "garbage collection": (
         {"workers": (replace(IDLE, collections=Collections(3, 0.3, 0.2)),)},
         "Python's garbage collection stopped a worker for 200 ms",

@@ -38,7 +38,7 @@ def search(folder: Path, seed: int) -> Path:
     folder.mkdir()
     for number in range(2):
         stored(wave(drawn(10 * seed + number, seconds=2)), folder)
-    of_capacity.save(folder, searched(headline="174/s keeps p99<100ms", rate=170.0 + seed))
+    of_capacity.save(folder, searched(headline="Meets p99<100ms up to 174/s", rate=170.0 + seed))
     return folder
 
 
@@ -76,8 +76,8 @@ def lost(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda folder: swap(*waves_of(folder)), "is not what it is built on"),
-        (replaced, "is not what it is built on"),
+        (lambda folder: swap(*waves_of(folder)), "does not match its digest"),
+        (replaced, "does not match its digest"),
         (cut, "requests.parquet was changed"),
         (lost, "has lost its requests.parquet"),
     ],
@@ -118,7 +118,7 @@ def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> Non
     of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     of_ranking.load(tmp_path)
     swap(one, other)
-    with pytest.raises(BenchmarkError, match="a_capacity is not what it is built on"):
+    with pytest.raises(BenchmarkError, match="a_capacity does not match its digest"):
         of_ranking.load(tmp_path)
 
 
@@ -126,8 +126,8 @@ def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> Non
     ("change", "said"),
     [
         ({"interval": {"low": 1.0, "high": 180.0}}, "a_capacity/capacity.json was changed after the search was stored"),
-        ({"digest": "0"}, "a_capacity is not what it is built on"),
-        ({"digest": None}, "a_capacity is not what it is built on"),
+        ({"digest": "0"}, "a_capacity does not match its digest"),
+        ({"digest": None}, "a_capacity does not match its digest"),
     ],
 )
 def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
@@ -199,15 +199,15 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
     experiment.sent = once
     experiment.save(None, 0)
     swap(*runs)
-    with pytest.raises(BenchmarkError, match="is not what it is built on"):
+    with pytest.raises(BenchmarkError, match="does not match its digest"):
         ab.load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["..", "/etc", "a/../../b", ""])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    told = found(schema_version=1, headline="174/s keeps p99<100ms", built_on={name: "0"})
+    told = found(schema_version=1, headline="Meets p99<100ms up to 174/s", built_on={name: "0"})
     (tmp_path / "capacity.json").write_text(json.dumps(told))
-    with pytest.raises(BenchmarkError, match="is not a folder below its own"):
+    with pytest.raises(BenchmarkError, match="is not a folder below this one"):
         of_capacity.load(tmp_path)
 
 

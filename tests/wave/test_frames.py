@@ -50,9 +50,9 @@ def test_batches_are_the_frame_in_parts(wave: Wave) -> None:
     ("ask", "said"),
     [
         (lambda wave: wave.frame(["don"]), r"'don' is not a column .* Did you mean done\? There are index, attempt,"),
-        (lambda wave: wave.frame(where=[("nope", "==", 1)]), "chooses no rows: .*nope"),
-        (lambda wave: wave.batches(where=[("due", "==", "x")]), "chooses no rows: .*Give tuples like"),
-        (lambda wave: wave.frame(where="due > 5"), "chooses no rows: .*Give tuples like"),
+        (lambda wave: wave.frame(where=[("nope", "==", 1)]), "selects no rows: .*nope"),
+        (lambda wave: wave.batches(where=[("due", "==", "x")]), "selects no rows: .*Give tuples like"),
+        (lambda wave: wave.frame(where="due > 5"), "selects no rows: .*Give tuples like"),
     ],
     ids=["a column", "a column in the filter", "a type", "no filter"],
 )

@@ -33,7 +33,7 @@ def test_a_long_line_goes_on_below_its_last_cell(text: str, shown: str) -> None:
 
 
 def test_prose_is_no_wider_than_is_easily_read_and_a_table_may_be() -> None:
-    table = "   Client    CPU  no core free  loop p99  longest block" + " " * 60 + "connections  open files"
+    table = "   Client    CPU  CPU wait  loop delay p99  longest block" + " " * 60 + "connections  open files"
     assert folded(table, 199) == table
     assert folded(f"   worker  12%  34%  20 MiB  {'▅' * 80}", 199) == f"   worker  12%  34%  20 MiB  {'▅' * 80}"
     assert max(map(len, folded("   ! late: " + "word " * 40, 199).splitlines())) <= 100

@@ -152,14 +152,14 @@ def _require_as_stored(experiment: Experiment, sent: Sent) -> None:
         return
     told = reader.read_facts(run_dir.summary)
     if sent.verdict != told["verdict"] and not {sent.verdict, told["verdict"]} <= _VALID:
-        raise ValueError(f"{sent.run} is said to be {sent.verdict}, and is {told['verdict']}")
+        raise ValueError(f"{sent.run} is {told['verdict']}, not {sent.verdict}")
     cut = told["interrupted"] or told.get("aborted") is not None
     if sent.counts != (told["verdict"] in _VALID and not cut):
         what = "was interrupted or aborted" if cut else f"is {told['verdict']}"
-        raise ValueError(f"{sent.run} is said {'to' if sent.counts else 'not to'} count, and {what}")
+        raise ValueError(f"{sent.run} is listed as {'usable' if sent.counts else 'unusable'}, but {what}")
     plan, (other,) = reader.read_plan(run_dir), set(SIDES) - {sent.side}
     if _is_to(plan, experiment.what[other]) and not _is_to(plan, experiment.what[sent.side]):
-        raise ValueError(f"{sent.run} was sent to {experiment.what[other]}, which is said to be {other}")
+        raise ValueError(f"{sent.run} was sent to {experiment.what[other]}, which belongs to side {other}")
 
 
 def _is_to(plan: WavePlan, what: str) -> bool:
@@ -178,7 +178,7 @@ def _require_code(experiment: Experiment, told: AbResult) -> None:
         return
     code = worst_exit_code(experiment.cut_code, OK if told.comparison is None else EXIT_CODES[told.comparison.outcome])
     if told.exit_code != code:
-        raise ValueError(f"its exit code is {told.exit_code}, and that of what it compares {code}")
+        raise ValueError(f"its exit code is {told.exit_code}, but what it compares means {code}")
 
 
 def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
@@ -224,7 +224,7 @@ def load(folder: Path) -> Experiment:
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
-        raise BenchmarkError(f"{folder}: no wave of {' and '.join(missing)} counts.", "Nothing can be compared.")
+        raise BenchmarkError(f"{folder}: no wave of {' and '.join(missing)} is usable.", "Nothing can be compared.")
     try:
         _require_code(experiment, told)
     except UNREADABLE as error:

@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 _TITLE = "COMPARISON – InferenceBenchmarker"
 _WIDTH = 80
 _OF_ONE_RUN = (
-    "Intervals of the change: 95%, from one-second blocks. They do not include how much two runs of one thing "
-    "differ, as each side is a single run: they are too narrow."
+    "Intervals of the change: 95%, from one-second blocks. They leave out the variation between runs of the same "
+    "version, because each side is a single run: they are too narrow."
 )
 _OF_SEVERAL_RUNS = (
     "Values: the mean of a side's runs (of logarithms). Intervals of the change: 95%, from how the runs of a "
     "side differ, and no narrower than those from their one-second blocks."
 )
 _OUTCOMES = (
-    "They are corrected for the number of metrics (Holm, most of it for those of the first line). worse, "
-    "improved: beyond noise, and by 3% or more (success: 0.3%). unchanged: neither, and a change of 10% is "
-    "excluded (success: 1%). cannot tell: otherwise"
+    "They are corrected for the number of metrics (Holm; the metrics of the first line get most of the 5%). "
+    "worse, improved: beyond noise, and by 3% or more (success: 0.3%). unchanged: neither, and a change of more "
+    "than 10% is ruled out (success: 1%). cannot tell: otherwise"
 )
-_TOO_SHORT = ", less than 20 seconds of load, or a rate that changes"
+_TOO_SHORT = ", or less than 20 seconds of load, or a changing rate"
 _NO_INTERVAL = "-"
 _NOTHING_NEW = "nothing can have changed"
 _NOT_UNCHANGED = ("worse", "improved", "cannot tell")
@@ -63,10 +63,10 @@ def to_text(comparison: Comparison, width: int | None = None) -> str:
     table = list(aligned([_header(comparison), *map(_cells, comparison.rows)], width))
     lines = []
     if comparison.own:
-        own_header = ["Values of your own", *_header(comparison)[1:-1]]
+        own_header = ["Your own metrics", *_header(comparison)[1:-1]]
         lines += ["", *aligned([own_header, *(_cells(row)[:-1] for row in comparison.own)], width)]
     for title, rows in (
-        ("The clients (no outcome of the endpoint)", list(map(_client_cells, comparison.client))),
+        ("The clients (not judged)", list(map(_client_cells, comparison.client))),
         ("Server metrics (no interval)", list(map(_server_cells, comparison.server_rows))),
     ):
         lines += ["", INDENT + title, *aligned(rows, width)] if rows else []
@@ -146,7 +146,7 @@ def _on_both_sides(comparison: Comparison, same: int) -> str:
     sides = [len(side.waves) for side in (comparison.base, comparison.new)]
     if sides == [same, same]:
         return f"! {'A run is compared with itself' if same == 1 else 'The same runs are compared'}: {_NOTHING_NEW}."
-    return f"! {pluralize(same, 'run is', 'runs are')} on both sides: part of what changed is hidden."
+    return f"! {pluralize(same, 'run is', 'runs are')} on both sides: they hide part of the change."
 
 
 def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:

@@ -94,7 +94,9 @@ def _told(capacity: Capacity) -> Iterator[str]:
     if capacity.unit == "/s":
         yield {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}.get(str(found.arrivals), "")
     if found.load_s is not None:
-        yield f"{length_text(found.load_s)} of load" + (f", {length_text(found.void_s)} void" if found.void_s else "")
+        yield f"{length_text(found.load_s)} of load" + (
+            f", {length_text(found.void_s)} discarded" if found.void_s else ""
+        )
     if found.created is not None:
         yield f"{found.created[:16].replace('T', ' ')} UTC"
 

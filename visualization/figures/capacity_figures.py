@@ -33,21 +33,21 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
         return
     numbered = list(enumerate(capacities, first))
     if len(capacities) > 1:
-        text = "The highest rate below which every limit is kept, with its 95% interval."
+        text = "The highest rate below which every limit is met, with its 95% interval."
         yield Section("found", "Capacity", text, tuple(_bars(numbered, first)))
     yield Section(
         "curve",
         "The curve",
-        "One point per offered rate, over the time that counts; the shaded band is the 95% interval of the "
-        "capacity, the dashed line the limit. A rate at which no request was over the limit has no point to the "
-        "right.",
+        "One point per offered rate, without the time that was discarded; the shaded band is the 95% interval of "
+        "the capacity, the dashed line the limit. A rate at which no request was over the limit has no point in the "
+        "right chart.",
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(
         "search",
         "The search",
-        "The rates in the order in which they were offered; a gap is a stretch that does not count, or a pause in "
-        "which the backlog drained.",
+        "The rates in the order in which they were sent; a gap is a discarded stretch, or a pause in which the "
+        "backlog drained.",
         tuple(chain.from_iterable(map(_course, _by_unit(numbered)))),
     )
 

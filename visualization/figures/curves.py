@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.report.summary_types import SummaryResult
     from visualization.figures.runs import Run
 
-IDEAL = "all that was asked for"
+IDEAL = "the target rate"
 _RATE = Axis("Completed rate", "/s")
 _OF_A_CURVE = 3  # loads
 _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic

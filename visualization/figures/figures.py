@@ -263,6 +263,6 @@ class Figures:
     """The runs in a table, in place of the cards, too."""
     footer: str = (
         "Bars start at zero. A bracket on a bar is its 95% confidence interval, from the variation between seconds. "
-        "≥ marks a lower bound: requests were abandoned, or no higher rate could be tried. * has a note, on hover "
-        "and in the table. Hatched bars belong to INVALID runs: their load was not the planned one."
+        "≥ marks a lower bound: requests were abandoned, or no higher rate could be tried. * marks a note, shown on "
+        "hover and in the table. Hatched bars belong to INVALID runs: their load was not the planned one."
     )

@@ -47,15 +47,15 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
         (first,) = [run for run in valid[place][1] if run.misses_limit][:1]
         told = _miss(first)
         if told.startswith(_ABORTED):
-            return f"Already {_load(first)} was {told}."
-        return f"Not even {_load(first)} keeps {_names(first, common)}: {told}."
+            return f"The lowest load, {_load(first)}, was {told}."
+        return f"Even {_load(first)} does not meet {_names(first, common)}: {told}."
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
-    keeps = f"{_load(best)} keeps {_names(best, common)}{_value(best, common)}"
+    meets = f"{_load(best)} meets {_names(best, common)}{_value(best, common)}"
     if above:
         worse = next(run for run in above if run.misses_limit)
-        return f"{keeps}; {_load(worse)} does not: {_miss(worse)}."
+        return f"{meets}; {_load(worse)} does not: {_miss(worse)}."
     higher = any(not good and offered(runs[0]) > offered(best) for runs, good in valid)
-    return f"{keeps}; no VALID run was sent more." if higher else f"{keeps}; no higher load was sent."
+    return f"{meets}; no VALID run had a higher load." if higher else f"{meets}; no higher load was sent."
 
 
 def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
@@ -64,7 +64,7 @@ def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
     metric, stat = ("latency", "p99") if timed is None else (timed.metric, timed.slo.stat)
     found = [(value, run) for run in usable if (value := run.statistic(metric, stat)) is not None]
     kept = sum(not run.misses_limit for run in usable)
-    counts = f"{kept} of {pluralize(len(usable), 'VALID run', 'VALID runs')} keep every limit."
+    counts = f"{kept} of {pluralize(len(usable), 'VALID run', 'VALID runs')} meet every limit."
     told = counts if kept < len(usable) or common else ""
     if len({value for value, _ in found}) < 2:
         return told

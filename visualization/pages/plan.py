@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.bounds import Cost
     from server_capacity.results.types.plan import EndpointPlan, Minute, PlanResult, Run, Simulation
 
-_FOOTER = "Everything follows from the lower end of the capacity's interval."
+_FOOTER = "The plan uses the lower end of the capacity's interval."
 _SIMULATED = (
     " The charts over time are simulated: they show what the policy's rules do with this load, not what AWS can "
     "provide."
@@ -90,18 +90,20 @@ def _tiles(data: PlanResult) -> Iterator[Tile]:
     if len(plans) > 1:
         yield Tile("Instances", f"{total:,}", f"of {len(plans)} endpoints")
     else:
-        use = f"each at {chosen.share:.1%} of its limit at most".replace(".0%", "%")
+        use = f"each at most at {chosen.share:.1%} of its limit".replace(".0%", "%")
         yield Tile("Instances", f"{total:,}", f"of {kind}, {use}" if kind else use)
-        aim = f"aiming at {chosen.invocations_per_instance:,.0f} requests a minute of each"
+        aim = f"with a target of {chosen.invocations_per_instance:,.0f} requests per minute each"
         yield Tile("With scaling", f"{chosen.minimum:,} to {chosen.maximum:,}", aim)
     yield _cost_tile(data.cost)
     lost = [plan.chosen.with_one_lost for plan in plans]
     if all(each.holds for each in lost):
         share = max(each.share_of_low or 0.0 for each in lost)
-        yield Tile("With one lost", "holds", f"the rest run at {share:.0%} of what they are certain to hold", "good")
+        yield Tile(
+            "With one lost", "limit met", f"the rest run at {share:.0%} of what they are certain to serve", "good"
+        )
     else:
         spare = sum(plan.chosen.with_spare for plan in plans)
-        yield Tile("With one lost", "does not hold", f"{pluralize(spare, 'instance', 'instances')} would", "bad")
+        yield Tile("With one lost", "limit missed", f"{pluralize(spare, 'instance', 'instances')} would", "bad")
 
 
 def _type_of(plan: EndpointPlan) -> str | None:
@@ -112,15 +114,15 @@ def _cost_tile(cost: Cost | None) -> Tile:
     if cost is None:
         return Tile("Cost", "no price", "--price TYPE=USD gives one")
     million = cost.per_million
-    beside = f", {money_text(million, cost.currency)} a million requests" if million is not None else ""
+    beside = f", {money_text(million, cost.currency)} per million requests" if million is not None else ""
     hour, month = (money_text(amount, cost.currency) for amount in (cost.hour, cost.month))
-    return Tile("Cost of an hour", hour, f"{month} a month{beside}")
+    return Tile("Cost per hour", hour, f"{month} per month{beside}")
 
 
 def _options(plan: EndpointPlan) -> Table:
     """The uses at which instances may run, side by side."""
     priced = any(option.cost for option in plan.options)
-    head = ("Run at", "share", "instances", "with spare", "each a minute")
+    head = ("Run at", "share", "instances", "with spare", "req/min each")
     rows = [
         Row(
             (
@@ -134,7 +136,7 @@ def _options(plan: EndpointPlan) -> Table:
         for option in plan.options
     ]
     notes = (_measured(plan), *plan.remarks, *_priced(plan.cost))
-    return Table("", (*head, *(("an hour", "a month", "a million") if priced else ())), tuple(rows), notes)
+    return Table("", (*head, *(("per hour", "per month", "per 1M req") if priced else ())), tuple(rows), notes)
 
 
 def _count(value: float | None) -> str:
@@ -152,18 +154,18 @@ def _measured(plan: EndpointPlan) -> str:
     count = ("Measured on " if one.counted else "Taken as ") + count
     if one.at_least or one.high is None:
         limits = " and ".join(["", *plan.limits]).replace(" and ", " of ", 1)
-        return f"{count}: each held {metric_text(low)}/s and no limit was violated{limits}."
+        return f"{count}: each served {metric_text(low)}/s, and no limit was violated{limits}."
     rate, lower, higher = (supported(value, one.high - low) for value in (one.rate, low, one.high))
-    limit = f" of {plan.limit or ''}".removesuffix(" of ").replace(" of keeps up", ", which it keeps up with")
-    ends = f"(95%: {lower} to {higher}){limit}"
-    return f"{count}: {rate}/s each {ends}. The plan uses the lower end, {lower}/s."
+    ends, limit = f"(95%: {lower} to {higher})", plan.limit or "every limit"
+    meets = "each keeps up with" if limit == "keeps up" else f"each meets {limit} up to"
+    return f"{count}: {meets} {rate}/s {ends}. The plan uses the lower end, {lower}/s."
 
 
 def _priced(cost: Cost | None) -> Iterator[str]:
     if cost is not None and cost.instance_type:
         beside = ", ".join(filter(None, (cost.region, cost.source, cost.date)))
         price = f"{cost.price_per_hour:g} {cost.currency}"
-        yield f"{price} an hour of {cost.instance_type} ({beside}); a month has 730 hours."
+        yield f"{price} per hour of {cost.instance_type} ({beside}); a month has 730 hours."
 
 
 def _with_rest(data: PlanResult, table: Table) -> Table:
@@ -185,7 +187,7 @@ def _mix(data: PlanResult) -> Table:
         chosen, hour = plan.chosen, next(_amounts(plan.cost))
         cells = plan.name, _type_of(plan) or "-", f"{metric_text(plan.target_rps)}/s", _count(chosen.instances)
         rows.append(Row((*cells, f"{chosen.minimum:,} to {chosen.maximum:,}", hour)))
-    head = ("Endpoint", "type", "target", "instances", "with scaling", "an hour") if rows else ()
+    head = ("Endpoint", "type", "target", "instances", "with scaling", "per hour") if rows else ()
     return Table("", head, tuple(rows), tuple(_rest(data)))
 
 
@@ -225,7 +227,7 @@ def _over_time(plan: EndpointPlan, simulation: Simulation, first: int) -> Iterat
     numbered = list(enumerate(runs, first + 1))[::-1]  # the planned one is drawn over the others
     held = tuple(Line(at, "", _course(run, lambda row: low * row.instances), stepped=True) for at, run in numbered)
     load = Line(first, "", _course(runs[0], lambda row: row.rate))
-    yield Curves("Load, and what the instances are certain to hold", _MINUTES, Axis("Rate", "/s"), (*held, load))
+    yield Curves("Load, and what the instances are certain to serve", _MINUTES, Axis("Rate", "/s"), (*held, load))
     counts = tuple(Line(at, "", _course(run, lambda row: row.instances), stepped=True) for at, run in numbered)
     yield Curves("Instances", _MINUTES, Axis("Instances", ""), counts)
     over = tuple(Line(at, "", _course(run, lambda row: 100 * row.share_over)) for at, run in numbered)

@@ -64,8 +64,8 @@ def _label(row: RankedRow) -> str:
 def _table(data: RankingResult, runs: Mapping[int, int]) -> Table:
     """A row for each variant, the first one chosen where nobody ties with it."""
     targeted, priced = data.target_rps is not None, any(row.cost_hour is not None for row in data.rows)
-    head = ["Variant", "rank", "holds", *(["instances"] if targeted else [])]
-    head += ["an hour", "a month", "per million"] if priced else []
+    head = ["Variant", "rank", "capacity", *(["instances"] if targeted else [])]
+    head += ["per hour", "per month", "per 1M req"] if priced else []
     head += ["95%", "p99 there", "used"]
     found = []
     for place, row in enumerate(data.rows):
@@ -136,11 +136,11 @@ def _notes(data: RankingResult) -> Iterator[str]:
     """The sentences that the table needs."""
     rows = data.rows
     if limits := ", ".join(dict.fromkeys(row.limit for row in rows if row.rank and row.limit)):
-        yield f"The limit that is violated first: {limits}. p99 there, used: at the interval's lower end."
+        yield f"The limit that is violated first: {limits}. p99 and used are at the interval's lower end."
     if data.target_rps is not None:
         yield (
-            f"Instances: as many as it takes for {metric_text(data.target_rps)}/s, each at {data.utilisation:.0%} of "
-            "the interval's lower end at most."
+            f"Instances: as many as {metric_text(data.target_rps)}/s need, each at no more than "
+            f"{data.utilisation:.0%} of the interval's lower end."
         )
     if any(row.latency and row.latency.p99 is not None and not _p99_is_measured(row) for row in rows):
         yield "~ is interpolated between neighbouring rates: no wave at the lower end measured p99."
@@ -148,7 +148,7 @@ def _notes(data: RankingResult) -> Iterator[str]:
         yield "= ties: the intervals do not decide which is better."
     yield from (f"? {_label(row)}: {'; '.join(row.warnings)}." for row in rows if row.rank and row.warnings)
     if prices := dict.fromkeys(_price(row.price) for row in rows if row.price is not None):
-        yield f"Prices of an instance: {'; '.join(prices)}. A month has 730 hours."
+        yield f"Hourly prices of an instance: {'; '.join(prices)}. A month has 730 hours."
     yield from data.remarks
     if data.payload_variants and data.payload_variants.text != data.headline:
         yield data.payload_variants.text
@@ -159,7 +159,7 @@ def _notes(data: RankingResult) -> Iterator[str]:
 
 def _price(price: Price) -> str:
     beside = ", ".join(filter(None, (price.region, price.source, price.date)))
-    return f"{price.instance_type} {price.per_hour:g} {price.currency} an hour ({beside})"
+    return f"{price.instance_type} {price.per_hour:g} {price.currency} per hour ({beside})"
 
 
 def _costs(data: RankingResult, searched: Sequence[tuple[int, Capacity]]) -> Section:
@@ -178,10 +178,10 @@ def _costs(data: RankingResult, searched: Sequence[tuple[int, Capacity]]) -> Sec
 
 
 _TITLES = {
-    "cost_hour": ("Cost of an hour for the target", ""),
+    "cost_hour": ("Hourly cost for the target", ""),
     "instances_for_target": ("Instances for the target", ""),
     "cost_per_million": ("Cost per million requests", ""),
-    "rate": ("Rate of an instance", "/s"),
+    "rate": ("Capacity of an instance", "/s"),
 }
 
 

@@ -42,16 +42,17 @@ _TEXTS = {
         "Latency",
         "Latency is the time that the endpoint took; response time counts from when each request was due.",
     ),
-    "metrics": ("Values of your own", "What invoke reported for the requests that were ok."),
+    "metrics": ("Your own metrics", "Values that invoke reported for successful requests."),
     "capacity": (
         "Capacity",
         "One point per run, in the order of their load. Where runs show it, a dotted line marks the highest load with "
-        "which the endpoint keeps up: more load brings no more answers. ✗ marks an INVALID run, which the line leaves "
-        "out where a VALID one had more load.",
+        "which the endpoint keeps up: more load does not bring more answers. ✗ marks an INVALID run, which the line "
+        "leaves out where a VALID one had more load.",
     ),
     "distribution": (
         "Distribution",
-        "The share of requests that took no longer: 99 is p99. Each nine takes up as much room as the one before.",
+        "The share of requests that took at most this long: 99 is p99. Each nine takes as much space as the one "
+        "before.",
     ),
     "labels": (
         "Labels",
@@ -59,10 +60,10 @@ _TEXTS = {
     ),
     "errors": ("Errors", "The failed requests of each kind, all on one scale."),
     "time": ("Over time", _OVER_TIME),
-    "load": ("Load and outcome", "What was sent and what came back."),
-    "server": ("Server", "What the server's own metrics say of each wave."),
+    "load": ("Load and outcome", "What was sent, and what was answered."),
+    "server": ("Server", "The server's own metrics for each wave."),
     "aiperf": ("aiperf", "What aiperf measured."),
-    ALL_OF_AIPERF: ("All of aiperf's metrics", "Under the names that aiperf gives them, rounded as it rounds them."),
+    ALL_OF_AIPERF: ("All of aiperf's metrics", "With aiperf's names and rounding."),
     "client": ("Client", "The machine that sent the load: its CPU, and how late it was."),
 }
 """Title and text of each section, in their order on the page."""

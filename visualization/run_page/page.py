@@ -86,7 +86,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         element("nav", id="parts", aria_label="Parts of this page"),
         sections.section("times", "Times", words.about_times(summary), words.times(summary),
                          album.draw(distribution_figures(wave, summary), "pairs")),
-        sections.section("metrics", "Values of your own", "What requests reported in Response(metrics={...}).",
+        sections.section("metrics", "Your own metrics", "What requests reported in Response(metrics={...}).",
                          words.user_metrics(summary)),
         sections.section("sessions", "Sessions", "", sections.sessions(summary)),
         sections.section("stages", "Stages", "", sections.stages(summary)),

@@ -45,7 +45,7 @@ lower end.
   benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: send its target to its instances
 """
 _EPILOG = """\
-exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets the limits, or cannot tell;
+exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets the limits, or inconclusive;
             2 bad input; 3 the client was the limit; 130 interrupted (what was found is reported)
 """
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 AUTO = "auto"
-OF_ENDPOINTS = "endpoints that are made, and compared"
+OF_ENDPOINTS = "create and compare endpoints"
 FRESH, WARM = "fresh", "warm"
 LEAST_TIME_S = 5.0
 NOT_HERE = {
@@ -40,17 +40,17 @@ NOT_HERE = {
     "--concurrency": "the search chooses the number of users: use --in users",
     "--obs-time": "give --time (how long the search may send)",
     "--num-requests": "give --time (how long the search may send) or --precision (how narrow the interval must be)",
-    "--warmup": "each stretch ignores what the one before it left behind: leave it out",
-    "--replay": "a recording has rates of its own, and a search chooses them: leave it out",
-    "--replay-column": "it is for --replay, which has rates of its own: leave it out",
-    "--speed": "it is for --replay, which has rates of its own: leave it out",
-    "--window": "it is for --replay, which has rates of its own: leave it out",
+    "--warmup": "each stretch discards what the previous one left behind: leave it out",
+    "--replay": "a recording has its own rates, but a search chooses the rates: leave it out",
+    "--replay-column": "only for --replay, which has its own rates: leave it out",
+    "--speed": "only for --replay, which has its own rates: leave it out",
+    "--window": "only for --replay, which has its own rates: leave it out",
     "--interactive": "the search changes the rate itself: leave it out",
-    "--records": "the answer is counted from the record of each request, which is kept: leave it out",
-    "--abort-on": "the search itself ends waves that are not worth their time: leave it out",
-    "--no-abort": "the search itself ends waves that are not worth their time: leave it out",
-    "--calibrate": "a stretch in which this client is the limit does not count, so nothing needs to be measured before",
-    "--ui": "Locust's page shows one wave, and a search has several: leave it out",
+    "--records": "the answer is computed from the record of each request: leave it out",
+    "--abort-on": "the search itself ends waves that cannot help: leave it out",
+    "--no-abort": "the search itself ends waves that cannot help: leave it out",
+    "--calibrate": "a stretch in which this client is the limit is discarded, so nothing needs to be measured before",
+    "--ui": "Locust's page shows one wave, but a search has several: leave it out",
     "--aiperf": "run aiperf at the rate that was found, in a wave of its own",
     "--aiperf-only": "run aiperf at the rate that was found, in a wave of its own",
     "--aiperf-args": "run aiperf at the rate that was found, in a wave of its own",
@@ -95,13 +95,14 @@ CAPACITY_FLAGS: Table = table_for(
             *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file", "url"),
             Flag("--demo", None, "use the embedded endpoint, 4 servers that take 20 ms, for whatever is not given"),
         ],
-        "an address, without a file": URL_FLAGS,
+        "endpoint by URL, without a file": URL_FLAGS,
         "limits": _of_a_wave("slo", "success_threshold", "goodput"),
         "search": [
             Flag(
                 "--in",
                 "WHAT",
-                "what to search: rps (default), the highest arrival rate; or users, the most users of a closed loop",
+                "what to search for: rps (default), the highest arrival rate; or users, the largest number of users "
+                "in a closed loop",
                 _choice(RPS, USERS),
             ),
             *USER_FLAGS,

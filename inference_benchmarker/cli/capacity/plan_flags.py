@@ -58,7 +58,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--growth",
                 "SHARE",
-                "how fast the load may grow, such as 20%/min: instances keep that much room until new ones serve",
+                "how fast the load may grow, such as 20%/min: the plan reserves headroom until new instances serve",
                 parse_growth,
                 sets="growth_per_min",
             ),
@@ -71,8 +71,13 @@ PLAN_FLAGS: Table = table_for(
             Flag("--mix", "FILE", "several endpoints with a target each, as JSON or TOML", parse_path),
         ],
         "room": [
-            Flag("--utilisation", "P%", "share of the capacity at which instances run (default 70%)", parse_share),
-            Flag("--spare", "N", "number of instances that may be lost while the limit is still met", parse_int),
+            Flag(
+                "--utilisation",
+                "P%",
+                "run each instance at this share of its measured capacity (default 70%)",
+                parse_share,
+            ),
+            Flag("--spare", "N", "number of instances that may fail while the limit is still met", parse_int),
             Flag(
                 "--minimum", "N", "minimum number of instances (default: from the lowest load, in two zones)", parse_int
             ),

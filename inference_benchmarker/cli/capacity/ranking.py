@@ -124,14 +124,14 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
     if asked.demo:
         each = length_text(load_s * max(len(job.variants) for job in made))
         endpoints = pluralize(len(made), "endpoint", "endpoints")
-        tell(f"The embedded endpoint makes {endpoints}, about {each} of load each; this costs nothing.")
+        tell(f"The embedded endpoint creates {endpoints} (about {each} of load each); this costs nothing.")
         return Before([], None)
     needed = [needed_by(job.known) for job in made]
     spend = planned_spend(needed, load_s * max(len(job.variants) for job in made), asked.prices)
     check_spend(spend, asked.max_cost)
     quotas = quotas_for(needed, asked.parallel)
     refuse([each.text for each in quotas if each.text])
-    sentence = f"endpoint_factory is to make {spend_text(spend, asked.parallel)}."
+    sentence = f"endpoint_factory would create {spend_text(spend, asked.parallel)}."
     for line in ([sentence] if asked.sure else []) + asked.prices.remarks:
         tell(line)
     if not asked.sure and not _agreed(sentence, spend):
@@ -142,7 +142,7 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
 def _agreed(sentence: str, spend: Spend) -> bool:
     """Ask whoever sits at the terminal; where nobody does, BenchmarkError."""
     if not has_terminal():
-        raise BenchmarkError(f"{sentence} There is no terminal on which to ask.", _how_to_agree(spend))
+        raise BenchmarkError(f"{sentence} There is no terminal to ask on.", _how_to_agree(spend))
     say(sentence)
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -153,7 +153,7 @@ def _how_to_agree(spend: Spend) -> str:
     from server_capacity.results.text.spend import UNTYPED
 
     if spend.unpriced == [UNTYPED]:
-        return "Give --yes if it costs nothing, as a process of this machine does: only endpoint_factory knows."
+        return "Give --yes if it costs nothing, for example because it starts a process on this machine."
     priced = "" if spend.cost is not None else "--price TYPE=USD and "
     return f"Give --yes, with {priced}--max-cost USD to limit the cost."
 

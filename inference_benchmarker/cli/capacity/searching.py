@@ -64,7 +64,7 @@ def served(
     ):
         plan = replace(question.plan, endpoint_name=made.name)
         check_one(plan)
-        tell(f"{made.name} is in service after {made.seconds:.0f} s, and has answered a request.")
+        tell(f"{made.name} came into service after {made.seconds:.0f} s and answered a request.")
         endpoint = Endpoint(arguments=dict(known), seconds_to_create=made.seconds)
         yield replace(question, plan=plan, endpoint=endpoint, lost=made.lost)
 

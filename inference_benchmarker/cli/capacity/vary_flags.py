@@ -59,7 +59,7 @@ VARY_FLAGS = [
     Flag(
         "--utilisation",
         "P%",
-        "share of the interval's lower end at which an instance runs (default 70%)",
+        "run each instance at this share of its measured capacity, the interval's lower end (default 70%)",
         _utilisation,
     ),
     Flag(
@@ -68,7 +68,7 @@ VARY_FLAGS = [
         "prove a plan, given by its folder or fleet_plan.json: send its target rate to its number of instances, "
         "with Poisson arrivals, for as long as the proof needs (or for --time)",
     ),
-    Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside these"),
+    Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside the ranking"),
     Flag("--max-cost", "USD", "create no endpoint if it could cost more than this", parse_number),
     Flag("--yes", None, "create endpoints without asking"),
     *PRICE_FLAGS,

@@ -140,7 +140,7 @@ def _tell(experiment: Experiment, asked: AbRequest, waves: Waves) -> int:
     if not all(waves.values()):
         code = _saved(experiment, None, experiment.cut_code)
         missing = " and ".join(side for side, found in waves.items() if not found)
-        say(f"{why(experiment)}: no wave of {missing} counts, so nothing can be compared.")
+        say(f"{why(experiment)}: no wave of {missing} is usable, so nothing can be compared.")
         say(f"Folder: {experiment.folder}")
         return code
     found = experiment.compare(waves)

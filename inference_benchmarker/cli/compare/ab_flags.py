@@ -33,14 +33,14 @@ _SERVERS = "collect a run's server metrics afterwards, with `benchmark report RU
 NOT_HERE = {
     "--demo": "name two endpoints; `benchmark endpoint` starts one to try things against",
     "--factories-file": "A and B are the files",
-    "--locust-file": "A and B are factories files, shipped examples or addresses",
-    "--url": "A and B are the addresses",
+    "--locust-file": "A and B are factories files, examples or URLs",
+    "--url": "A and B are the URLs",
     "--interactive": "both sides get the same load",
     "--aiperf": _OF_AIPERF,
     "--aiperf-only": _OF_AIPERF,
     "--aiperf-args": _OF_AIPERF,
     "--aiperf-pause": _OF_AIPERF,
-    "--calibrate": "what this tool itself adds is the same on both sides",
+    "--calibrate": "both sides include the same overhead of this tool",
     "--endpoint-config": _SERVERS,
     "--metrics-wait": _SERVERS,
     "--ui": "Locust's page shows one wave",
@@ -53,7 +53,7 @@ _LENGTHS = ("obs_time", "num_requests", "stages", "replay")
 
 DESCRIPTION = """\
 Sends the same load to A and B in turn, several times in random order, and says in one line which is faster.
-A and B are factories files, names of examples, or addresses. Flags of a wave apply to both sides; --endpoint-name,
+A and B are factories files, names of examples, or URLs. Flags of a wave apply to both sides; --endpoint-name,
 --set, --header and --model with -a or -b appended apply to one side.
 
   benchmark ab old.py new.py --client-rps 100
@@ -62,7 +62,7 @@ A and B are factories files, names of examples, or addresses. Flags of a wave ap
 """
 EPILOG = """\
 All flags of a wave: `benchmark --help`. Without --obs-time a wave lasts 10 seconds, after a --warmup of 2.
-An INVALID wave does not count and is sent again, at most --repeats times per side.
+An INVALID wave is discarded and sent again, at most --repeats times per side.
 exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
             3 a side is INVALID; 130 interrupted (what was measured is reported)
 """
@@ -115,7 +115,7 @@ def asked_for(arguments: Sequence[str]) -> AbRequest:
     problems = [f"{flag} is not for ab: {why}." for flag, why in NOT_HERE.items() if options[_name(flag)]]
     problems += [f"--slo {text} is not for ab: {_SERVERS}." for text in options["slo"] or () if is_server_limit(text)]
     if len(sides) != len(SIDES):
-        problems.append(f"ab takes A and B, each a factories file or an address, not {len(sides)} of them.")
+        problems.append(f"ab takes A and B, each a factories file or a URL, not {len(sides)} of them.")
     problems += (wrong := [*_problems(own)])
     refuse(problems if problems != wrong else [])
     own.json, own.quiet = own.json or bool(options["json"]), own.quiet or bool(options["quiet"])

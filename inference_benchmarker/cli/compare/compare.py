@@ -33,8 +33,8 @@ thing differ. Without arguments, compares the last two runs in .tmp/.
   benchmark compare --base monday/* --new tuesday/*
 """
 _EPILOG = """\
-A limit is kept where the interval ends below it. It is broken where the metric got worse by more than the limit, and by
-more than noise explains.
+A limit is met if the interval ends below it. It is broken if the metric got worse by more than the limit, and by more
+than noise can explain.
 exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
             3 a run is INVALID
 """

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 RENAMED = {"--parent-dir": "--output-dir"}
 GONE = {
-    "--no-postprocess": "it has no effect any more, because a wave is summed up while it runs",
-    "--theme": "the page uses the colours of its reader's system, light or dark",
+    "--no-postprocess": "it has no effect any more, because a wave is summarised while it runs",
+    "--theme": "the page follows the reader's system: light or dark",
 }
 """Flags without a meaning, and what is so instead."""
 
@@ -28,7 +28,7 @@ def in_todays_words(arguments: Sequence[str]) -> list[str]:
         if flag not in GONE:
             found.append(RENAMED.get(flag, flag) + equals + value)
             continue
-        say(f"{flag} is left out: {GONE[flag]}.")
+        say(f"{flag} is ignored: {GONE[flag]}.")
         if flag in _TAKES_VALUE and not equals:
             next(rest, None)
     return found

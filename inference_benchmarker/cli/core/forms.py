@@ -33,5 +33,5 @@ def hand_out(text: str, output: Path | None, form: str) -> None:
 def no_such_form(folder: Path, form: str, forms: str) -> BenchmarkError:
     """The error of a form that there is only of a run."""
     return BenchmarkError(
-        f"{folder}: is the folder of an answer, not a run, so there is no {form} of it.", f"--format {forms}."
+        f"{folder}: is the folder of a search or a plan, not of a run, so it has no {form}.", f"--format {forms}."
     )

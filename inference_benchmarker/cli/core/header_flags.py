@@ -28,9 +28,9 @@ def headers_of(given: Iterable[str], environment: Mapping[str, str], problems: l
         if not colon or not _NAME.fullmatch(name):
             problems.append("--header must look like 'Name: value', as in 'X-Own: $MINE'.")
         elif name in _OURS:
-            problems.append(f"--header {name}: the client sets it itself; leave it out.")
+            problems.append(f"--header {name}: the client sets this header itself; leave it out.")
         elif name in headers:
-            problems.append(f"--header {name} is given twice; a request has it once: join its values with a comma.")
+            problems.append(f"--header {name} is given twice, but a request has it once: join its values with a comma.")
         else:
             headers[name] = _value(name, value.strip(), environment, problems)
     return headers

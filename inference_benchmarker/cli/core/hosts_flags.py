@@ -76,7 +76,7 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--join-timeout",
                 "S",
-                "seconds until every host must have joined; its workers then have --load-timeout to load the file",
+                "seconds to wait for every host to join; loading the file comes after, within --load-timeout",
                 parse_decimal,
                 sets="join_timeout_s",
             ),
@@ -101,12 +101,13 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--with-file",
                 "PATH",
-                "copy this file to every host, repeatable: a path below the current folder, which is the same there",
+                "copy this file to every host, repeatable; it must be below the current folder and gets the same "
+                "relative path there",
                 _relative_path,
                 sets="with_files",
                 repeatable=True,
             ),
-            Flag("--requirements", "FILE", "packages that the factories file imports, in pip's format", parse_path),
+            Flag("--requirements", "FILE", "requirements.txt of packages that the factories file imports", parse_path),
         ]
     },
 )[OF_HOSTS]

@@ -28,7 +28,7 @@ def last_run(command: str, *others: str, quiet: bool | None = False) -> Path:
     try:
         (path,) = latest_runs(OUTPUT_DIR, 1, *others)
     except BenchmarkError:
-        message = f"There is no run in {OUTPUT_DIR}, where waves are stored by default."
+        message = f"There is no run in {OUTPUT_DIR}, the default folder for waves."
         raise BenchmarkError(message, f"Name a run directory: `{command} DIR`.") from None
     except PermissionError as error:
         raise BenchmarkError(closed(error)) from None

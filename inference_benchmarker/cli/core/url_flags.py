@@ -93,24 +93,24 @@ URL_FLAGS = [
     Flag(
         "--body",
         "TEXT|@FILE",
-        "request body for an address; with a .jsonl file, each request sends the next line",
+        "request body for a URL; with a .jsonl file, each request sends the next line",
         _text,
     ),
     Flag(
         "--header",
         "'K: V'",
-        "request header for an address, repeatable; $VAR in it is read from the environment and never stored",
+        "request header for a URL, repeatable; $VAR in it is read from the environment and never stored",
         repeatable=True,
     ),
-    Flag("--method", "M", "HTTP method for an address (default: GET, or POST with a --body)", _text),
+    Flag("--method", "M", "HTTP method for a URL (default: GET, or POST with a --body)", _text),
     Flag(
         "--content-type",
         "T",
         "content type of the --body (default: JSON if it is JSON, else from the file's name)",
         _text,
     ),
-    Flag("--model", "NAME", "model at an OpenAI-compatible address (default: the only one served)", _text),
-    Flag("--prompt", "TEXT", "prompt for such a model (default: synthetic words, different in each request)", _text),
+    Flag("--model", "NAME", "model of an OpenAI-compatible server (default: the only one served)", _text),
+    Flag("--prompt", "TEXT", "prompt for this model (default: synthetic words, different in each request)", _text),
     Flag(
         "--input-tokens", "N", "length of a synthetic prompt, counted as one token per word (default: 200)", parse_int
     ),
@@ -118,24 +118,25 @@ URL_FLAGS = [
     Flag(
         "--turns",
         "N",
-        "conversations of N turns at such an address, each turn with all before it: 5, uniform:3..8, geometric:4; "
-        "--client-rps counts conversations, --think-time is the time between turns",
+        "conversations of N turns with such a server, each turn with all earlier ones: 5, uniform:3..8, "
+        "geometric:4; --client-rps counts conversations, --think-time is the time between turns",
         lambda _, text: TurnCount.parse(text),
     ),
     Flag(
         "--shared-prefix",
         "TOKENS",
-        "with --turns, a system prompt that groups of conversations share: 4000, 4000:groups=20:zipf=1.1",
+        "with --turns, a system prompt of so many tokens that groups of conversations share: 4000, "
+        "4000:groups=20:zipf=1.1",
         lambda _, text: SharedPrefix.parse(text),
     ),
     Flag(
         "--history",
         "KIND",
-        "with --turns, the earlier answers in a turn: live, as they came (default), or recorded, synthetic "
-        "ones of --output-tokens",
+        "with --turns, the earlier answers that a later turn repeats: live, as received (default), or recorded, "
+        "synthetic ones of --output-tokens",
         _history,
     ),
-    Flag("--session-header", "NAME", "with --turns, a request header with the conversation's id", _header_name),
+    Flag("--session-header", "NAME", "with --turns, a request header that carries the conversation id", _header_name),
 ]
 _PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens")
 """Flags that say what is sent to a model."""
@@ -168,7 +169,7 @@ def take_endpoint(
     Headers go to the environment, where the processes that send find them.
     """
     if len(addresses) > 1:
-        problems.append(f"Give one address, not {len(addresses)}.")
+        problems.append(f"Give one URL, not {len(addresses)}.")
     described = None
     if addresses and options.get("locust_file") and options["url"] is None:
         options["url"] = addresses.pop()  # the host of its users
@@ -245,7 +246,7 @@ def _contradictions(options: Mapping[str, Any]) -> Iterator[str]:
     """The flags that an address leaves no room for."""
     for name in ("factories_file", "locust_file", "demo", "endpoint_name"):
         if options.get(name):
-            yield f"Give either an address or {_flag(name)}, not both."
+            yield f"Give either a URL or {_flag(name)}, not both."
     if options["header"] and _is_for_aiperf(options):
         yield "--header: aiperf would show it among its arguments; leave one of them out."
 
@@ -260,7 +261,7 @@ def _apply(described: Described | None, options: dict[str, Any], problems: list[
     settings = described.settings if described else {}
     told = (text.partition("=")[0].strip() for text in options["set"] or ())
     problems += [
-        f"--set {name}: the address already sets it; change it there."
+        f"--set {name}: the URL already sets it; change it there."
         for name in told
         if name in ADDRESS_SETTINGS and settings
     ]
@@ -297,7 +298,7 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
             stray.append("--header")
     if stray:
         instead = "" if options["factories_file"] is None else "; for a factories file, use --set"
-        problems.append(f"{', '.join(stray)}: for an address, as in `benchmark URL`{instead}.")
+        problems.append(f"{', '.join(stray)}: only for a URL, as in `benchmark URL`{instead}.")
 
 
 def _file_of(text: str, problems: list[str]) -> str:

@@ -21,9 +21,11 @@ ENDPOINT = [
     SET_FLAG,
     Flag("--demo", None, "use an embedded endpoint that answers at once, and its factories file if none is given"),
 ]
-ENDPOINTS = {"endpoint": ENDPOINT, "an address, without a file": URL_FLAGS}
+ENDPOINTS = {"endpoint": ENDPOINT, "endpoint by URL, without a file": URL_FLAGS}
 SEARCH = [
-    Flag("--lag-limit", "S", "a worker keeps a rate if its p99 lag is below this", parse_number, sets="lag_limit_s"),
+    Flag(
+        "--lag-limit", "S", "a worker can send a rate if its p99 lag stays below this", parse_number, sets="lag_limit_s"
+    ),
     Flag("--step-time", "S", "seconds to send at each rate", parse_number, sets="step_time_s"),
     Flag("--max-rps", "R", "the highest rate to try, per worker", parse_number),
 ]
@@ -40,7 +42,7 @@ REPEATS = Flag(
     parse_int,
 )
 WORKERS = [
-    Flag("--worker-rps", "R", "the rate that one worker can keep (default: measured first)", parse_number),
+    Flag("--worker-rps", "R", "the rate that one worker can send (default: measured first)", parse_number),
     Flag(
         "--client-rps",
         "R",
@@ -52,11 +54,12 @@ WORKERS = [
 ]
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (
-        "Finds the highest rate that one worker holds for your invoke, with a 95% interval. Takes one to two minutes.",
+        "Finds the highest rate that one worker can send with your invoke, with a 95% interval. Takes one to two "
+        "minutes.",
         table_for(Conditions, table={**ENDPOINTS, "search": [START, *SEARCH, REPEATS], "output": OUTPUT}),
     ),
     "rps-saturation": (
-        "Finds the highest rate that this client holds, and the number of workers for it. Takes some minutes.",
+        "Finds the highest rate that this client can send, and the number of workers for it. Takes a few minutes.",
         table_for(
             Conditions,
             table={**ENDPOINTS, "search": [*WORKERS, *SEARCH], OF_HOSTS: HOSTS_FLAGS, "output": OUTPUT},
@@ -71,7 +74,7 @@ CLIENT_HELP = """\
 usage: benchmark client COMMAND [options]
 
 Finds what this machine can send, so that its limit is not mistaken for a slow endpoint. Commands (each with --help):
-  worker-saturation            the highest rate that one worker holds for your invoke, with an interval
+  worker-saturation            the highest rate that one worker can send with your invoke, with an interval
   rps-saturation               the highest rate of all workers, and how many to use for a rate
   limits                       file descriptors and ports, and what they allow
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 ENDPOINTS_HELP = """\
 usage: benchmark endpoints clean [DIR]
 
-Endpoints that other commands change or make for a while.
+Manages endpoints that other commands change or create temporarily.
 
   clean   undo what killed commands left behind, and remove the endpoints that they created
 

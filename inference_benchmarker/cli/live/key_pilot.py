@@ -71,7 +71,7 @@ class KeyPilot:
             self._tell("Ending: waiting for requests in flight.", NS << 30)
             return End()
         if key not in _FACTORS:
-            self._tell(f"{key if key.isprintable() else 'That'} is not a key here: + - 2 / q.", now_ns)
+            self._tell(f"{key if key.isprintable() else 'That'} has no meaning here; keys are + - 2 / q.", now_ns)
         elif self._changes == MAX_STAGES - 1:
             self._tell(f"It was changed {self._changes:,} times, which is the limit.", now_ns)
         else:
@@ -82,7 +82,7 @@ class KeyPilot:
         self._wanted = min(max(rate, LEAST_RATE), Decimal(MAX_RATE))
         self._hint = ""
         if now_ns < 0:
-            self._tell("It applies from the wave's start.", now_ns)
+            self._tell("It applies from the start of the wave.", now_ns)
         if rate != self._wanted:
             self._tell("This is the maximum." if rate > self._wanted else "This is the minimum.", now_ns)
 

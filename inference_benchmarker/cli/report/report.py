@@ -122,7 +122,7 @@ def _is_shaped(options: Namespace) -> bool:
 
 def _the_wave(wave: Wave | None, run_dir: RunDir) -> Wave:
     if wave is None:
-        what = f"{run_dir.path}: aiperf ran in it without a wave, and such a run has only the text report."
+        what = f"{run_dir.path}: aiperf ran in it without a wave, and for such a run there is only the text report."
         raise BenchmarkError(what, "Leave --format and --output out.")
     return wave
 

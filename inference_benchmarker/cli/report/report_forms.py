@@ -69,7 +69,9 @@ def of_a_folder(text: str, form: str, folder: Path) -> str:
 
         return in_a_fence(text)
     raise no_such_form(
-        folder, form, "text and markdown give its answer, csv a row for each run in it; html and junit take one run"
+        folder,
+        form,
+        "text and markdown print its answer, csv prints a row for each run in it; html and junit take one run",
     )
 
 

@@ -58,7 +58,7 @@ def take_aiperf(options: dict[str, Any], problems: list[str], environment: Mappi
         given["tokenizer"] = str(demo_tokenizer())
     url = options["url"]
     if url is None and not options["demo"]:
-        problems.append("aiperf needs the endpoint's address: give --url URL.")
+        problems.append("aiperf needs the endpoint's URL: give --url URL.")
     if options["locust_file"] is None:
         options["url"] = None
         if url is not None and (problem := url_problem("--url", url)):

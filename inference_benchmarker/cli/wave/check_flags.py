@@ -51,7 +51,7 @@ CHECK_FLAGS = table_for(
     WavePlan,
     table={
         "endpoint": _ENDPOINT,
-        "an address, without a file": URL_FLAGS,
+        "endpoint by URL, without a file": URL_FLAGS,
         OF_HOSTS: HOSTS_FLAGS,
         "output": [Flag("--json", None, "print the result as JSON")],
     },
@@ -66,7 +66,7 @@ def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     plan = WavePlan(ClosedLoop(1), Bounds(num_requests=1), **parts)
     problems += refused_canaries(plan.expect, "for one request")
     if options["factories_file"] is None:
-        problems.append("No endpoint: give its address, or --factories-file FILE.")
+        problems.append("No endpoint: give its URL, or --factories-file FILE.")
     else:
         problems += given.told(problems_of(replace(plan, hosts=Hosts())))
         problems += given.told(plan.hosts.problems())

@@ -36,7 +36,7 @@ EXPORT_FLAGS = [
     Flag(
         "--export-wait",
         "S",
-        "seconds that the page stays after the report, until the verdict has been scraped",
+        "after the report, keep the page up for at most S seconds, until the verdict has been scraped",
         _wait,
         default=WAIT_S,
     ),

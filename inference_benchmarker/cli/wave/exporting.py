@@ -112,7 +112,7 @@ def _wait(page: Page, wait_s: float, tell: Tell) -> None:
     """Until the page was read with everything on it, the time is over, or Ctrl-C."""
     if page.wait_until_read(0) or not wait_s:
         return
-    tell(f"Waiting up to {wait_s:g} s for the verdict to be read from {page.url}; Ctrl-C ends it.")
+    tell(f"Waiting up to {wait_s:g} s until the verdict is read from {page.url}; press Ctrl-C to stop.")
     try:
         page.wait_until_read(wait_s)
     except KeyboardInterrupt:  # the result is out: this changes no exit code

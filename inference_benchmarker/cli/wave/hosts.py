@@ -41,7 +41,7 @@ _FLAGS: dict[str, list[Flag]] = {
     "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],
     "clean": WHICH,
 }
-_HEADER = ("Host", "usable", "version", "Python", "cores", "open files", "clock", "known to", "round trip")
+_HEADER = ("Host", "usable", "version", "Python", "cores", "open files", "clock", "uncertainty", "round trip")
 
 
 def run(arguments: list[str]) -> int:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.terminal import print_report, report_width, say, say_nothing, separate
+from inference_benchmarker.system.packaged import demo_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,10 +55,11 @@ def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float |
 def say_warnings(config: str | None, sources: list[Source], seconds: float | None) -> None:
     """Say while it costs nothing yet what will probably bring nothing to a wave of that length (None: nobody knows).
 
-    Only the user knows, so nothing ends.
+    Only the user knows, so nothing ends. Of the embedded endpoint nothing is said: it started a moment ago.
     """
-    for source in sources:
-        for warning in source.warnings(seconds):
+    warnings = [warning for source in sources for warning in source.warnings(seconds)]
+    if config != str(demo_metrics()):
+        for warning in warnings:
             say(f"{config}: {warning}")
 
 

@@ -82,14 +82,16 @@ WAVE_FLAGS = table_for(
             Flag("--endpoint-name", "NAME", "name passed to invoke_factory"),
             SET_FLAG,
             Flag("--locust-file", "FILE", "a self-contained Locust file instead of a factories file", parse_path),
-            Flag("--url", "URL", "host for a --locust-file that names none; target of aiperf; alone, the same as URL"),
+            Flag(
+                "--url", "URL", "base URL for a --locust-file that sets none, or for aiperf; otherwise the same as URL"
+            ),
             Flag(
                 "--demo",
                 None,
                 "use the embedded endpoint, its factories file and its server metrics for whatever is not given",
             ),
         ],
-        "an address, without a file": URL_FLAGS,
+        "endpoint by URL, without a file": URL_FLAGS,
         "load": [
             Flag(
                 "--client-rps", "R", "open loop: R arrivals per second (fractions allowed)", parse_decimal, sets="rate"
@@ -209,7 +211,7 @@ WAVE_FLAGS = table_for(
         ],
         OF_HOSTS: HOSTS_FLAGS,
         "limits": [
-            Flag("--success-threshold", "F", "smallest share of requests that must succeed, 0 to 1", parse_number),
+            Flag("--success-threshold", "F", "share of requests that must succeed, 0 to 1", parse_number),
             Flag(
                 "--slo",
                 "EXPR",
@@ -261,7 +263,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--calibrate",
                 None,
-                "first measure the overhead of this tool on this host at this rate (a few seconds)",
+                "first measure how much time this tool itself adds at this rate on this host (a few seconds)",
             ),
             Flag("--port", "P", "the primary's port on loopback (default: any free port)", parse_int),
             Flag("--ui", None, "show Locust's web page during the wave, on loopback, port 8089 or the next free one"),

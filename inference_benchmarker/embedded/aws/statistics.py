@@ -84,14 +84,14 @@ def parse_statistic(text: str) -> Callable[[Samples], float | None]:
             return _percentile(share) if short[1] == "p" else _of_values(short[1], Range(0, share, shares=True))
     elif long := _LONG.fullmatch(text):
         return _of_values(long[1].lower(), _range(long[1], long[2], long[3]))
-    raise ValueError(f"{text!r} is no statistic of CloudWatch")
+    raise ValueError(f"{text!r} is not a CloudWatch statistic")
 
 
 def _range(kind: str, low: str, high: str) -> Range:
     given = [text for text in (low, high) if text]
     shares = any(text.endswith("%") for text in given)
     if not given or (shares and kind == "PR") or (shares and not all(text.endswith("%") for text in given)):
-        raise ValueError(f"{kind}({low}:{high}) is no statistic of CloudWatch")
+        raise ValueError(f"{kind}({low}:{high}) is not a CloudWatch statistic")
     if shares:
         return Range(float(low[:-1] or 0) / 100, float(high[:-1] or 100) / 100, shares=True)
     return Range(float(low or "-inf"), float(high or "inf"), shares=False)

@@ -41,7 +41,7 @@ class Routes(Generic[T]):
         route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
             allow = ", ".join([*methods, "HEAD"] if "GET" in methods else methods)
-            raise HttpError(405, f"{method} is not possible at {path}: {allow} is", {"Allow": allow})
+            raise HttpError(405, f"{method} is not allowed at {path}; use {allow}", {"Allow": allow})
         return route
 
     def _match(self, path: str) -> dict[str, Route[T]] | None:

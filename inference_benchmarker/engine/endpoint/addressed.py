@@ -137,7 +137,9 @@ def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[s
         for name in ("prompt", "input_tokens", "output_tokens")
         if (value := getattr(asked, name)) is not None
     }
-    named = {"chat": "chats as streams", "completions": "completions as streams", "embeddings": "embeddings"}[api]
+    named = {"chat": "streaming chat completions", "completions": "streaming completions", "embeddings": "embeddings"}[
+        api
+    ]
     words = f"{server}{path}: {named}{_sizes(api, asked)}"
     found = Described(OPENAI_FILE, settings, words, server, models=f"{server}{path}/models")
     if asked.model is not None:
@@ -162,7 +164,7 @@ def _conversations(turns: TurnCount | None, base: SplitResult, asked: AddressOpt
     file, what = RECORDED_FILE, f"the conversations of {Path(asked.recorded or '').name}"
     if turns is not None:
         file, what = CONVERSATIONS_FILE, f"conversations of {turns.text} turns"
-    words = f"{server}: {what} as streams{_sizes(_CHAT, asked) if turns is not None else ''}"
+    words = f"{server}: streaming {what}{_sizes(_CHAT, asked) if turns is not None else ''}"
     found = Described(file, settings, words, base.netloc, models=f"{server}/models")
     return found if asked.model is None else found.with_model(asked.model)
 
@@ -171,7 +173,7 @@ def _responses(server: str, before: str, asked: AddressOptions, problems: list[s
     problems += _conflicts(_RESPONSES, asked)
     sizes = {"PROMPT": asked.prompt, "PROMPT_WORDS": asked.input_tokens, "MAX_TOKENS": asked.output_tokens}
     settings = {"URL": server + before, **{name: str(value) for name, value in sizes.items() if value is not None}}
-    words = f"{server}{before}/v1: responses as streams{_sizes(_RESPONSES, asked)}"
+    words = f"{server}{before}/v1: streaming responses{_sizes(_RESPONSES, asked)}"
     found = Described(RESPONSES_FILE, settings, words, server, models=f"{server}{before}/v1/models")
     return found if asked.model is None else found.with_model(asked.model)
 
@@ -179,8 +181,8 @@ def _responses(server: str, before: str, asked: AddressOptions, problems: list[s
 def _sizes(api: str, asked: AddressOptions) -> str:
     if asked.body is not None:
         return ""
-    prompt = "one prompt" if asked.prompt is not None else f"{asked.input_tokens or 200:,} tokens in"
-    return f", {prompt}" + ("" if api == "embeddings" else f", up to {asked.output_tokens or 128:,} out")
+    prompt = "one prompt" if asked.prompt is not None else f"{asked.input_tokens or 200:,} input tokens"
+    return f", {prompt}" + ("" if api == "embeddings" else f", up to {asked.output_tokens or 128:,} output tokens")
 
 
 def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
@@ -205,17 +207,17 @@ def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
         return
     if asked.turns is None:
         if stray := asked.given(*_OF_SESSIONS):
-            yield f"{', '.join(stray)}: for conversations: give their --turns, too."
+            yield f"{', '.join(stray)}: only for conversations: give --turns, too."
         return
     if api != _CHAT:
-        yield f"--turns: in OpenAI's API only chats have turns, and this is an address of {api}."
+        yield f"--turns: in OpenAI's API only chats have turns, and this is a URL of {api}."
     if stray := asked.given("body", "prompt"):
-        yield f"--turns makes the prompts itself: leave {' and '.join(stray)} out."
+        yield f"--turns generates the prompts itself: leave {' and '.join(stray)} out."
 
 
 def _recorded_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
     if api != _CHAT:
-        yield f"--conversations: in OpenAI's API only chats have turns, and this is an address of {api}."
+        yield f"--conversations: in OpenAI's API only chats have turns, and this is a URL of {api}."
     if stray := asked.given("body", "prompt", "input_tokens", "turns", "shared_prefix"):
         yield f"--conversations has the prompts: leave {' and '.join(stray)} out."
 
@@ -224,8 +226,8 @@ def _http(server: str, address: SplitResult, asked: AddressOptions, problems: li
     if stray := asked.given(*_OF_MODELS):
         near = f" Did you mean {server}/v1?" if address.path in ("", "/") else ""
         problems.append(
-            f"{', '.join(stray)}: for OpenAI's API, at an address that ends in /v1 or names /chat/completions, "
-            f"/completions, /embeddings or /v1/responses.{near}"
+            f"{', '.join(stray)}: only for OpenAI's API, at a URL that ends in /v1, /chat/completions, /completions, "
+            f"/embeddings or /v1/responses.{near}"
         )
     if asked.content_type is not None and asked.body is None:
         problems.append("--content-type describes a --body, and there is none.")

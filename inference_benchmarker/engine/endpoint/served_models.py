@@ -36,7 +36,7 @@ def only_model(address: str, headers: Mapping[str, str]) -> str:
         raise BenchmarkError(f"{address} lists no model.", "Name it with --model.")
     more = "" if len(names) <= _SHOWN else f" and {len(names) - _SHOWN} more"
     shown = ", ".join(map(one_line, names[:_SHOWN]))
-    raise BenchmarkError(f"The server has several models: {shown}{more}.", "Choose by --model.")
+    raise BenchmarkError(f"The server has several models: {shown}{more}.", "Choose one with --model.")
 
 
 def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
@@ -68,4 +68,4 @@ def _answer(request: Request) -> bytes:
 
 def _untold(address: str, reason: str, hint: str = "") -> BenchmarkError:
     doubt = f" ({hint}?)" if hint else ""
-    return BenchmarkError(f"No --model is given, and {address} names none: {reason}{doubt}.", "Give --model NAME.")
+    return BenchmarkError(f"No --model is given, and {address} lists none: {reason}{doubt}.", "Give --model NAME.")

@@ -111,8 +111,8 @@ def _await_all(
         names = ", ".join(remote.name for remote in missing)
         live.starting(f"Waiting for {names} to join.", time.monotonic() - begun)
         time.sleep(POLL_S)
-    found = [f"{remote.name}: it cannot be used: {remote.problem}." for remote in remotes if remote.problem]
-    late = f"it has not joined within {patience_s:g} s (--join-timeout)" if not found else "it had not joined yet"
+    found = [f"{remote.name} cannot be used: {remote.problem}." for remote in remotes if remote.problem]
+    late = f"it did not join within {patience_s:g} s (--join-timeout)" if not found else "it had not joined yet"
     found += [f"{remote.name}: {late}. {_last_words(remote)}" for remote in missing]
     if found:
         raise BenchmarkError("\n".join(found), "No load was sent; `benchmark hosts check` shows more.")

@@ -73,7 +73,7 @@ class RunningWave:
         """Have nothing more sent, and say why."""
         self.ended_early = True
         self.primary.tell(f"aborted {json.dumps(encoded(aborted))}")
-        self.live.say(f"The wave is ended: {aborted_text(aborted)}.")
+        self.live.say(f"Ending the wave: {aborted_text(aborted)}.")
 
 
 class Every:

@@ -85,7 +85,7 @@ class PrimaryWatcher:
         if self._ping.due(now_s):
             primary.tell("ping")
         if self._is_overdue(now_s):
-            self._wave.live.say("The primary does not answer; it is ended.")
+            self._wave.live.say("The primary does not answer; ending it.")
             primary.kill()
             self.given_up = True
 
@@ -162,7 +162,7 @@ class LoopbackWatcher:
         elif not self._told and self._time.due(now_s):
             for problem in loopback_problems():
                 self._told = True
-                self._wave.live.say(f"In mid-wave: {problem}")
+                self._wave.live.say(f"During the wave: {problem}")
 
 
 class DiskWatcher:

@@ -74,8 +74,8 @@ def standstill_findings(evidence: Evidence) -> Iterator[Finding]:
         ENDPOINT_STALLED,
         "warning",
         f"the endpoint answered no request for {duration_text(found.length_s)} from second {found.begin_s:.1f} on, "
-        f"with {found.waiting:,} requests waiting at last",
-        "a tenth of the wave, and five times any other wait",
+        f"with {found.waiting:,} requests waiting by the end",
+        "a tenth of the wave, and five times any other pause",
         "The requests that waited make up the highest percentiles: check what the endpoint did then (a restart, a "
         "garbage collection, a new instance; its log), and repeat the wave.",
     )

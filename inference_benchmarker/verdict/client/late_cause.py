@@ -14,7 +14,6 @@ BUILD_FLOOR_S = 0.001
 STARVED_SHARE = 0.1
 NOTABLE_STEAL = 0.02
 BUSY_WORKER = 0.5  # of a core: below it a worker has time to spare, whatever else held it up
-SHOWN_BY_PROCESS = "--sample-client-hw shows what each process of the wave used."
 
 
 def late_advice(evidence: Evidence, limit_s: float) -> str:
@@ -47,8 +46,8 @@ def _seen_cause(evidence: Evidence, limit_s: float) -> str:
     for worker in evidence.workers:
         if worker.block and worker.block.part == "invoke":
             where = worker.block.where
-            return f"{where} keeps the worker from sending on time: make it faster, or {evidence.more_workers()}."
-    of_hosts = (_host(sender, limit_s) for sender in evidence.senders)
+            return f"{where} prevents the worker from sending on time: make it faster, or {evidence.more_workers()}."
+    of_hosts = (_host(evidence, sender, limit_s) for sender in evidence.senders)
     return _pause(evidence, limit_s) or next(filter(None, of_hosts), "")
 
 
@@ -62,10 +61,10 @@ def _pause(evidence: Evidence, limit_s: float) -> str:
     )
 
 
-def _host(sender: Sender, limit_s: float) -> str:
+def _host(evidence: Evidence, sender: Sender, limit_s: float) -> str:
     host = sender.use
     if sender.others_took_cores:
-        return others_advice(sender)
+        return others_advice(evidence, sender)
     if host is not None and (host.throttled_s or 0.0) > limit_s:
         return (
             f"The cgroup throttled {'this client' if sender.name is None else sender.name} for "
@@ -102,11 +101,11 @@ def starved_advice(evidence: Evidence, worker: WorkerUse) -> str:
     name, waited = evidence.sender_of(worker).name, percent_text(worker.starved_share or 0.0)
     return (
         f"A worker{'' if name is None else f' on {name}'} waited {waited} of the time for a free core: run fewer "
-        f"other programs, or use a larger client; {SHOWN_BY_PROCESS}"
+        f"other programs, or use a larger client{shown_by_process(evidence)}."
     )
 
 
-def others_advice(sender: Sender) -> str:
+def others_advice(evidence: Evidence, sender: Sender) -> str:
     """The advice where others left too little of a host, as ``others_took_cores`` tells."""
     host, own = sender.use, sender.workers_cpu_share
     assert host is not None
@@ -114,5 +113,10 @@ def others_advice(sender: Sender) -> str:
     return (
         f"Other programs on {sender.told} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy "
         f"on average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run fewer other "
-        f"programs, or use a larger client; {SHOWN_BY_PROCESS}"
+        f"programs, or use a larger client{shown_by_process(evidence)}."
     )
+
+
+def shown_by_process(evidence: Evidence) -> str:
+    """The flag that shows which process it was, as the end of a sentence; empty where it was given."""
+    return "" if evidence.facts.processes else "; --sample-client-hw shows what each process of the wave used"

@@ -119,8 +119,8 @@ def _lock_wait(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{percent_text(_locked_share(evidence), WAITING_SHARE)} of the requests in flight waited for a lock",
             percent_text(WAITING_SHARE),
-            "Latency includes that wait, and the endpoint gets only the requests that the lock lets through: hold "
-            "no lock in invoke during a request.",
+            "Latency includes that wait, and the endpoint receives only the requests that the lock lets through: do "
+            "not hold a lock in invoke during a request.",
         )
 
 

@@ -11,12 +11,12 @@ from inference_benchmarker.records.ordered import in_order
 from inference_benchmarker.verdict.client.evidence import Evidence, most_in_flight
 from inference_benchmarker.verdict.client.late_cause import (
     BUILD_FLOOR_S,
-    SHOWN_BY_PROCESS,
     STARVED_SHARE,
     hiccup_advice,
     is_starved,
     late_advice,
     others_advice,
+    shown_by_process,
     starved_advice,
 )
 from inference_benchmarker.verdict.client.lateness import SPOILING_S, Lateness, Moved, lag_ns, limits_spoilt, moved
@@ -124,7 +124,7 @@ def _changed(change: Moved) -> str:
 def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
     """The client's lag alone broke a limit: whether the endpoint keeps it is not known."""
     told, value = _told(Lateness.of(evidence.facts, SPOILING_S)), duration_text(rest.statistic(slo.stat), slo.limit)
-    measured = f"{told}; {slo.expression} is missed with that lag and kept without it ({slo.stat} {value})"
+    measured = f"{told}; {slo.expression} is missed with that lag and met without it ({slo.stat} {value})"
     return Finding(SCHEDULE_LAG, "invalid", measured, duration_text(SPOILING_S), late_advice(evidence, SPOILING_S))
 
 
@@ -134,7 +134,7 @@ def _told(lateness: Lateness) -> str:
     longest = duration_text(lateness.longest_s)
     if lateness.late == 1:
         return f"{head}, by {longest}"
-    return f"{head}, in {pluralize(lateness.hold_ups, 'hold-up', 'hold-ups')} of {longest} at most"
+    return f"{head}, in {pluralize(lateness.hold_ups, 'pause', 'pauses')} of up to {longest}"
 
 
 def _lateness(evidence: Evidence) -> Lateness | None:
@@ -192,7 +192,7 @@ def _loop_blocked(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             "loop_blocked",
             "warning" if evidence.facts.paced else "invalid",
-            f"{where}p{percent} {late_by} of event-loop delay{_culprit(evidence, worst)}",
+            f"{where}event-loop delay p{percent} {late_by}{_culprit(evidence, worst)}",
             duration_text(limit),
             _block_advice(evidence, worst),
         )
@@ -216,8 +216,8 @@ def _culprit(evidence: Evidence, worker: WorkerUse) -> str:
     where = ""
     if block is not None and not _had_no_cpu(evidence, worker):
         name = {"invoke": block.where, "payload": f"payload building, {block.where}", "tool": "the tool itself"}
-        where = f", held up by {name[block.part]}, {duration_text(block.longest_s)} at a stretch at most"
-    if (worker.starved_share or 0.0) > STARVED_SHARE:
+        where = f", blocked by {name[block.part]} for up to {duration_text(block.longest_s)} at a time"
+    if (worker.starved_share or 0.0) > STARVED_SHARE and not is_starved(worker):  # else the advice says it
         where += f"; the worker waited {percent_text(worker.starved_share or 0.0)} of the time for a free core"
     return where
 
@@ -232,20 +232,22 @@ def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{worker} was silent for {duration_text(longest)}",
             duration_text(HEARTBEAT_LOSS_S),
-            "It reports twice a second unless something blocks it: invoke, or a host that does not let it run. Its "
-            "log is in the run directory.",
+            "A worker reports twice per second unless something blocks it: invoke, or a host that does not let it "
+            "run. Its log is in the run directory.",
         )
 
 
 def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
     if is_starved(worker):
-        return starved_advice(evidence, worker)
+        advice = starved_advice(evidence, worker)
+        is_told = _is_late(evidence) and late_advice(evidence, lag_limit_s(evidence.summary)) == advice
+        return f"{SCHEDULE_LAG} names the cause." if is_told else advice
     if _had_no_cpu(evidence, worker):
-        return others_advice(evidence.sender_of(worker))
+        return others_advice(evidence, evidence.sender_of(worker))
     if worker.block is None:
         return (
-            "None of its code was seen running then: garbage collection, a thread that holds Python's global lock, "
-            f"or other programs stopped it; {SHOWN_BY_PROCESS}"
+            "None of its code was running then: garbage collection, a thread that holds Python's global lock, or "
+            f"other programs stopped it{shown_by_process(evidence)}."
         )
     if worker.block.part == "payload":
         return f'Compute payloads before the wave ("pre_computed": True), or {evidence.more_workers()}.'
@@ -288,5 +290,5 @@ def _payload_failed(evidence: Evidence) -> Iterator[Finding]:
             evidence.of_failed_here(count),
             f"{count:,} payloads could not be built ({rows[0].key})",
             "0",
-            "Nothing was sent for them: fix payload_factory; the first texts of each error are in summary.json.",
+            "Nothing was sent for them: fix payload_factory; summary.json has the first messages of each error.",
         )

@@ -97,7 +97,7 @@ def bound_of(limit: ServerLimit, metric: ServerMetric) -> float | None:
 def why_no_bound(limit: ServerLimit, metric: ServerMetric) -> str:
     """The reason for which a limit cannot be told in the metric's own unit."""
     if limit.unit == "s":
-        return f"{metric.name} is no time, but {metric.unit or 'a plain number'}: write the limit without a unit"
+        return f"{metric.name} is not a time, but {metric.unit or 'a plain number'}: write the limit without a unit"
     if resource_of(metric) is None:
         return f"it is not known which {metric.name} is 100%: write the limit as the number that it reports"
     if whole_of(metric) is None:

@@ -43,8 +43,8 @@ def _instances(facts: WaveFacts) -> Iterator[Remark]:
         yield Remark(
             "instances",
             f"The number of instances changed during the wave ({', '.join(changed)})",
-            "Rates and times are a mixture of these, and do not measure the capacity of one number of instances: to "
-            "do so, keep the number fixed (MinCapacity = MaxCapacity).",
+            "Rates and times are a mixture of these, not the capacity of any one number of instances. To measure "
+            "that, keep the number fixed (MinCapacity = MaxCapacity).",
         )
 
 

@@ -33,7 +33,7 @@ def check_of_wave(path: Path, start_unix_ns: int) -> None:
         if told is not None and int(told) != start_unix_ns:
             raise BenchmarkError(
                 f"{path}: belongs to another wave than the summary.json beside it.",
-                "Was one of the two copied? Put back the files of one wave.",
+                "Was one of the two copied? Restore the files of one wave.",
             )
 
 
@@ -50,7 +50,7 @@ def require_unchanged(path: Path, digests: Mapping[str, str]) -> None:
         done = "changed" if is_file(path) else "taken away"
         raise BenchmarkError(
             f"{path}: was {done} after the wave was stored.",
-            "Put back what the wave left there.",
+            "Restore the file of the wave.",
         )
 
 

@@ -84,7 +84,7 @@ def unless_refuted(answer: Answer, confirmed: Sequence[Confirmed]) -> Answer:
     if answer.outcome not in ("found", "at_least") or len(failed) < MOST_OF_A_KIND or failed[-1] is not confirmed[-1]:
         return answer
     rates = [f"{each.stage.stretch.rate:.4g}" for each in failed]
-    reason = f"it is below {rates[-1]}: confirming waves failed at {' and '.join(rates)}"
+    reason = f"the capacity is below {rates[-1]}: confirming waves failed at {' and '.join(rates)}"
     return replace(answer, outcome="cannot_tell", rate=None, interval=None, at_least=None, reason=reason)
 
 

@@ -42,7 +42,7 @@ def explore(question: Question, waves: Waves) -> SearchEvidence:
         rate = _next_rate(question, found, search, pilot.client_limit)
         if rate is not None and pilot.client_limit is not None:
             why = f"{pilot.client_limit[:1].upper()}{pilot.client_limit[1:]}"
-            waves.say(f"{why}. The search continues with {found.workers} workers.")
+            waves.say(f"{why}. Continuing with {found.workers} workers.")
     return found
 
 

@@ -26,16 +26,16 @@ _COLUMNS = ("index", "attempt", "sent", "done", "outcome")
 def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequence[Confirmed]) -> Twin:
     """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
     if question.plan.retries.retries:
-        return refused("retrying clients send more requests than arrive")
+        return refused("clients retry, and so send more requests than arrive")
     if question.in_users:
-        return refused("it is for arrivals at a rate")
+        return refused("the model needs arrivals at a given rate")
     try:
         seen = [trace(wave) for wave in explorations]
         unseen = [(each.stage.stretch.rate, trace(each.wave)) for each in confirmed if not each.spoilt]
         return block(seen, unseen, question.limits, question.settings.arrivals)
     except Exception as error:  # a fault of ours keeps its traceback, and the search its answer
         traceback.print_exc()
-        return refused(f"making it failed ({type(error).__name__})")
+        return refused(f"computing it failed ({type(error).__name__})")
 
 
 def trace(wave: WaveFacts) -> Trace:

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 def progress_text(
     limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, *, in_users: bool = False
 ) -> str:
-    """``34 of 60 s: 176/s (above), between 160 and 190/s``; what is void comes on top: ``34 of 60 s and 8 s void``."""
+    """``34 of 60 s: trying 176/s, capacity between 160 and 190/s``.
+
+    Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s (8 s discarded)``.
+    """
     loads = [stretch for stretch in stretches if stretch.rate > 0]
-    void = sum(stretch.seconds for stretch in loads if stretch.void)
-    spent = sum(stretch.seconds for stretch in loads) - void
+    sent, void = (sum(stretch.seconds for stretch in loads if stretch.void or of_all) for of_all in (True, False))
     running, unit = stretches[-1], " users" if in_users else "/s"
-    doing = (
-        f"{running.rate:,.4g}{unit} ({running.purpose})" if running.rate else ("a pause until no request is in flight")
-    )
-    of = "" if time_s is None else f" of {time_s:.0f}"
-    beside = f" and {void:.0f} s void" if round(void) else ""
-    return f"{spent:.0f}{of} s{beside}: {doing}{_between(limits, loads, unit)}"
+    doing = f"trying {running.rate:,.4g}{unit}" if running.rate else "waiting until no request is in flight"
+    of = "" if time_s is None else f" of {time_s + void:.0f}"
+    beside = f" ({void:.0f} s discarded)" if round(void) else ""
+    return f"{sent:.0f}{of} s{beside}: {doing}{_between(limits, loads, unit)}"
 
 
 def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> str:
@@ -33,8 +33,8 @@ def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> st
     most = min(broken, default=None)
     kept = [stretch.rate for stretch in ended if not _breaks(limits, stretch) and (most is None or stretch.rate < most)]
     if most is None:
-        return f", kept at {max(kept):,.4g}{unit}" if kept else ""
-    return f", between {max(kept, default=0):,.4g} and {most:,.4g}{unit}"
+        return f", limits met at {max(kept):,.4g}{unit}" if kept else ""
+    return f", capacity between {max(kept, default=0):,.4g} and {most:,.4g}{unit}"
 
 
 def _breaks(limits: Sequence[Limit], stretch: Stretch) -> bool:

@@ -33,7 +33,7 @@ def warm(question: Question, waves: Waves) -> list[Wave]:
     waves.say(f"Sending each of the {waves.payloads:,} payloads once, to warm caches.")
     rest = _sent(waves, _plan(question, waves, min(AT_ONCE, left), left))
     if rest.ledger.sent < left:
-        waves.say(f"Within {MOST_S} s {rest.ledger.sent + 1:,} of them were sent; the caches are cold for the others.")
+        waves.say(f"Within {MOST_S} s {rest.ledger.sent + 1:,} of them were sent; caches are cold for the rest.")
     return [first, rest]
 
 

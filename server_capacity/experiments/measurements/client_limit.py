@@ -141,7 +141,7 @@ class ClientWatch:
             )
         if spool_state.ledger.late_changes > self._before.late_changes:
             where = self._where(spool_state, "late_changes")
-            return f"{CLIENT}: {where}a worker heard of a change of the rate too late"
+            return f"{CLIENT}: {where}a worker received a change of the rate too late"
         if late := self.late(spool_state.feed, stage):
             return late
         return self._busy(spool_state) if seconds >= LEAST_CPU_S else ""

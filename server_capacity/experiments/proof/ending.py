@@ -49,7 +49,7 @@ class ProofPilot:
             if (over := self._over(limit, spool_state.feed, now_ns)) >= most:
                 self.why = (
                     f"{over:,} requests over {limit.expression} in {length_text(now_ns / NS)} are more than a "
-                    f"sufficient plan has in {length_text(self._length.seconds)}"
+                    f"sufficient plan would have in {length_text(self._length.seconds)}"
                 )
                 return [End()]
         return []

@@ -52,23 +52,23 @@ class Length:
     def sentence(self) -> str:
         """The time, and what it can tell, before it begins."""
         told = (
-            f"Sends for {length_text(self.seconds)}, after {length_text(self.warmup_s)} of warm-up: this rejects a "
-            f"plan that is one instance short in {self.rejects:.0%} of cases, and accepts a sufficient one in "
-            f"{self.holds:.0%}"
+            f"The proof sends for {length_text(self.seconds)}, after {length_text(self.warmup_s)} of warm-up. This "
+            f"rejects a plan that is one instance short in {self.rejects:.0%} of cases, and accepts a sufficient one "
+            f"in {self.holds:.0%}"
         )
-        told += "." if self.measured else ", for bursts as dense as any: the search did not measure them."
+        told += "." if self.measured else ", assuming dense bursts, because the search did not measure them."
         if self.too_short:
             return f"{told} {self.too_short}."
         if self.rejects >= REJECTED and self.holds < HELD and self.seconds >= self.needed_s:
             told += " A sufficient plan may be too close to its limit to decide."
         elif min(self.rejects / REJECTED, self.holds / HELD) < 1 and (self.seconds < self.needed_s or self._is_longest):
-            told += f" A sufficient plan may look like one that is an instance short: {self._instead()}."
+            told += f" A sufficient plan may look as if it were one instance short: {self._instead()}."
         return told
 
     def _instead(self) -> str:
         if not self._is_longest:
             return f"give --time {math.ceil(self.needed_s)}"
-        return f"more than {length_text(LONGEST_S)} would be needed: ask for it with --time"
+        return f"more than {length_text(LONGEST_S)} would be needed: set it with --time"
 
     @property
     def _is_longest(self) -> bool:

@@ -106,23 +106,23 @@ def headline(data: ProofResult) -> str:
 def _answer(data: ProofResult) -> str:
     """The answer itself.
 
-    ``Holds: 3 instances of ml.m5.large served 200/s for 45 s within every limit.`` Where nobody knows how many
+    ``Passed: 3 instances of ml.m5.large served 200/s for 45 s within every limit.`` Where nobody knows how many
     instances there were, the endpoint is named in their place.
     """
     kind = f" of {data.instance_type}" if data.instance_type else ""
     fleet, load, beside = f"{instances_text(data.instances)}{kind}", load_text(data.target_rps), ""
     if instances_there(data.endpoint) is None:
-        beside = f"; planned: {fleet}, the number that served is not known"
+        beside = f"; planned: {fleet}; the actual number is not known"
         fleet = endpoint_text(data.endpoint)
     if data.outcome == "interrupted":
         return f"Interrupted after {length_text(data.sent_s)} of {load} on {fleet}: nothing is proved."
     if data.outcome == "holds":
         seconds = length_text(data.length.seconds)
-        return f"Holds: {fleet} served {load} for {seconds} within every limit{beside}."
+        return f"Passed: {fleet} served {load} for {seconds} within every limit{beside}."
     why = _reason(data) + (f" (ended after {length_text(data.sent_s)})" if data.ended_early else "")
     if data.outcome == "fails":
-        return f"Fails: {fleet} did not hold {load}: {why}{beside}."
-    return f"Cannot tell about {load} on {fleet}: {why}{beside}."
+        return f"Failed: {fleet} did not serve {load} within the limits: {why}{beside}."
+    return f"Inconclusive for {load} on {fleet}: {why}{beside}."
 
 
 def instances_there(endpoint: Endpoint | None) -> int | None:
@@ -139,7 +139,10 @@ def _reason(data: ProofResult) -> str:
     if data.reason:
         return data.reason
     if data.backlog:
-        return f"requests came faster than answers, and {pluralize(data.backlog, 'was', 'were')} left at the end"
+        return (
+            f"requests arrived faster than they were answered, and {pluralize(data.backlog, 'was', 'were')} left "
+            "at the end"
+        )
     row = next((row for row in data.limits if row.verdict == data.outcome), None)
     if row is None:
         return str(data.ended_early)
@@ -152,13 +155,12 @@ def _reason(data: ProofResult) -> str:
 
 def _over(row: ProvenLimit, *, fails: bool) -> str:
     """The share over a limit, and what bursts alone have to say about it; an interval may tell a little more."""
-    over = (
-        f"{percent_text(row.share_over or 0.0)} over {row.expression}, where {percent_text(row.allowed or 0.0)} may be"
-    )
+    share, allowed = percent_text(row.share_over or 0.0), percent_text(row.allowed or 0.0)
+    over = f"{share} of requests are over {row.expression} ({allowed} may be)"
     if fails:
         return over
     if row.interval and row.interval.low > (row.allowed or 0.0):
-        return f"{over}, which bursts rarely explain, but in more than {percent_text(WRONGLY)} of cases"
+        return f"{over}, which bursts explain rarely, but in more than {percent_text(WRONGLY)} of cases"
     if (row.share_over or 0.0) <= (row.allowed or 0.0):
         return f"{over}, which does not rule out that an instance is missing"
     return f"{over}, which bursts can explain"

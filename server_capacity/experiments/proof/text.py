@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.proof import ProofResult
 
 WIDTH = 100
-_WORDS = {"holds": "holds", "fails": "fails", "cannot_tell": "cannot tell"}
+_WORDS = {"holds": "met", "fails": "violated", "cannot_tell": "inconclusive"}
 
 
 def to_text(data: ProofResult, folder: str = "") -> str:
@@ -57,7 +57,7 @@ def _notes(data: ProofResult) -> Iterator[str]:
         yield from _folded(f"{sent} of {length_text(length.seconds)}, {warmed}. It ended early: {early}.")
     else:
         yield from _folded(
-            f"{sent}, {warmed}: that rejects a plan that is one instance short in {length.rejects_one_short:.0%} of "
+            f"{sent}, {warmed}: this rejects a plan that is one instance short in {length.rejects_one_short:.0%} of "
             f"cases, and accepts a sufficient one in {length.holds_if_right:.0%}. The intervals take bursts of slow "
             "requests into account."
         )
@@ -66,7 +66,7 @@ def _notes(data: ProofResult) -> Iterator[str]:
         told = (f"{name} {duration_text(value)}" for name, value in times if value is not None)
         yield f"{INDENT}Times: {', '.join(told)}"
     yield f"{INDENT}Plan: {data.plan}"
-    yield f"{INDENT}Its wave: {data.directory}"
+    yield f"{INDENT}Wave: {data.directory}"
 
 
 def _server(data: ProofResult) -> Iterator[str]:

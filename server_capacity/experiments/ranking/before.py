@@ -73,7 +73,7 @@ def check_spend(told: Spend, most: float | None) -> None:
         )
     if told.cost > most:
         raise BenchmarkError(
-            f"--max-cost {most:g}: it may cost {told.cost:.2f} {told.currency or 'USD'}.",
+            f"--max-cost {most:g}: the search may cost {told.cost:.2f} {told.currency or 'USD'}.",
             f"Shorten --time, {'vary fewer values, ' if told.endpoints > 1 else ''}or raise it.",
         )
 

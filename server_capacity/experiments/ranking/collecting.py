@@ -50,7 +50,7 @@ class Collector:
     def _row(self, job: Job, place: int, result: Result | None) -> RankedRow:
         variant = job.variants[place].to_json()
         if result is None or (result.folder, result.failed) == (None, None):
-            return failed_row(variant, "It was not measured before the command ended.", INTERRUPTED)
+            return failed_row(variant, "The command ended before it was measured.", INTERRUPTED)
         if result.folder is None:
             return failed_row(variant, str(result.failed), code=result.code)
         try:

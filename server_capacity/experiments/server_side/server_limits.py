@@ -109,7 +109,7 @@ def _resource(course: MetricSeries, measured: Measured, limit: ServerLimit | Non
     )
 
 
-_BENT = "it does not grow linearly with the rate, so it is not extrapolated beyond the measured rates"
+_BENT = "it does not grow linearly with the rate, so no value is extrapolated beyond the measured rates"
 
 
 def _estimate(limit: ServerLimit, measured: Measured) -> ServerEstimate:

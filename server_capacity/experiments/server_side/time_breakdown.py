@@ -50,8 +50,8 @@ def _unloaded_s(curve: Sequence[Point], low: float) -> float | None:
 def _waiting(mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
     if unloaded is not None and waiting is not None:
         yield (
-            f"Of {duration_text(mean)} on average there, {duration_text(min(unloaded, mean))} are service time and "
-            f"{duration_text(waiting)} waiting."
+            f"At the lower end a request takes {duration_text(mean)} on average: "
+            f"{duration_text(min(unloaded, mean))} of service and {duration_text(waiting)} of waiting."
         )
 
 

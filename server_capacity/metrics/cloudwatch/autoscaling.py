@@ -55,13 +55,13 @@ class Autoscaling:
         """The events from ``start`` to ``end``, and sentences on what was not told. Raises nothing of AWS's."""
         events, remarks = [], []
         for ask, client, permission, what in (
-            (self._activities, self.scaling, "application-autoscaling:DescribeScalingActivities", "who asked for them"),
+            (self._activities, self.scaling, "application-autoscaling:DescribeScalingActivities", "who requested them"),
             (self._alarms, self.alarms, "cloudwatch:DescribeAlarmHistory", "when alarms fired"),
         ):
             found, reason = _asked(ask, client, permission, start, end)
             events += found
             if reason is not None:
-                remarks.append(f"Of the instances of {self.endpoint}, {what} is not known: {reason}.")
+                remarks.append(f"For the instances of {self.endpoint}, {what} is not known: {reason}.")
         return sorted(events, key=lambda event: event.at), remarks
 
     @property
@@ -136,7 +136,7 @@ def _of_activity(activity: dict[str, Any], at: float) -> ScalingEvent:
     ended = activity.get("EndTime")
     if reasons := activity.get("NotScaledReasons"):
         codes = ", ".join(str(reason.get("Code")) for reason in reasons)
-        return ScalingEvent(at, "failed", one_line(f"nothing was asked for: {codes}", _MOST_OF_A_TEXT), number)
+        return ScalingEvent(at, "failed", one_line(f"nothing was requested: {codes}", _MOST_OF_A_TEXT), number)
     if status in ("Failed", "Unfulfilled", "Overridden"):
         text = f"{status.lower()}: {description} {activity.get('StatusMessage', '')}"
         return ScalingEvent(at, "failed", one_line(text, _MOST_OF_A_TEXT), number)

@@ -51,7 +51,7 @@ class VariantInstances:
     def count(self) -> Count:
         """The instances now, with the endpoint's status."""
         if self._client is None:
-            raise CannotCountError("boto3 cannot be set up for SageMaker", final=True)
+            raise CannotCountError("boto3 cannot be used for SageMaker", final=True)
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
 

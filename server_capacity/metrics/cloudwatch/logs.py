@@ -116,16 +116,16 @@ class LogReader:
             page = client.filter_log_events(**request)
             for event in page.get("events", ()):
                 if not part.take(event):
-                    return "there are more than are read"
+                    return "there are more than the tool reads"
             token = page.get("nextToken")
             if not token or token == request.get("nextToken"):
                 return None
             request["nextToken"] = token
-        return "they are on more pages than are read"
+        return "they are on more pages than the tool reads"
 
     @staticmethod
     def _interruption() -> str:
-        return f"the waiting was interrupted; {AGAIN}"
+        return f"the wait was interrupted; {AGAIN}"
 
     @contextmanager
     def _patience(self) -> Iterator[None]:

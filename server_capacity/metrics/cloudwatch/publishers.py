@@ -41,8 +41,8 @@ def told(block: Block) -> str:
     """A sentence on a block of whose publisher nothing came."""
     place = ", ".join(f"{name} {value}" for name, value in block.dimensions) or block.namespace
     return (
-        f"CloudWatch had no data of {place} in the last {DAYS} days: the command waits "
-        f"{block.lag + block.period:g} s for it after the wave (Lag and Period), longer with --metrics-wait"
+        f"CloudWatch has no data for {place} from the last {DAYS} days. After the wave the command waits "
+        f"{block.lag + block.period:g} s for them (Lag and Period); --metrics-wait allows more"
     )
 
 

@@ -158,7 +158,7 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
         elif not ending.interrupted:
             yield f"CloudWatch has no data: {hint(wanted.namespace, wanted.name, names, wanted.statistics)}"
             if reading.never_came(wanted):
-                yield "it had no values before the wave either: wait longer with --metrics-wait"
+                yield "it had no values before the wave either: allow more time with --metrics-wait"
             yield from _suggestions(wanted, ending)
         return
     wholes = wanted.wholes if wanted.whole else ()
@@ -166,7 +166,7 @@ def _missing(reading: Reading, wanted: Wanted, ending: Ending, values: Mapping[s
     gone += [each for each in wanted.series if each in wanted.statistics and not reading.points(wanted, each)]
     if gone:
         why = unpublished(wanted.namespace, wanted.name, gone)
-        yield f"no data for {', '.join(gone)}{f': {why}' if why else ''}"
+        yield f"there are no data for {', '.join(gone)}{f': {why}' if why else ''}"
     elif wanted.inside is not None and not within(dict.fromkeys(reading.buckets(wanted), 0.0), wanted.inside):
         yield "no values arrived for the buckets inside the window"
 
@@ -186,7 +186,7 @@ def _unfinished(reading: Reading, wanted: Wanted, ending: Ending) -> Iterator[st
         return
     waited = max(0.0, reading.now - reading.interval.end)
     ended = (
-        f"when the waiting was interrupted, {waited:.0f} s after the window"
+        f"when the wait was interrupted, {waited:.0f} s after the window"
         if ending.interrupted
         else (f"{waited:.0f} s after the window")
     )
@@ -229,8 +229,8 @@ def _scaling(reading: Reading, wanted: Wanted) -> Iterator[str]:
     known = None if described is None or described.hardware is None else described.hardware.instances
     if known is None:
         yield (
-            f"its samples a bucket changed during the window ({path}): instances came or went, or published at another"
-            " rate; values per instance may be a mixture"
+            f"its samples per bucket changed during the window ({path}): instances were added or removed, or "
+            "published at another rate; values per instance may be a mixture"
         )
     elif known in (levels[0], levels[-1]):
         yield f"the number of instances reporting changed during the window ({path}): values per instance are a mixture"
@@ -278,7 +278,7 @@ def no_longer_kept(period: int, age_s: float) -> str | None:
         return None
     longer = next((each for each, kept_s in KEPT_S.items() if age_s <= kept_s), None)
     if longer is None:
-        return f"CloudWatch keeps nothing longer than {_text(max(KEPT_S.values()))}"
+        return f"CloudWatch keeps nothing for longer than {_text(max(KEPT_S.values()))}"
     return f"CloudWatch keeps buckets of {period} s for {_text(KEPT_S[shortest])}: use a Period of {longer}"
 
 

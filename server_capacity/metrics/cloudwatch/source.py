@@ -274,6 +274,6 @@ def _keep_what_came(answers: dict[str, Answer], before: Reading | None) -> None:
 
 
 def _nothing(wanted: Sequence[Wanted], interval: Interval, now: float) -> Reading:
-    failure = Failure("the waiting was interrupted before CloudWatch answered", final=False)
+    failure = Failure("the wait was interrupted before CloudWatch answered", final=False)
     answers = {query.id: Answer(failure=failure) for each in wanted for query in each.queries()}
     return Reading(wanted, answers, interval, now)

@@ -98,7 +98,7 @@ def _keys(block: dict[str, Any]) -> Iterator[str]:
         for key in OF_SERVER[1:]:
             if key in block:
                 instead = (
-                    ' A metrics page answers no queries: give "metrics" or a "preset".' if key == "queries" else ""
+                    ' A metrics page does not answer queries: give "metrics" or a "preset".' if key == "queries" else ""
                 )
                 yield f'"{key}" goes with "url", not with "scrape_url".{instead}'
 
@@ -116,11 +116,11 @@ def _wrong_url(key: str, url: Any) -> Iterator[str]:
     example = "http://127.0.0.1:9090" if key == "url" else "http://127.0.0.1:8000/metrics"
     parts = http_address(url)
     if parts is None:
-        yield f"is {url!r}: it must be an address that begins with http:// or https://, as {example}."
+        yield f"is {url!r}: it must be a URL that begins with http:// or https://, such as {example}."
     elif parts.username is not None or parts.password is not None:
         yield 'holds credentials: leave them out, and give "bearer_token_env", or "username" and "password_env".'
     elif key == "url" and (parts.query or parts.fragment or "/api/v1" in parts.path):
-        yield f"is {url!r}: give the server's address alone, without /api/v1 and what follows it."
+        yield f"is {url!r}: give only the server's URL, without /api/v1 and what follows it."
 
 
 def _values(block: dict[str, Any]) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _values(block: dict[str, Any]) -> Iterator[str]:
 def _asked(block: dict[str, Any]) -> Iterator[str]:
     if not any(key in block for key in ("queries", "metrics", "preset", "replicas")):
         wanted = '"metrics"' if "scrape_url" in block else '"queries"'
-        yield f'asks for nothing: give {wanted} or a "preset" ({", ".join(PRESETS)}).'
+        yield f'requests nothing: give {wanted} or a "preset" ({", ".join(PRESETS)}).'
     checks: dict[str, Callable[[Any], Iterator[str]]] = {
         "queries": _wrong_queries,
         "replicas": _wrong_replicas,

@@ -138,11 +138,11 @@ def parse_value(text: str) -> float:
     One so large that sums and differences of a few have no end is NaN.
     """
     if "_" in text:
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     try:
         return bounded(float(text))
     except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 def bounded(value: float) -> float:

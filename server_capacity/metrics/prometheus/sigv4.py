@@ -58,8 +58,8 @@ class Signer:
         refuse([*wrong, *region_problems(self._region, STREAM, f'Give "region" in the block. {REGION_HINT}')])
         self.secrets: list[str] = []
         self.advice = (
-            f"see that the credentials (`aws sts get-caller-identity`) may call {permission}, that this clock is right,"
-            f' and that "region" {self._region} and "service" {self._service} are those of the address'
+            f"see that the credentials (`aws sts get-caller-identity`) may call {permission}, that this clock is "
+            f'right, and that "region" {self._region} and "service" {self._service} are those of the URL'
         )
 
     def headers(self, url: str) -> dict[str, str]:

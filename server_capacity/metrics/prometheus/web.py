@@ -112,7 +112,7 @@ class Web:
         if reply.status in (401, 403) or (reply.status == 400 and self._signer and "ignature" in words):
             return f"{said}; {self._signer.advice if self._signer else _ADVICE}"
         if 300 <= reply.status < 400:
-            return f"{said}; redirects are not followed: give the address it leads to"
+            return f"{said}; redirects are not followed: give the URL that it leads to"
         return said
 
 

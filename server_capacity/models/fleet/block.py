@@ -99,7 +99,7 @@ def simulations(
         (fleet * service.servers, MOST_SERVERS, "servers of the model"),
     ):
         if count > most:
-            return not_simulated(f"{count:,} {what} are more than the {most:,} that are simulated")
+            return not_simulated(f"{count:,} {what} are more than can be simulated ({most:,})")
     bound, allowed = limit.bound, limit.allowed
     runs = []
     for policy, file in islice(chosen.policies(), None if compare else 2):

@@ -57,7 +57,7 @@ def _block(
     arrivals: Arrivals,
 ) -> result.Twin:
     if not bounds(limits):
-        return refused("no limit is on response time or latency, which is all that the model predicts")
+        return refused("no limit is on response time or latency, the only values that the model predicts")
     twin = fit(exploration)
     tell(_TOLD, 1, _STEPS)
     if isinstance(twin, Refused):
@@ -105,5 +105,5 @@ def _kind(services: Floats) -> str:
 
 def _unconfirmed(judged: Sequence[tuple[float, Misfit]]) -> str:
     if not judged:
-        return "no confirmation wave has judged it"
+        return "no confirming wave tested it"
     return next((f"at {rate:g}/s {misfit.reason}" for rate, misfit in judged if not misfit.fits), "")

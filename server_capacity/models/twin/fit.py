@@ -37,10 +37,14 @@ def fit(waves: Sequence[Trace]) -> Twin | Refused:
         return Refused("nothing was sent")
     good = sum(int((wave.ok & wave.answered).sum()) for wave in waves)
     if of - good > max(3, _FAILED * of):
-        return Refused(f"{1 - good / of:.1%} of requests failed, and the model does not describe a queue that refuses")
+        return Refused(
+            f"{1 - good / of:.1%} of requests failed, and the model does not describe a queue that rejects requests"
+        )
     line = _likeliest(waves)
     if line is None:
-        return Refused("too few requests waited, or too few did not, to estimate servers and service times")
+        return Refused(
+            "too few requests waited, or too few did not wait, to estimate the number of servers and their service time"
+        )
     reason = _no_line(line) or _changing(line) or _together(line)
     return Refused(reason) if reason else Twin.of(line)
 
@@ -64,16 +68,16 @@ def _best(lines: Lines, servers: range) -> Line | None:
 def _no_line(line: Line) -> str:
     if line.impossible > _IMPOSSIBLE:
         return (
-            f"{line.impossible:.0%} of requests overtook others, as with last-in-first-out order, processor sharing, "
-            "or several queues behind a router"
+            f"{line.impossible:.0%} of requests overtook others; last-in-first-out order, processor sharing, or "
+            "several queues behind a router look like this"
         )
     services, waited = line.services_s, line.waited
     chance = _SIGMAS * _spread(services) * (1 / waited.sum() + 1 / (~waited).sum()) ** 0.5 / 2
     if line.disagreement > _APART + chance:
         return (
-            "no number of servers explains the answers of requests that waited and of those that did not (the "
-            f"nearest, {line.servers}, is {line.disagreement:.0%} off), as with batches, processor sharing, or a "
-            "changing number of workers"
+            f"no number of servers explains the response times both with and without waiting ({line.servers}, "
+            f"servers come closest, {line.disagreement:.0%} off); batching, processor sharing or a changing number "
+            "of workers look like this"
         )
     queue = waited & (line.wait_s > np.median(line.wait_s[waited]))
     return _different(services[waited & ~queue], services[queue], "services take {:.0%} {} where many wait")

@@ -40,9 +40,9 @@ def to_plan_with(found: CapacityResult) -> str:
     if (apart := _apart(found)) is None:
         return ""
     if undecided(found):
-        return "The count and the model disagree, and no wave confirmed the count: plan with neither."
+        return "The measurement and the model disagree, and no wave confirmed the measurement: plan with neither."
     low = rate_text(apart[0].low, apart[0], unit_of(found))
-    return f"The count and the model disagree. Plan with {low}, the lower end of the count: it was measured."
+    return f"The measurement and the model disagree. Plan with {low}, the lower end of the measurement."
 
 
 def planned_with(found: CapacityResult) -> str:
@@ -50,11 +50,12 @@ def planned_with(found: CapacityResult) -> str:
     if (intervals := _apart(found)) is None:
         return ""
     (count, model), unit = intervals, unit_of(found)
-    apart = f"The count ({between(count, unit)}{unit}) and the queueing model ({between(model, unit)}{unit}) disagree."
+    measured, predicted = (f"{between(each, unit)}{unit}" for each in (count, model))
+    apart = f"The measurement ({measured}) and the queueing model ({predicted}) disagree."
     low = rate_text(count.low, count, unit)
     if undecided(found):
-        return f"{apart} No wave confirmed the count either: search again before you deploy."
+        return f"{apart} No wave confirmed the measurement either: search again before you deploy."
     return (
-        f"{apart} The plan uses {low}, the lower end of the count: the count is of requests that were sent, and the "
+        f"{apart} The plan uses {low}, the lower end of the measurement: it counts requests that were sent, while the "
         "model extrapolates."
     )

@@ -33,7 +33,7 @@ _MAX_ROWS = 24
 _MAX_ERRORS = 5
 _SURE = 0.0001
 _BY_BURSTS = ", given the observed bursts"
-_HOLDS = {"holds": "it holds", "fails": "it fails", "cannot_tell": "it cannot tell"}
+_OUTCOMES = {"holds": "every limit met", "fails": "a limit was violated", "cannot_tell": "inconclusive"}
 
 
 def to_text(found: CapacityResult, folder: str = "") -> str:
@@ -66,7 +66,7 @@ def _limits(found: CapacityResult) -> Iterator[str]:
 def _limit(row: LimitRow, unit: str) -> list[str]:
     name, value = row.expression, row.at_low_text or _value(row.at_low, row.unit)
     if row.rate is None:
-        return [name, value, "at no rate tried" if row.kept_everywhere else "cannot tell", "-"]
+        return [name, value, "at no rate tried" if row.kept_everywhere else "inconclusive", "-"]
     interval = row.interval
     return [name, value, rate_text(row.rate, interval, unit), between(interval, unit) if interval else "-"]
 
@@ -94,7 +94,7 @@ def _windows(found: CapacityResult) -> Iterator[str]:
         seconds = length_text(windows.seconds)
         share = percent_text(windows.share) if windows.windows else _foretold(windows.share)
         yield from wrap(
-            f"At the lower end {share} of windows of {seconds} keep it{counted_in}.", 76, subsequent_indent="  "
+            f"At the lower end, {share} of windows of {seconds} meet it{counted_in}.", 76, subsequent_indent="  "
         )
 
 
@@ -111,12 +111,12 @@ def _confirmations(found: CapacityResult) -> Iterator[str]:
             rate_text(wave.rate, found.interval, unit_of(found)),
             "" if wave.seconds is None else f" for {length_text(wave.seconds)}",
         )
-        values = [f"{each.expression} with {each.text}" for each in wave.limits if each.text]
+        values = [f"{each.expression} ({each.text})" for each in wave.limits if each.text]
         soaked = "Soaked" if wave.soak else "Confirmed" if wave.verdict == "holds" else "Tried"
-        first = f"{soaked} at {rate}{length}: {_HOLDS[wave.verdict]}"
+        first = f"{soaked} at {rate}{length}, {_OUTCOMES[wave.verdict]}"
         if wave.spoilt:
             whose = "the server did not stay constant" if wave.spoilt_by == "server" else "this client was the limit"
-            first, values = f"{first}, for {whose}", [wave.spoilt]
+            first, values = f"{first} because {whose}", [wave.spoilt]
         yield from _listed(first, values)
 
 
@@ -124,9 +124,9 @@ def _soak(found: CapacityResult) -> Iterator[str]:
     drift = None if found.soak is None else found.soak.drift
     if drift and drift.clear:
         first, last = duration_text(drift.first), duration_text(drift.last)
-        yield f"It drifted: the median changed from {first} to {last} during the soak."
+        yield f"Latency drifted: the median changed from {first} to {last} during the soak."
     elif drift:
-        yield "It did not drift during the soak."
+        yield "Latency did not drift during the soak."
 
 
 def _law(found: CapacityResult) -> Iterator[str]:
@@ -135,8 +135,8 @@ def _law(found: CapacityResult) -> Iterator[str]:
     if law:
         times = f"({duration_text(law.r)} + {duration_text(law.z)} of think time)"
         away = f"{percent_text(abs(law.over - 1))} {'more' if law.over > 1 else 'fewer'}"
-        yield f"The response time law: {law.x:,.4g}/s x {times} is {law.n:,.4g} users,"
-        yield f"  {away} than the {law.users:,} there were."
+        yield f"By the response time law, {law.x:,.4g}/s x {times} is {law.n:,.4g} users,"
+        yield f"  {away} than the {law.users:,} that were sent."
 
 
 def _errors(found: CapacityResult) -> Iterator[str]:
@@ -169,7 +169,8 @@ def _notes(found: CapacityResult) -> Iterator[str]:
         yield "  the cause is not known."
     yield from _slower(found)
     if void_s := found.void_s:
-        yield f"It sent load for {length_text(found.load_s or 0.0)}, of which {length_text(void_s)} do not count."
+        sent = length_text(found.load_s or 0.0)
+        yield f"The search sent load for {sent}, of which {length_text(void_s)} were discarded."
     memory = found.memory
     if memory and memory.differ:
         below, above = (rate_text(side.rate, side.interval, unit) for side in (memory.below, memory.above))
@@ -195,7 +196,7 @@ def _slower(found: CapacityResult) -> Iterator[str]:
     told = told if early.rate is not None else []
     if found.rate is not None and found.outcome == "found":
         told.append(f"{rate_text(found.rate, found.interval, unit)} from {length_text(after.start_s)} on")
-    yield f"It slowed down over time{': ' if told else ''}{', '.join(told)}."
+    yield f"The endpoint slowed down over time{': ' if told else ''}{', '.join(told)}."
     at = [f"at {rate_text(each.rate, None, unit)}, {percent_text(each.share)} over" for each in (before, after)]
     yield f"  After {length_text(before.start_s)} {at[0]}; after {length_text(after.start_s)} {at[1]}."
 
@@ -215,8 +216,8 @@ def _model(found: CapacityResult) -> Iterator[str]:
     rate = rate_text(twin.rate, twin.interval, unit)
     around = f" (95%: {between(twin.interval, unit)})" if twin.interval else ""
     at = twin.confirmed_at
-    where = f"it fits a later wave at {rate_text(at, None, unit)}" if at else "it was not compared with a later wave"
-    yield from _folded(f"By the model {rate}{around}; {where}.")
+    where = f"a later wave at {rate_text(at, None, unit)} confirms it" if at else "no later wave tested it"
+    yield from _folded(f"The queueing model predicts {rate}{around}; {where}.")
     yield from _folded_if(to_plan_with(found))
     service = twin.service
     if service is None or twin.servers is None:
@@ -224,7 +225,7 @@ def _model(found: CapacityResult) -> Iterator[str]:
     kind = f" ({service.kind}, CV {service.cv:.2g})" if service.kind else ""
     beside = f", plus {duration_text(twin.overhead_s)} of overhead" if twin.overhead_s else ""
     servers = pluralize(twin.servers, "server", "servers")
-    yield f"{INDENT}The model: {servers} of {duration_text(service.mean)}{kind}{beside}."
+    yield from _folded(f"Model: {servers} with a service time of {duration_text(service.mean)}{kind}{beside}.")
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.what_if, unit))
 
 
@@ -263,7 +264,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
     yield from aligned(rows)
     following = resources.next
     if following and following.rate is not None:
-        yield f"{INDENT}Next: {following.metric}, saturated at {rate_text(following.rate, None, unit)}."
+        yield f"{INDENT}First to saturate: {following.metric}, at {rate_text(following.rate, None, unit)}."
 
 
 def _stretches(found: CapacityResult) -> Iterator[str]:
@@ -278,7 +279,7 @@ def _stretches(found: CapacityResult) -> Iterator[str]:
     yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
     for reason, rows in groupby(shown, key=lambda row: row.void):
         if reason:
-            yield from _folded(f"✗ {_numbers([row.number for row in rows])} not count: {reason}.")
+            yield from _folded(f"✗ {_numbers([row.number for row in rows])} discarded: {reason}.")
     if number > len(shown):
         yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
@@ -287,7 +288,7 @@ def _stretches(found: CapacityResult) -> Iterator[str]:
 
 def _numbers(numbers: Sequence[int]) -> str:
     """The stretches in a row that do not count for one reason, as the subject of a sentence with its verb."""
-    return f"{numbers[0]} does" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} do"
+    return f"{numbers[0]} was" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} were"
 
 
 def _shown(found: CapacityResult) -> list[StretchRow]:

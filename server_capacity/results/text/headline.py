@@ -20,7 +20,7 @@ _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"
 
 
 def headline(found: CapacityResult) -> str:
-    """``174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals``, or why there is no such number."""
+    """``Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals``, or why there is no such number."""
     told = {
         "found": _found,
         "at_least": _at_least,
@@ -62,13 +62,13 @@ def _how(found: CapacityResult) -> str:
     return "".join(f", {each}" for each in told if each)
 
 
-def _found(found: CapacityResult) -> str:
+def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), around: str = "95% interval") -> str:
     interval, unit = found.interval, unit_of(found)
     assert interval is not None
-    verb = "keep" if unit != "/s" else "keeps"
-    keeps = "is what it keeps up with" if found.limit == KEEPS_UP else f"{verb} {found.limit or 'every limit'}"
+    meets, keeps = verbs
+    told = f"{keeps} up with" if found.limit == KEEPS_UP else f"{meets} {found.limit or 'every limit'} up to"
     rate = rate_text(found.rate, interval, unit)
-    return f"{rate} {keeps} (95%: {between(interval, unit)}){_how(found)}{_doubt(found)}"
+    return f"{told} {rate} ({around}: {between(interval, unit)}){_how(found)}{_doubt(found)}"
 
 
 def _doubt(found: CapacityResult) -> str:
@@ -76,7 +76,7 @@ def _doubt(found: CapacityResult) -> str:
     waves = found.confirmation or []
     if not waves:
         return ""
-    told = {"fails": ", whose lower end failed to confirm", "cannot_tell": ", not confirmed", "holds": ""}
+    told = {"fails": ", but a wave at the lower end failed", "cannot_tell": ", not confirmed", "holds": ""}
     because = f": {waves[-1].spoilt}" if waves[-1].spoilt else ""
     return told[waves[-1].verdict] + because
 
@@ -94,17 +94,17 @@ def _at_least(found: CapacityResult) -> str:
 
 def _not_kept(found: CapacityResult) -> str:
     named = f" {found.limit}" if found.limit else " the limits"
-    return f"No {'number of users' if found.in_ == 'users' else 'rate'} keeps{named}: {_reason(found)}"
+    return f"No {'number of users' if found.in_ == 'users' else 'rate'} meets{named}: {_reason(found)}"
 
 
 def _cannot_tell(found: CapacityResult) -> str:
-    return f"Cannot tell: {_reason(found)}"
+    return f"Inconclusive: {_reason(found)}"
 
 
 def _interrupted(found: CapacityResult) -> str:
     if found.rate is None or found.interval is None:
         return f"Interrupted before there was an answer{_so_far(found)}"
-    return f"Interrupted; so far {_found(found)}"
+    return f"Interrupted; {_found(found, ('met', 'kept'), '95%')}"
 
 
 def _so_far(found: CapacityResult) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text
 from server_capacity.results.text.headline import between, rate_text
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH = 79
 MONEY = ("cost_hour", "cost_per_million")
-_COSTS = {"cost_hour": "an hour", "cost_month": "a month", "cost_per_million": "per million"}
+_COSTS = {"cost_hour": "per hour", "cost_month": "per month", "cost_per_million": "per 1M req"}
 _LONGEST_NAME, _SHORTER_NAME, _SHORTEST_NAME = 32, 24, 16
 _USED = ("GPUUtilization", "CPUUtilization")
 
@@ -60,7 +61,7 @@ def _table(data: RankingResult) -> list[str]:
 
 
 def _header(data: RankingResult, costs: Sequence[str]) -> list[str]:
-    header = ["Variant", "rank", "holds", "95%", "p99", "used"]
+    header = ["Variant", "rank", "capacity", "95%", "p99", "used"]
     header += ["needed"] if data.target_rps is not None else []
     return header + [_COSTS[key] for key in costs]
 
@@ -101,7 +102,9 @@ def _notes(data: RankingResult) -> Iterator[str]:
     said = [_how(data)] if rows else []
     if any(row.tied_with for row in rows):
         said.append("= ties: the intervals do not decide which is better.")
-    said += [f"? {label_of(row.variant)}: {'; '.join(row.warnings)}." for row in rows if row.warnings]
+    said += [
+        f"? {label_of(row.variant)}: {'; '.join(row.warnings)}{_to_exit(row, data)}." for row in rows if row.warnings
+    ]
     said += approximate(rows)
     said += _of_several_instances(rows)
     said += _prices(rows) if data.ranked_by in MONEY else []
@@ -111,17 +114,22 @@ def _notes(data: RankingResult) -> Iterator[str]:
     said += _tokens(rows)
     said += [each.text for each in data.quotas or [] if each.text]
     if data.spend:
-        said.append(f"Planned for it: {spend_text(data.spend)}.")
+        said.append(f"Planned: {spend_text(data.spend)}.")
     for sentence in said:
         yield from _folded(sentence)
+
+
+def _to_exit(row: RankedRow, data: RankingResult) -> str:
+    """The exit code, after what caused it, where a ranking that has an answer does not end with 0."""
+    return "" if data.exit_code == OK or row.exit_code != data.exit_code else f"; so the exit code is {data.exit_code}"
 
 
 def _how(data: RankingResult) -> str:
     use = f"{data.utilisation:.0%} of the interval's lower end"
     if data.target_rps is not None:
-        return f"needed: instances, each at most at {use}. p99, used: at the lower end."
-    costs = f"Costs are of {use}. " if data.ranked_by in MONEY else ""
-    return f"{costs}p99, used: at the lower end. --target-rps R adds the number of instances."
+        return f"needed: number of instances, each at no more than {use}. p99 and used are at that lower end."
+    costs = f"Costs are at {use}. " if data.ranked_by in MONEY else ""
+    return f"{costs}p99 and used are at the lower end. --target-rps R adds the number of instances."
 
 
 def approximate(rows: Sequence[RankedRow]) -> list[str]:
@@ -134,15 +142,17 @@ def approximate(rows: Sequence[RankedRow]) -> list[str]:
 def _of_several_instances(rows: list[RankedRow]) -> list[str]:
     several = [f"{label_of(row.variant)}: {row.instances}" for row in rows if row.measured_on > 1]
     return (
-        [f"Measured on several instances, each assumed to hold an equal part: {', '.join(several)}."] if several else []
+        [f"Measured on several instances, each assumed to serve an equal share: {', '.join(several)}."]
+        if several
+        else []
     )
 
 
 def _prices(rows: list[RankedRow]) -> list[str]:
     """Every price with whoever says it, once."""
     prices = {row.price.instance_type: row.price for row in rows if row.price is not None}.values()
-    told = [f"{each.instance_type} {each.per_hour:g} {each.currency} an hour ({each.origin})" for each in prices]
-    return [f"Prices of an instance: {'; '.join(told)}. A month has 730 hours."]
+    told = [f"{each.instance_type} {each.per_hour:g} {each.currency} per hour ({each.origin})" for each in prices]
+    return [f"Hourly prices of an instance: {'; '.join(told)}. A month has 730 hours."]
 
 
 def _tokens(rows: list[RankedRow]) -> list[str]:

@@ -95,7 +95,7 @@ def _is_best(row: RankedRow, data: RankingResult) -> str:
         return f"is cheapest: {amount(row, data)} {use} ({origin(row.price)})"
     if by == "instances_for_target":
         return f"serves {metric_text(target)}/s with the fewest instances: {row.instances_for_target:,}"
-    return f"holds most: {amount(row, data)}"
+    return f"has the highest capacity: {amount(row, data)}"
 
 
 def amount(row: RankedRow, data: RankingResult) -> str:

@@ -70,7 +70,7 @@ def inherited(found: ProofResult) -> int:
 def left_behind(found: CapacityResult | ProofResult) -> Iterator[str]:
     """Clauses on what was made or changed for it, and may be so still; nothing where all is as it was before."""
     if found.clean_up == "failed":
-        yield "not everything that was made for it was removed"
+        yield "something that was created for it was not removed"
     if found.suspended is not None and not found.suspended.put_back:
         yield "scaling that was suspended for it is not restored"
 
@@ -101,7 +101,7 @@ def warnings_of(found: CapacityResult) -> Iterator[str]:
         yield "its search was interrupted"
     verdict = confirmed_of(found)
     if verdict == "fails":
-        yield "the wave that was to confirm it failed"
+        yield "the confirming wave failed"
     elif verdict != "holds":
         yield "no wave confirmed it"
     yield from _violated(found)

@@ -66,7 +66,7 @@ def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest
     assert plan("c", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.23") == 0
 
     printed = capsys.readouterr().out
-    first = "15 instances of ml.m5.xlarge hold 1,000/s (10 without headroom), 2 to 15 with scaling; $3.45/h."
+    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom), 2 to 15 with scaling; $3.45/h."
     assert printed.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["headline"] == first
@@ -178,7 +178,7 @@ def test_a_price_of_another_type_is_told_apart_from_none(tmp_path: Path, capsys:
     capacity(tmp_path / "d", endpoint={"name": "local"})
     assert plan("d", "--target-rps", "1000", "--price", "ml.c5.xlarge=0.2") == 0
     printed = capsys.readouterr().out
-    assert "the search does not know its instance type: --instance-type ml.c5.xlarge." in " ".join(printed.split())
+    assert "the search does not know the instance type: give --instance-type ml.c5.xlarge." in " ".join(printed.split())
     assert "Taken as 1 instance: " in printed
 
 

@@ -114,7 +114,7 @@ def test_traffics_of_an_endpoint_that_is_there_make_none(capsys: pytest.CaptureF
         (["--vary", "servers=1", "--yes", "--max-cost", "1"], "--max-cost 1: there is no price of ml.m5.large."),
         (
             ["--vary", "servers=1,2", "--yes", "--max-cost", "0.1", "--price", "ml.m5.large=1"],
-            "--max-cost 0.1: it may cost 0.54 USD.",
+            "--max-cost 0.1: the search may cost 0.54 USD.",
         ),
         (["--vary", "servrs=1", "--yes"], "--vary servrs: endpoint_factory takes no argument 'servrs'"),
         (["--vary", "instances=x", "--yes"], "endpoint_factory's instances: expected int"),
@@ -163,7 +163,7 @@ def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     found = ranking.before(
         60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
     )
-    assert said == ["The embedded endpoint makes 2 endpoints, about 1 min 0 s of load each; this costs nothing."]
+    assert said == ["The embedded endpoint creates 2 endpoints, about 1 min 0 s of load each; this costs nothing."]
     assert found == ([], None)
 
 
@@ -188,8 +188,7 @@ def test_what_costs_nothing_that_anybody_knows_is_agreed_to_by_a_flag(
     ran = Ran(capsys, "--vary", "servers=1")
     assert ran.code == 2
     assert (
-        "There is no terminal on which to ask. Give --yes if it costs nothing, as a process of this machine does"
-        in ran.err
+        "There is no terminal to ask on. Give --yes if it costs nothing, as a process of this machine does" in ran.err
     )
     ran = Ran(capsys, "--vary", "servers=1", "--yes", "--max-cost", "1")
     assert ran.code == 2
@@ -205,7 +204,7 @@ def test_a_ranking_that_cannot_be_stored_is_printed(
     monkeypatch.setattr("server_capacity.results.stored.write_with_digest", full)
     ran = Ran(capsys, "--vary", "servers=1,3", "--yes")
     assert ran.code == 2
-    assert ran.out.startswith("servers=3 holds most")
+    assert ran.out.startswith("servers=3 has the highest capacity")
     assert "cannot be written (No space left on device)" in ran.err
 
 

@@ -82,7 +82,7 @@ def test_a_plan_is_proven_on_as_many_instances_as_it_says(
     assert (
         printed.out.splitlines()[0]
         == data["headline"]
-        == "Holds: 2 instances served 100/s for 1.0 s within every limit."
+        == "Passed: 2 instances served 100/s for 1.0 s within every limit."
     )
     assert (tmp_path / "made").read_text() == "2 large", "the search's arguments, and the plan's instances"
     assert (tmp_path / "removed").exists()
@@ -101,7 +101,7 @@ def test_a_plan_is_proven_on_as_many_instances_as_it_says(
     [
         (["--vary", "kind=a"], "--vary is for a search, and --verify sends the plan's target"),
         (["--arrivals", "constant", "--soak", "10"], "--soak is for a search, and --verify sends"),
-        ([], "There is no terminal on which to ask. Give --yes"),
+        ([], "There is no terminal to ask on. Give --yes"),
         (["--slo", "server.CPUUtilization<70%"], "give an --endpoint-config"),
         (["--max-cost", "1", "--yes"], "--max-cost 1: there is no price of"),
     ],
@@ -194,7 +194,7 @@ def test_the_plans_price_bounds_what_its_proof_may_cost(tmp_path: Path, capsys: 
     assert verify("--verify", str(plan), "--factories-file", "f.py", "--max-cost", "1", "--yes") == 2
 
     err = capsys.readouterr().err
-    assert "--max-cost 1: it may cost " in err
+    assert "--max-cost 1: the search may cost " in err
     assert "Shorten --time, or raise it." in err
 
 
@@ -216,7 +216,7 @@ def test_three_commands_lead_from_nothing_to_a_proof(
     capsys.readouterr()
     assert cli.main(["capacity", "--demo", "--verify", str(plan), *out]) == 0
 
-    assert capsys.readouterr().out.startswith("Holds: ")
+    assert capsys.readouterr().out.startswith("Passed: ")
     (folder,) = (tmp_path / "out").glob("*_proof")
     data = json.loads((folder / "proof.json").read_text())
     chosen = json.loads((plan / "fleet_plan.json").read_text())["endpoints"][0]["chosen"]["instances"]

@@ -90,7 +90,7 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("arguments", "told"),
         [
-            (["old.py"], ["ab takes A and B, each a factories file or an address, not 1 of them."]),
+            (["old.py"], ["ab takes A and B, each a factories file or a URL, not 1 of them."]),
             (["old.py", "new.py", "third.py"], ["not 3 of them."]),
             (["old.py", "new.py", "--demo", "--ui"], ["--demo is not for ab: name two", "--ui is not for ab: "]),
             (

@@ -32,7 +32,7 @@ def test_they_are_understood_or_left_out_with_a_word(
 ) -> None:
     assert in_todays_words(given) == todays
     said = capsys.readouterr().err
-    assert said.startswith(f"{left_out} is left out: ") if left_out else said == ""
+    assert said.startswith(f"{left_out} is ignored: ") if left_out else said == ""
 
 
 def test_a_plot_of_old_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,11 +40,11 @@ def test_a_plot_of_old_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
     fields = json.dumps({"locust": ["Total Requests"]})
     flags = ("--theme", "dark", "--plot-fields", fields, "--plot-format", "html")
     assert main(["--plot", str(tmp_path / "a"), *flags]) == 0
-    assert capsys.readouterr().err.startswith("--theme is left out: the page uses the colours")
+    assert capsys.readouterr().err.startswith("--theme is ignored: the page uses the colours")
 
 
 def test_a_wave_of_old_is_read_by_todays_flags(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--no-postprocess", "--parent-dir", "", "--client-rps", "1", "--num-requests", "1"]) == 2
     first, *rest = capsys.readouterr().err.splitlines()
-    assert first.startswith("--no-postprocess is left out: ")
+    assert first.startswith("--no-postprocess is ignored: ")
     assert rest[0] == "benchmark: --output-dir must be a path, not ''."

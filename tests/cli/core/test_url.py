@@ -88,20 +88,20 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["localhost:8080/a"], "Give it with http:// or https:// before it: http://localhost:8080/a"),
+        (["localhost:8080/a"], "Write http:// or https:// before it: http://localhost:8080/a"),
         (["htp://h"], "Did you mean http://h?"),
         (["http:/h/a"], "Did you mean http://h/a?"),
-        (["http://h/a", "--set", "PATH=/b"], "--set PATH: the address already sets it; change it there."),
-        (["http://h/a b"], "It has a blank in it: write %20 for one."),
-        (["http://::1:8080"], "An IPv6 address stands in brackets: http://[::1]:8080"),
+        (["http://h/a", "--set", "PATH=/b"], "--set PATH: the URL already sets it; change it there."),
+        (["http://h/a b"], "It contains a blank: write %20 instead."),
+        (["http://::1:8080"], "Write an IPv6 address in brackets: http://[::1]:8080"),
         (["http://h:port"], "A port is a number from 1 to 65535"),
-        (["unix:///var/run/a.sock"], "A Unix socket has none: give it a port"),
-        (["grpc://h:80"], "It must begin with http:// or https://; for other protocols, `benchmark factory` lists"),
+        (["unix:///var/run/a.sock"], "A Unix socket has no URL: give it a port"),
+        (["grpc://h:80"], "It must begin with http:// or https://. For other protocols, `benchmark factory` lists"),
         (["http://h", "--header", "A: b", "--aiperf"], "--header: aiperf would show it among its arguments"),
-        (["http://h", "http://i"], "Give one address, not 2."),
-        (["http://h", "--factories-file", "f.py"], "Give either an address or --factories-file, not both."),
+        (["http://h", "http://i"], "Give one URL, not 2."),
+        (["http://h", "--factories-file", "f.py"], "Give either a URL or --factories-file, not both."),
         (["http://h", "--body", "@-"], "--body @-: standard input is not read; give a file"),
-        (["http://h", "--demo"], "Give either an address or --demo, not both."),
+        (["http://h", "--demo"], "Give either a URL or --demo, not both."),
         (["http://h", "--header", "no colon"], "--header must look like 'Name: value'"),
         (["http://h", "--header", "A: $NOT_SET_HERE"], "--header A: $NOT_SET_HERE is not set, or empty"),
         (["http://h", "--header", "a-b: 1", "--header", "A-B: 2"], "--header A-B is given twice"),
@@ -111,7 +111,7 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
             "--body has a byte that is not UTF-8. Bytes are given in a file: --body @FILE.",
         ),
         (["http://h/v1", "--model", "m\udcff"], "--model has a byte that is not UTF-8."),
-        (["http://h/\udcff"], "It has a byte that is no UTF-8 in it."),
+        (["http://h/\udcff"], "It contains a byte that is not UTF-8."),
         (["http://a:\udcff@h/"], "In a password, signs are written as %XX"),
         (["http://h", "--body", "@/proc/self/mem"], "--body @/proc/self/mem: cannot be read (Input/output error)."),
         (["http://h", "--body", "@/dev/null"], "--body @/dev/null: this is a pipe or a device"),
@@ -127,8 +127,8 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
             ["--factories-file", "a", "--set", "NOT_THERE=1"],
             "no such example. `benchmark factory` lists those there are",
         ),
-        (["--body", "a"], "--body: for an address, as in `benchmark URL`."),
-        (["--demo", "--header", "A: b"], "--header: for an address"),
+        (["--body", "a"], "--body: only for a URL, as in `benchmark URL`."),
+        (["--demo", "--header", "A: b"], "--header: only for a URL"),
     ],
 )
 def test_what_is_wrong_with_an_address_is_one_line(arguments: list[str], said: str) -> None:
@@ -155,7 +155,7 @@ def test_of_what_is_sent_nothing_is_told_where_nothing_will_be_sent(capsys: pyte
 def test_of_a_bad_address_no_load_is_missing() -> None:
     with pytest.raises(BenchmarkError) as raised:
         wave_of(["htp://h"])
-    assert str(raised.value) == "'htp://h' is no address of an endpoint. Did you mean http://h?"
+    assert str(raised.value) == "'htp://h' is not a valid endpoint URL. Did you mean http://h?"
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "my_token", "Password"])

@@ -91,7 +91,7 @@ def test_keys_within_fifty_milliseconds_are_one_change() -> None:
 def test_keys_before_the_start_hold_from_the_start_on() -> None:
     person = Person()
     assert person.at(-0.5, "2") == []
-    assert person.shown[-1] == "Target 200/s. It applies from the wave's start."
+    assert person.shown[-1] == "Target 200/s. It applies from the start of the wave."
     assert person.at(-0.01, "+") == []
     assert person.at(0) == ["rate 220"]
 

@@ -76,7 +76,7 @@ def test_without_them_a_plan_is_what_it_was() -> None:
         ("--hosts-file none", "--hosts-file none: cannot be read (No such file or directory)."),
         ("--hosts-file f.py", "--hosts-file f.py: line 2: 'def invoke_factory():' is not a host."),
         ("--hosts a*2 --workers 3", "--workers 3: --hosts name 2 of them."),
-        ("--hosts a,b --workers 1", "--workers 1 are too few: each of 2 hosts has one at least"),
+        ("--hosts a,b --workers 1", "--workers 1 is too few: each of the 2 hosts needs at least one"),
         ("--hosts a*2 --concurrency 1", "--concurrency 1 cannot be split over 2 workers"),
         ("--hosts a --demo", "--demo is not for --hosts: the embedded endpoint listens on this host's loopback"),
         ("--hosts a --calibrate", "--calibrate is not for --hosts: "),

@@ -172,7 +172,7 @@ def test_a_reason_that_all_share_is_told_once(
     config.write_text(json.dumps(asked))
     assert main(["metrics", "--endpoint-config", str(config), "--window", "2020-01-01..2020-01-02", "--quiet"]) == 1
     assert capsys.readouterr().out.splitlines()[2:] == [
-        "   Invocations: Sum=N/A (CloudWatch keeps nothing longer than 455 days)",
+        "   Invocations: Sum=N/A (CloudWatch keeps nothing for longer than 455 days)",
         "   ModelLatency: p99=N/A (microseconds; as above)",
         "   CPU: Average=N/A (as above)",
     ]

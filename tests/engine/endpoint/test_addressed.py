@@ -106,7 +106,7 @@ def test_a_body_tells_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_lengths_and_prompts_are_settings() -> None:
     found = described("http://h/v1", model="m", input_tokens=5, output_tokens=6)
     assert (found.settings["INPUT_TOKENS"], found.settings["OUTPUT_TOKENS"]) == ("5", "6")
-    assert "5 tokens in, up to 6 out, model m" in found.words
+    assert "5 input tokens, up to 6 output tokens, model m" in found.words
     assert described("http://h/v1", prompt="Why?").settings["PROMPT"] == "Why?"
     sizes = described("http://h/v1/responses", input_tokens=5, output_tokens=6).settings
     assert (sizes["PROMPT_WORDS"], sizes["MAX_TOKENS"]) == ("5", "6")
@@ -118,7 +118,7 @@ def test_lengths_and_prompts_are_settings() -> None:
         (
             "http://h:8000",
             {"model": "a", "prompt": "b"},
-            "--model, --prompt: for OpenAI's API, at an address",
+            "--model, --prompt: for OpenAI's API, at a URL",
         ),
         ("http://h:8000", {"model": "a"}, "Did you mean http://h:8000/v1?"),
         ("http://h", {"content_type": "a/b"}, "--content-type describes a --body, and there is none."),

@@ -28,7 +28,7 @@ def test_the_only_one_is_taken_and_the_headers_arrive() -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        (listed("a", "b"), "The server has several models: a, b. Choose by --model."),
+        (listed("a", "b"), "The server has several models: a, b. Choose one with --model."),
         (listed(*map(str, range(12))), "several models: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more."),
         (listed(), "lists no model. Name it with --model."),
         (answer(b"<html>"), "its answer is not a list of models. Give --model NAME."),

@@ -326,5 +326,5 @@ def test_aiperf_is_found_by_its_variable_in_its_environment_and_on_path(
     link = tmp_path / "aiperf"
     link.symlink_to(script)
     assert Installation.find({BINARY: str(link)}) == Installation(script, script.parent / "python3")
-    with pytest.raises(BenchmarkError, match="no Python beside it"):
+    with pytest.raises(BenchmarkError, match="no Python next to it"):
         Installation.find({BINARY: str(Path(__file__))})

@@ -81,13 +81,13 @@ def test_scaling_is_active_where_the_number_may_change(one: Scaled, changed: dic
     )
     assert all("--suspend-scaling" in each for each in found)
     made = active_scaling(BLOCKS, said.append, made=True)
-    assert [each.endswith("Let endpoint_factory make it without scaling.") for each in made] == [True] * active
+    assert [each.endswith("Let endpoint_factory create it without scaling.") for each in made] == [True] * active
     assert said == []
 
 
 def test_nobody_is_asked_of_an_endpoint_that_is_not_named(tmp_path: Path) -> None:
     assert active_scaling([{"url": "http://prometheus"}], pytest.fail) == []
-    with pytest.raises(BenchmarkError, match="--suspend-scaling needs to know whose"):
+    with pytest.raises(BenchmarkError, match="--suspend-scaling needs an --endpoint-config"):
         suspended_scaling([], tmp_path, print).__enter__()
 
 
@@ -105,8 +105,8 @@ def test_who_may_not_ask_is_told_and_does_not_suspend(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("number", "told_of_it"),
     [
-        (signal.SIGKILL, "The keeper was killed; this command puts back what it held."),
-        (signal.SIGTERM, "The keeper was told to end while it was needed, and put back what it held then."),
+        (signal.SIGKILL, "The keeper process was killed; this command restores everything instead."),
+        (signal.SIGTERM, "The keeper process was stopped while it was needed, and restored everything."),
     ],
 )
 def test_a_keeper_that_is_ended_leaves_nothing_behind(
@@ -157,7 +157,7 @@ def test_a_command_that_is_killed_leaves_nothing_behind(
         assert capsys.readouterr().out == "search: scaling of endpoint/demo/variant/AllTraffic: is as it was before.\n"
     assert one.state == BEFORE
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"Nothing is left to put back in {tmp_path}.\n"
+    assert capsys.readouterr().out == f"Nothing is left to restore in {tmp_path}.\n"
 
 
 @pytest.mark.process
@@ -196,7 +196,7 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
         cleanup.hold("scaling", undo, "another")
         assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
     assert "a process that runs holds cleanup.json" in capsys.readouterr().out
-    reason = "it was changed in AWS account another, and these credentials are of 123456789012"
+    reason = "it was changed in AWS account another, and these credentials belong to 123456789012"
     for is_there in (True, False):
         if not is_there:
             assert one.state == BEFORE
@@ -213,7 +213,9 @@ def test_nothing_is_removed_in_another_account(monkeypatch: pytest.MonkeyPatch) 
     """There it would not be found, and be taken for gone."""
     monkeypatch.setattr(performing, "account_of_credentials", lambda _: "here")
     call = Call("sagemaker", "delete_model", {"ModelName": "a-model"}, "us-east-1")
-    with pytest.raises(NotDoneError, match="changed in AWS account another, and these credentials are of here") as no:
+    with pytest.raises(
+        NotDoneError, match="changed in AWS account another, and these credentials belong to here"
+    ) as no:
         perform_undo(call, "another")
     assert no.value.final
     with pytest.raises(GoneError):
@@ -238,7 +240,7 @@ def test_what_a_simulator_made_is_gone_with_it(tmp_path: Path, capsys: pytest.Ca
         cleanup.hold("model", call, "123456789012")
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
     assert "model: is gone, so nothing is left to remove." in capsys.readouterr().out
-    with pytest.raises(NotDoneError, match="these credentials are of 123456789012"):
+    with pytest.raises(NotDoneError, match="these credentials belong to 123456789012"):
         perform_undo(call, "210987654321")
 
 
@@ -252,7 +254,7 @@ def test_what_was_made_nobody_knows_where_is_not_called(
         cleanup.hold("file", CommandLine((sys.executable, "-c", "")), None)
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
     told = capsys.readouterr().out
-    assert "model: could NOT be removed: the account or the address of AWS in which it was made is not known." in told
+    assert "model: could NOT be removed: the AWS account or URL in which it was created is not known." in told
     assert "file: is removed." in told
 
 

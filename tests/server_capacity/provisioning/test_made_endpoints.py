@@ -202,7 +202,7 @@ def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monke
         one.end()
         one.join()
         said = [json.loads(line) for line in heard]
-    assert said[0]["warn"] == "endpoint_factory did not end within 0.2 s; what it reported is removed."
+    assert said[0]["warn"] == "endpoint_factory did not end within 0.2 s; what it reported is being removed."
     assert said[-1] == {"concluded": [0, 1, 2, 3]}
     assert resources(there) == set()
     assert left_running(tmp_path) == []
@@ -266,4 +266,4 @@ def test_nothing_is_left_whoever_is_killed(
     assert resources(there) == set()
     assert left_running(folder) == []
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
-    assert capsys.readouterr().out.endswith(f"Nothing is left to put back in {tmp_path}.\n")
+    assert capsys.readouterr().out.endswith(f"Nothing is left to restore in {tmp_path}.\n")

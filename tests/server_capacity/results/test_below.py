@@ -76,11 +76,11 @@ def test_a_search_whose_wave_agrees_is_read(search: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda wave: wave.update(rate=99_999.0), "has the rate 50, and is said to have 99999"),
-        (lambda wave: wave.update(exit_code=1), "has exit code 0, and is said to have 1"),
+        (lambda wave: wave.update(rate=99_999.0), "has the rate 50, not 99999"),
+        (lambda wave: wave.update(exit_code=1), "has exit code 0, not 1"),
         (
             lambda wave: wave["limits"][1].update(value=0.97),
-            r"the value 1, and is said to have 0\.97",
+            r"the value 1, not 0\.97",
         ),
         (lambda wave: wave["limits"][2].update(value=0.5), r"for latency\.p99\.9<1s the value 0\.02"),
         (lambda wave: wave["limits"][0].update(value=0.001), r"p99<100ms was 0\.001 in the wave at the lower end"),
@@ -132,7 +132,7 @@ def test_a_limit_has_the_bound_of_its_expression(search: Path, expression: str, 
 @pytest.mark.parametrize("code", [1, 3])
 def test_an_exit_code_of_a_search_follows_from_what_it_found(search: Path, code: int) -> None:
     forge(search / searches.FILE, lambda data: data.update(exit_code=code, ended="complete", confirmed="holds"))
-    with pytest.raises(BenchmarkError, match=f"its exit code is {code}, and that of what it found 0"):
+    with pytest.raises(BenchmarkError, match=f"its exit code is {code}, but its answer means 0"):
         searches.load(search)
 
 
@@ -142,7 +142,7 @@ def test_a_stretch_has_about_as_many_requests_as_its_rate_gives(search: Path) ->
     forge(search / searches.FILE, lambda data: data.update(stretches=[stretch]))
     searches.load(search)
     forge(search / searches.FILE, lambda data: data["stretches"][0].update(rate=500.0))
-    with pytest.raises(BenchmarkError, match="stretch 0 sent 190 requests, and its rate and time give 2,000"):
+    with pytest.raises(BenchmarkError, match="stretch 0 sent 190 requests, but its rate and time give 2,000"):
         searches.load(search)
 
 
@@ -161,16 +161,16 @@ def proof(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda data: data.update(target_rps=2000.0), "has the rate 200, and is said to have 2000"),
-        (lambda data: data.update(sent=99), "has sent 12000, and is said to have 99"),
-        (lambda data: data["length"].update(seconds=900.0), "has the length 60, and is said to have 900"),
-        (lambda data: data.update(instances=99), "it is of 99 instances, and its endpoint had 3"),
-        (lambda data: data["limits"][0].update(share_over=0.5), r"p99<100ms holds, and 0\.5 are over it"),
+        (lambda data: data.update(target_rps=2000.0), "has the rate 200, not 2000"),
+        (lambda data: data.update(sent=99), "has sent 12000, not 99"),
+        (lambda data: data["length"].update(seconds=900.0), "has the length 60, not 900"),
+        (lambda data: data.update(instances=99), "it is for 99 instances, but its endpoint had 3"),
+        (lambda data: data["limits"][0].update(share_over=0.5), r"p99<100ms is met, but 0\.5 are over it"),
         (lambda data: data["limits"][0].update(share_over=0.009), "outside of its interval"),
         (lambda data: data["limits"][0].update(value=0.01), "for p99<100ms the value"),
-        (lambda data: data.update(backlog=7), "it holds, and 7 requests were left"),
-        (lambda data: data.update(exit_code=1), "its exit code is 1, and that of its plan or of what it left behind 0"),
-        (lambda data: data.update(exit_code=3), "its exit code is 3, and that of its plan or of what it left behind 0"),
+        (lambda data: data.update(backlog=7), "its outcome is holds, but 7 requests were left"),
+        (lambda data: data.update(exit_code=1), "its exit code is 1, but its plan or what it left behind means 0"),
+        (lambda data: data.update(exit_code=3), "its exit code is 3, but its plan or what it left behind means 0"),
     ],
 )
 def test_a_proof_is_held_against_its_wave(proof: Path, change: Change, said: str) -> None:
@@ -195,13 +195,13 @@ def ranked(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda row: row.update(capacity=None), "row 1 has a rank, and no search"),
+        (lambda row: row.update(capacity=None), "row 1 has a rank but no search"),
         (lambda row: row["latency"].update(p99=0.001), "another latency"),
         (lambda row: row["endpoint"].update(name="other"), "another endpoint"),
         (lambda row: row.update(limit="p99<1ms"), "another limit"),
         (lambda row: row.update(confirmed="fails"), "another confirmed"),
         (lambda row: row.update(warnings=["no wave confirmed it"]), "what a_capacity leaves open"),
-        (lambda row: row.update(variant={"kind": "b"}), "was searched with kind=a, and is said to be kind=b"),
+        (lambda row: row.update(variant={"kind": "b"}), "was searched with kind=a, not kind=b"),
     ],
 )
 def test_a_row_is_held_against_its_search(ranked: Path, change: Change, said: str) -> None:
@@ -235,5 +235,5 @@ def test_no_search_stands_in_two_rows(ranked: Path) -> None:
     (row,) = rankings.read(ranked).rows
     rows = [replace(row, variant={"other": name}) for name in "ab"]
     write_with_digest(ranked / rankings.FILE, encoded(ranking(rows, Aim())))
-    with pytest.raises(BenchmarkError, match="a_capacity is the search of several rows"):
+    with pytest.raises(BenchmarkError, match="a_capacity is the search of more than one row"):
         rankings.load(ranked)

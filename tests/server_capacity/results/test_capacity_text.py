@@ -14,32 +14,33 @@ from tests.mentions import mentions
 
 NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
 CONFIRMED: dict[str, Any] = {"rate": 168.2, "seconds": 60.0, "limits": []}
+MEETS = "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"
 AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
 
 
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ({}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
-        ({"arrivals": "constant"}, "174/s keeps p99<100ms (95%: 168 to 180), evenly spaced arrivals"),
-        ({"limit": "keeps up"}, "174/s is what it keeps up with (95%: 168 to 180), Poisson arrivals"),
-        ({"cache": "warm"}, "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, warm cache"),
+        ({}, "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"),
+        ({"arrivals": "constant"}, "Meets p99<100ms up to 174/s (95% interval: 168 to 180), evenly spaced arrivals"),
+        ({"limit": "keeps up"}, "Keeps up with 174/s (95% interval: 168 to 180), Poisson arrivals"),
+        ({"cache": "warm"}, "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals, warm cache"),
         (
             {"confirmation": [{**CONFIRMED, "verdict": "fails"}, {**CONFIRMED, "verdict": "cannot_tell"}]},
-            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, not confirmed",
+            "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals, not confirmed",
         ),
         (
             {"confirmation": [{**CONFIRMED, "verdict": "fails"}]},
-            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, whose lower end failed to confirm",
+            f"{MEETS}, but a wave at the lower end failed",
         ),
         (
             {"confirmation": [{**CONFIRMED, "verdict": "cannot_tell", "spoilt": "schedule lag p99 12 ms"}]},
-            "174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals, not confirmed: schedule lag p99 12 ms",
+            f"{MEETS}, not confirmed: schedule lag p99 12 ms",
         ),
-        ({"pending": True}, "PENDING: 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals"),
+        ({"pending": True}, "PENDING: Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"),
         (
             {"in": "users", "rate": 1043, "interval": {"low": 1010, "high": 1080}, "users": {"think": "5 s"}},
-            "1,043 users keep p99<100ms (95%: 1,010 to 1,080), think time 5 s",
+            "Meets p99<100ms up to 1,043 users (95% interval: 1,010 to 1,080), think time 5 s",
         ),
         (
             {"outcome": "at_least", **NOTHING, "at_least": AT_LEAST},
@@ -54,13 +55,13 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
             {"outcome": "client_limited", **NOTHING, "reason": "lag", "failures": ["The search ended early: a loss."]},
             "The search ended early: a loss",
         ),
-        ({"outcome": "not_kept", **NOTHING, "reason": "missed at 1/s"}, "No rate keeps the limits: missed at 1/s"),
-        ({"outcome": "cannot_tell", **NOTHING, "reason": "12 requests"}, "Cannot tell: 12 requests"),
-        ({"outcome": "cannot_tell", **NOTHING}, "Cannot tell: there was too little to judge"),
+        ({"outcome": "not_kept", **NOTHING, "reason": "missed at 1/s"}, "No rate meets the limits: missed at 1/s"),
+        ({"outcome": "cannot_tell", **NOTHING, "reason": "12 requests"}, "Inconclusive: 12 requests"),
+        ({"outcome": "cannot_tell", **NOTHING}, "Inconclusive: there was too little to judge"),
         ({"outcome": "interrupted", **NOTHING}, "Interrupted before there was an answer"),
         (
             {"outcome": "interrupted"},
-            "Interrupted; so far 174/s keeps p99<100ms (95%: 168 to 180), Poisson arrivals",
+            "Interrupted; met p99<100ms up to 174/s (95%: 168 to 180), Poisson arrivals",
         ),
     ],
 )
@@ -111,7 +112,7 @@ def test_what_counts_for_nothing_says_why() -> None:
     assert mentions(text, "2 min", "30 s", "22 s")
     assert "of which" not in to_text(searched(stretches=stretches[:1], load_s=150.0, void_s=0.0))
 
-    assert "✗ 7 does not count: the client was the limit." in text
+    assert "✗ 7 was discarded: the client was the limit." in text
 
 
 def test_of_many_stretches_the_longest_are_shown() -> None:
@@ -141,7 +142,7 @@ def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
 )
 def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
     windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
-    line = f"At the lower end {text} of windows of 1 min 0 s keep it, given the observed bursts."
+    line = f"At the lower end, {text} of windows of 1 min 0 s meet it, given the observed bursts."
     text = to_text(searched(windows=windows))
     assert line in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 80
@@ -160,7 +161,7 @@ def test_a_soak_tells_whether_it_drifted_and_a_spoilt_wave_why() -> None:
     assert "did not drift" in to_text(searched(soak={"seconds": 60.0, "drift": {**drift, "clear": False}}))
     assert "drift" not in to_text(searched(soak={"seconds": 60.0, "drift": None}))
     wave = {"rate": 168.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag p99 40 ms"}
-    assert "it cannot tell, for this client was the limit" in to_text(searched(confirmation=[wave]))
+    assert "inconclusive because this client was the limit" in to_text(searched(confirmation=[wave]))
 
 
 @pytest.mark.parametrize(("share", "text"), [(1.0, "100%"), (0.9975, "99.8%"), (0.00072831, "0.0728%"), (0.0, "0%")])

@@ -46,7 +46,7 @@ def test_no_sentence_contradicts_another() -> None:
         assert not ("not confirmed" in text and ", confirmed at" in text)
         assert not (undecided and foretold and "of windows of" in text), "a forecast beside a wave that did not keep it"
         assert "more load is better" not in text
-        assert ("count and the model disagree" in text) == _apart(data)
+        assert ("measurement and the model disagree" in text) == _apart(data)
         assert max(len(line) for line in to_text(as_read(data)).splitlines() if line != headline(as_read(data))) <= 80
 
 

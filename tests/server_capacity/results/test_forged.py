@@ -111,7 +111,7 @@ def test_what_a_row_of_a_ranking_costs_follows_from_its_rate(change: dict[str, A
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"exit_code": 3}, "is said to have 0"), ({"rate": 171.0}, "another rate")],
+    [({"exit_code": 3}, "has exit code 3, not 0"), ({"rate": 171.0}, "a rate other than")],
 )
 def test_a_ranking_is_held_against_its_searches(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     search = searched(headline="174/s")

@@ -136,7 +136,11 @@ def test_no_search_contradicts_itself() -> None:
 def test_no_recorded_search_contradicts_itself(folder: Path) -> None:
     data = capacity_folder.read(folder)
     require_a_search(data)
-    assert data.headline == headline(data)
+    assert figures(data.headline) == figures(headline(data)), "an earlier version may have put it in other words"
+
+
+def figures(text: str) -> list[str]:
+    return sorted(re.findall(r"\d[\d.]*", text))
 
 
 def require_a_search(data: CapacityResult) -> None:
@@ -264,7 +268,7 @@ def test_no_proof_of_any_length_contradicts_itself(told: Spread | None, share: f
             require_a_proof(data)
             short = "too short to decide" in length.sentence()
             assert short == (length.holds == 0)
-            assert not (short and data.headline.startswith("Holds"))
+            assert not (short and data.headline.startswith("Passed"))
 
 
 def test_no_recorded_proof_contradicts_itself() -> None:
@@ -277,11 +281,11 @@ def require_a_proof(data: ProofResult) -> None:
     verdicts = {each.verdict for each in data.limits}
     short = data.length.holds_if_right == 0
     holds = verdicts == {"holds"} and early is None and not short
-    assert data.headline.startswith("Holds") == holds
+    assert data.headline.startswith(("Passed", "Holds")) == holds, "an earlier version said Holds"
     assert not (short and "accepts a sufficient one in" in text and "accepts a sufficient one in 0%" not in text)
     left = bool(data.plan_exit_code) or data.clean_up == "failed"
     assert (data.exit_code == 0) == (holds and not left)
-    assert left == ("Its plan: " in data.headline or "was removed" in data.headline)
+    assert left == ("Its plan: " in data.headline or "not removed" in data.headline)
     for each in data.limits:
         assert each.interval is not None
         assert each.allowed is not None

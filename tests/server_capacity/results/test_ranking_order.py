@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from server_capacity.planning.costs.recommender import told
-from server_capacity.results.ranking_order import ranking
+from server_capacity.results.ranking_order import ranking, require_order
 from server_capacity.results.ranking_row import Aim, failed_row, instances_for, low_of
 from server_capacity.results.text.ranking import WIDTH, to_text
 from tests.rankings import ranked, row, traffic
@@ -49,8 +49,8 @@ def test_the_cheapest_that_serves_the_target_is_first() -> None:
             [(M5, 300, 0.3), (C5, 200, 0.1)],
             f"{C5} is cheapest: $0.20 per million requests at 70% use (us-east-1, given); next {M5}, 100% more.",
         ),
-        (None, [(M5, 300, None), (C5, 200, None)], f"{M5} holds most: 309/s; next {C5}, 33% less."),
-        (None, [(M5, 300, None)], f"{M5} holds most: 309/s."),
+        (None, [(M5, 300, None), (C5, 200, None)], f"{M5} has the highest capacity: 309/s; next {C5}, 33% less."),
+        (None, [(M5, 300, None)], f"{M5} has the highest capacity: 309/s."),
         (
             100,
             [(M5, 300, 0.3), (C5, 200, 0.3)],
@@ -203,14 +203,14 @@ def test_an_interrupt_keeps_what_there_is() -> None:
     waiting = failed_row({"instance_type": M5}, "Interrupted before it was measured.", "interrupted")
     data = ranking([row(C5, 250, aim=aim), waiting], aim, interrupted=True)
     assert data.exit_code == INTERRUPTED
-    assert data.headline == f"Interrupted after 1 of 2 variants; so far {C5} holds most: 258/s."
+    assert data.headline == f"Interrupted after 1 of 2 variants; so far {C5} has the highest capacity: 258/s."
 
 
 def test_an_interrupt_of_the_first_says_so() -> None:
     cut = row(C5, 250, outcome="interrupted")
-    waiting = failed_row({"instance_type": M5}, "It was not measured before the command ended.", "interrupted")
+    waiting = failed_row({"instance_type": M5}, "The command ended before it was measured.", "interrupted")
     data = ranking([cut, waiting], Aim(), interrupted=True)
-    assert data.headline.startswith(f"Interrupted during the first of 2 variants; so far {C5} holds most")
+    assert data.headline.startswith(f"Interrupted during the first of 2 variants; so far {C5} has the highest capacity")
 
 
 def test_a_long_reason_ends_with_a_whole_word() -> None:
@@ -232,26 +232,27 @@ def test_without_a_limit_it_says_what_holds_means() -> None:
         (
             [("hot", 101, 104)],
             True,
-            "pattern=even and pattern=hot are equivalent: the rates that it holds differ by at most 4%",
+            "pattern=even and pattern=hot are equivalent: their capacities differ by at most 4%",
         ),
-        ([("hot", 150, 160)], False, "it holds 53% more of pattern=hot than of pattern=even"),
-        ([("hot", 95, 140)], None, "the intervals overlap, and up to 47% would not show"),
-        ([("hot", 101, 104), ("popular", 60, 70)], False, "more of pattern=hot than of pattern=popular"),
+        ([("hot", 150, 160)], False, "the capacity is 53% higher for pattern=hot than for pattern=even"),
+        ([("hot", 95, 140)], None, "the intervals overlap, and a difference of 47% would not show"),
+        ([("hot", 101, 104), ("popular", 60, 70)], False, "higher for pattern=hot than for pattern=popular"),
     ],
 )
 def test_traffics_are_equivalent_where_intervals_are_near(others: Any, equivalent: bool | None, said: str) -> None:
     data = ranking([traffic("even", 100, 102), *(traffic(*each) for each in others)], Aim())
     assert data.payload_variants is not None
     assert data.payload_variants.equivalent is equivalent
+    require_order(replace(data, payload_variants=replace(data.payload_variants, text="As an earlier version put it.")))
     assert said in data.headline
 
 
 def test_a_traffic_without_an_interval_is_not_told() -> None:
-    none = failed_row({"payload.pattern": "hot"}, "No rate keeps p99<1s.", "not_kept")
+    none = failed_row({"payload.pattern": "hot"}, "No rate meets p99<1s.", "not_kept")
     found = ranking([traffic("even", 100, 102), none], Aim()).payload_variants
     assert found is not None
     assert found.equivalent is None
-    assert "no interval of pattern=hot" in found.text
+    assert "pattern=hot has no interval" in found.text
     assert ranked(None, (C5, 1, None), (M5, 2, None)).payload_variants is None
 
 
@@ -278,11 +279,11 @@ def test_the_text_fits_and_says_the_answer_first_and_last() -> None:
     assert max(len(line) for line in ours[1:-1] if "xxx" not in line) <= WIDTH + 8, "rates of five digits"
     few = to_text(ranked(1000, (C5, 250, 0.204), (M5, 300, 0.32)))
     assert max(map(len, few.splitlines()[1:-1])) <= WIDTH
-    assert "an hour" in few
+    assert "per hour" in few
     text = " ".join(" ".join(lines).split())
     assert "us-east-1, given, 2026-11-23" in text
     assert "Inference Recommender" in text
     assert "at saturation" in text
     assert "61%" in text
     assert "Per million output tokens" in text
-    assert "Prices of an instance" in text
+    assert "Hourly prices of an instance" in text

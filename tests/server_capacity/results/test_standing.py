@@ -25,7 +25,7 @@ def waves(verdict: str) -> list[dict[str, Any]]:
     [
         ({}, "complete", "holds", 0, []),
         ({"confirmation": waves("cannot_tell")}, "complete", "cannot_tell", 1, ["no wave confirmed it"]),
-        ({"confirmation": waves("fails")}, "complete", "fails", 1, ["the wave that was to confirm it failed"]),
+        ({"confirmation": waves("fails")}, "complete", "fails", 1, ["the confirming wave failed"]),
         ({"confirmation": []}, "complete", None, 1, ["no wave confirmed it"]),
         (
             {"failures": [KILLED], "exit_code": 0},
@@ -39,7 +39,7 @@ def waves(verdict: str) -> list[dict[str, Any]]:
             "complete",
             "holds",
             3,
-            ["its search: not everything that was made for it was removed"],
+            ["its search: something that was created for it was not removed"],
         ),
         ({"suspended": {"put_back": True}}, "complete", "holds", 0, []),
         (
@@ -94,7 +94,7 @@ def test_a_row_that_no_wave_confirmed_is_marked_and_its_exit_code_inherited() ->
 
     text = " ".join(to_text(data).split())
     assert "a 1? " in text
-    assert "? a: no wave confirmed it." in text
+    assert "? a: no wave confirmed it; so the exit code is 1." in text
     assert data.exit_code == 1
 
 
@@ -111,13 +111,13 @@ def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code() ->
     assert left.exit_code == 3
     for data in (ranking([row("m5", 300), left], Aim()), ranking([left], Aim())):
         assert data.exit_code == 3
-        assert "c5 has no rank: its search: not everything that was made for it was removed." in data.headline
+        assert "c5 has no rank: its search: something that was created for it was not removed." in data.headline
 
 
 def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
     data = ranking([row("m5", 300, clean_up="failed"), row("c5", 250)], Aim())
     assert (data.rows[0].rank, data.exit_code) == (1, 3)
-    assert data.headline.endswith("m5: its search: not everything that was made for it was removed.")
+    assert data.headline.endswith("m5: its search: something that was created for it was not removed.")
 
 
 @pytest.mark.parametrize(

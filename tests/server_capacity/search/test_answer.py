@@ -15,6 +15,7 @@ from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
 from server_capacity.search.unmeasured import held_against
+from tests.mentions import mentions
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
 LOOSE = Limit("p99<10s", "response_time", 0.01, 10.0)
@@ -79,7 +80,10 @@ def test_a_stretch_that_is_void_changes_nothing() -> None:
 def test_a_disturbance_that_was_got_over_is_no_limit_of_the_client() -> None:
     kept = [each for each in stretches() if each.rate <= 80]
     late = replace(kept[0], number=99, void="the client was the limit: it was late")
-    assert answer([P99], Settings(), [late, *kept]).outcome == "cannot_tell"
+    undecided = answer([P99], Settings(), [late, *kept])
+    assert undecided.outcome == "cannot_tell"
+    assert mentions(undecided.reason, "the client was the limit", f"1 of {len(kept) + 1} stretches", "--time")
+    assert "client" not in answer([P99], Settings(), kept).reason
     above = replace(late, rate=160.0)
     found = answer([P99], Settings(), [*kept, above])
     assert (found.outcome, found.at_least, found.reason) == ("at_least", 80, above.void)
@@ -161,7 +165,7 @@ def test_a_limit_that_was_never_measured_may_give_out_before_all_others(shares: 
     assert "ttft.p99<50ms" in found.reason
     assert not next(each for each in found.estimates if each.limit == ttft.expression).kept_everywhere
     assert held_against([P99], counted, answer([P99], Settings(), counted)) == answer([P99], Settings(), counted)
-    assert held_against(limits, [], answer(limits, Settings(), [])).reason == "no stretch counts"
+    assert held_against(limits, [], answer(limits, Settings(), [])).reason == "every stretch was discarded"
 
 
 LATER = {90: 0.0, 107: 0.0, 131: 0.0, 126: 0.0, 150: 0.0, 160: 0.001, 165: 0.003, 170: 0.008, 175: 0.02, 190: 0.3}

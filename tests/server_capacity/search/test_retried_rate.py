@@ -78,7 +78,7 @@ def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_ke
 
     assert [each.void for each in without_accidents([P95], kept)] == [
         "",
-        "128/s was tried again later, and met every limit",
+        "128/s met every limit when it was tried again later",
         "",
         "",
     ]

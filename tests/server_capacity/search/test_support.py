@@ -29,7 +29,7 @@ def test_what_is_over_at_the_answer_and_no_less_below_is_kept_at_no_rate() -> No
     found = answer([P95], Settings(), run(*GROWTH, *NEAR, (BENEATH, 10.0, 14, 0.1)))
 
     assert (found.outcome, found.limit, found.rate, found.interval) == ("not_kept", "p95<75ms", None, None)
-    assert "a lower rate did not make it less" in found.reason
+    assert "a lower rate did not reduce it" in found.reason
 
 
 def test_nobody_can_tell_where_the_few_requests_of_lower_rates_were_all_in_time() -> None:
@@ -39,7 +39,7 @@ def test_nobody_can_tell_where_the_few_requests_of_lower_rates_were_all_in_time(
 
     assert (found.outcome, found.rate) == ("cannot_tell", None)
     assert mentions(found.reason, "18/s", "44", "483 requests", "9.11%", "5%", "0", "15")
-    assert "did not make it less" not in found.reason
+    assert "did not reduce it" not in found.reason
 
 
 def test_the_rate_that_broke_a_limit_is_named_with_its_counts() -> None:
@@ -49,7 +49,7 @@ def test_the_rate_that_broke_a_limit_is_named_with_its_counts() -> None:
     assert lowest_breaking(flat, 0.01) is None
     more = [*flat, Point(100.0, 1000, 21, (21,))]
     assert mentions(lowest_breaking(more, 0.01), "100/s", "27", "1,301 requests", "2.08%", "1%")
-    first = "at 1/s, the lowest rate tried, 5 of 5 requests (100%) were over, where 1% may be"
+    first = "at 1/s, the lowest rate tried, 5 of 5 requests (100%) were over the limit, and 1% may be"
     assert lowest_breaking([Point(1.0, 5, 5, (5,))], 0.01) == first
 
 

@@ -96,7 +96,7 @@ def test_it_may_be_kept_at_each_rate_or_told_by_nobody() -> None:
         ([(10.0, flags(0.81))], "metric.hit has a mean of 0.81 is too close to the limit to decide"),
         (
             [(10.0, flags(0.8)), (20.0, flags(0.1))],
-            "has a mean of 0.1 at 20, and below that it is too close to the limit",
+            "has a mean of 0.1 at 20; below that, it is too close to the limit",
         ),
     ):
         found = user_estimate(MEAN, stretches)

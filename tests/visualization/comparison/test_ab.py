@@ -148,9 +148,9 @@ class TestCommands:
 @pytest.mark.parametrize(
     ("place", "change", "why"),
     [
-        (0, {"counts": False}, "is said not to count, and is VALID"),
-        (8, {"counts": True}, "is said to count, and was interrupted or aborted"),
-        (0, {"verdict": "INVALID"}, "is said to be INVALID, and is VALID"),
+        (0, {"counts": False}, "is listed as unusable, but is VALID"),
+        (8, {"counts": True}, "is listed as usable, but was interrupted or aborted"),
+        (0, {"verdict": "INVALID"}, "is VALID, not INVALID"),
     ],
 )
 def test_what_is_said_of_a_wave_is_held_against_it(
@@ -166,7 +166,7 @@ def test_what_is_said_of_a_wave_is_held_against_it(
 
 
 @pytest.mark.parametrize(
-    ("said", "seen"), [({"exit_code": 0}, "its exit code is 0, and that of what it compares 1"), ({}, "")]
+    ("said", "seen"), [({"exit_code": 0}, "its exit code is 0, but what it compares means 1"), ({}, "")]
 )
 def test_an_exit_code_is_that_of_what_is_compared(
     experiment: Experiment, tmp_path: Path, said: dict[str, Any], seen: str

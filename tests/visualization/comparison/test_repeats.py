@@ -204,7 +204,7 @@ class TestSides:
         found = compare(several(1), several(2))
         assert [row.name for row in found.client] == ["lag.p50", "lag.p99"]
         assert not any(row.metric == "lag" for row in found.rows)
-        assert "The clients (no outcome of the endpoint)" in to_text(found)
+        assert "The clients (not judged)" in to_text(found)
 
     def test_one_invalid_run_makes_its_side_invalid(self) -> None:
         found = compare([*several(1), dropping()], several(2))
@@ -243,7 +243,7 @@ class TestCommand:
         assert cli.main(["compare", "--base", str(folders / "base"), str(first), "--new", new]) == 0
         assert "base, 3 runs: VALID" in capsys.readouterr().out
         assert cli.main(["compare", "--base", str(first), "--new", new, str(first)]) == 0
-        assert "! 1 run is on both sides: part of what changed is hidden." in capsys.readouterr().out
+        assert "! 1 run is on both sides: they hide part of the change." in capsys.readouterr().out
 
     def test_the_last_runs_are_the_last(self, folders: Path) -> None:
         found = runs_of(folders / "base")

@@ -81,7 +81,7 @@ def test_a_run_without_any_has_no_such_section(tmp_path: Path) -> None:
 
 def test_a_runs_page_has_a_row_for_each(tmp_path: Path) -> None:
     page = run_page(run(tmp_path / "a", 5, rows=12_345.0))
-    assert "Values of your own" in page
+    assert "Your own metrics" in page
     assert "12,345" in page
     assert "metric.hit.mean 0.5" in page, "the limit is told without a unit"
 
@@ -149,4 +149,4 @@ def test_a_comparison_has_their_changes_without_an_outcome(tmp_path: Path) -> No
 def test_a_comparison_without_any_says_nothing_of_them(tmp_path: Path) -> None:
     found = compare(make_run(tmp_path / "a"), make_run(tmp_path / "b"))
     assert found.own == ()
-    assert "Values of your own" not in to_text(found)
+    assert "Your own metrics" not in to_text(found)

@@ -38,7 +38,9 @@ def row(rate: float, **more: Any) -> dict[str, Any]:
 
 
 def folder(path: Path, **more: Any) -> Path:
-    facts = found(schema_version=1, headline="174/s keeps p99<100ms", curve=[row(rate) for rate in (160, 80, 170, 180)])
+    facts = found(
+        schema_version=1, headline="Meets p99<100ms up to 174/s", curve=[row(rate) for rate in (160, 80, 170, 180)]
+    )
     path.mkdir(parents=True)
     (path / "capacity.json").write_text(json.dumps({**facts, "limits": [LIMIT], **more}))
     return path
@@ -62,7 +64,7 @@ class TestOneSearch:
     def test_its_page_begins_with_the_answer(self, tmp_path: Path) -> None:
         drawn = figures(folder(tmp_path / "a_capacity"))
 
-        assert (drawn.title, drawn.lead) == ("Capacity", "174/s keeps p99<100ms")
+        assert (drawn.title, drawn.lead) == ("Capacity", "Meets p99<100ms up to 174/s")
         assert dict(drawn.runs[0].headline)["Capacity"] == "174/s"
         assert dict(drawn.runs[0].headline)["95%"] == "168–180"
 

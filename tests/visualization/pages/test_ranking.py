@@ -44,7 +44,7 @@ def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Pat
 
     assert mentions(figures.lead, "1,000/s", "6 instances", "$1.22/h")
     (table,) = figures.answer
-    assert table.head[:7] == ("Variant", "rank", "holds", "instances", "an hour", "a month", "per million")
+    assert table.head[:7] == ("Variant", "rank", "capacity", "instances", "per hour", "per month", "per 1M req")
     assert [each.cells[:5] for each in table.rows] == [
         ("c5", "1", "258/s", "6", "$1.22"),
         ("m5", "2", "309/s", "5", "$1.60"),
@@ -62,7 +62,7 @@ def test_the_first_screen_answers_which_how_many_and_what_it_costs(tmp_path: Pat
 def test_cost_goes_from_one_end_of_the_interval_to_the_other(tmp_path: Path) -> None:
     figures = drawn(tmp_path, ranking([row("m5", 100, 200, price=1.0, aim=Aim(700))], Aim(700)))
 
-    (bar,) = bars(figures, "Cost of an hour for the target")
+    (bar,) = bars(figures, "Hourly cost for the target")
     assert (bar.value, bar.low, bar.high) == (10, 5, 10)
 
 

@@ -224,9 +224,9 @@ def test_a_forged_spool_of_many_parts_leaves_no_file(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"metric.rows": [float("inf")]}, "metric.rows is no number within ±1e"),
-        ({"metric.rows": [float("nan")]}, "metric.rows is no number within ±1e"),
-        ({"metric.rows": [-1e308]}, "metric.rows is no number within ±1e"),
+        ({"metric.rows": [float("inf")]}, "metric.rows is not a number within ±1e"),
+        ({"metric.rows": [float("nan")]}, "metric.rows is not a number within ±1e"),
+        ({"metric.rows": [-1e308]}, "metric.rows is not a number within ±1e"),
         ({"metric.rows": ["3"]}, "does not have the columns that this tool writes"),
         ({f"metric.m{number}": [1.0] for number in range(4097)}, "4,097 metrics"),
     ],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 OVER_TIME = {"Average": "avg", "Maximum": "max", "Minimum": "min", "Last": "last"}
-NOT_JSON = "this is not Prometheus' JSON: is it the address of a Prometheus server?"
+NOT_JSON = "this is not Prometheus' JSON: is it the URL of a Prometheus server?"
 
 _QUANTILE = re.compile(r"\s*histogram_quantile\s*\(\s*(\d+\.?\d*|\.\d+)\s*,(.+)\)\s*", re.DOTALL)
 

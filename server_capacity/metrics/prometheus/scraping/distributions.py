@@ -137,7 +137,7 @@ def _untold(kind: str, buckets: Buckets) -> Iterator[str]:
 
 def _unsummed(values: dict[str, float | None], buckets: Buckets) -> Iterator[str]:
     if buckets[-1][1] > 0 and "Average" in values and values["Average"] is None:
-        yield "the sum of what was observed is missing, or is no number"
+        yield "the sum of what was observed is missing, or is not a number"
 
 
 def _course(

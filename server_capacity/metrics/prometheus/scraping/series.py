@@ -92,7 +92,7 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
     }
     values, reasons = pick(known_values, asked, "gauge")
     if len(finite) < len(points):
-        reasons += (f"{len(points) - len(finite)} of {len(points)} samples are no numbers",)
+        reasons += (f"{len(points) - len(finite)} of {len(points)} samples are not numbers",)
     parts = _parts(finite)
     course = tuple((part[0][0], math.fsum(value for _, value in part) / len(part)) for part in parts)
     return Found(values, finite[0][0], finite[-1][0], course, reasons, len(finite))

@@ -59,7 +59,7 @@ def reason(plan: WavePlan, worker: int, ledger: Ledger, cpu_s: float = 0.0) -> s
 def test_the_host_is_named(plan: WavePlan, prefix: str) -> None:
     limit = f"the client was the limit: {prefix}"
     assert reason(plan, 2, Ledger(dropped=5)) == f"{limit}5 arrivals were dropped at the limit of requests in flight"
-    assert reason(plan, 3, Ledger(late_changes=1)) == f"{limit}a worker heard of a change of the rate too late"
+    assert reason(plan, 3, Ledger(late_changes=1)) == f"{limit}a worker received a change of the rate too late"
     assert reason(plan, 3, Ledger(), cpu_s=8.5).startswith(f"{limit}worker 3 used 9")
     assert reason(plan, 3, Ledger()) == ""
 

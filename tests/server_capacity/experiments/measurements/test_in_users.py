@@ -75,7 +75,7 @@ def test_a_search_in_users_has_its_own_controller_and_answer() -> None:
 
 def test_no_twin_is_made_of_a_closed_loop_and_all_its_keys_say_so() -> None:
     told = twin_of(question(), [], [])
-    assert told.reason == "it is for arrivals at a rate"
+    assert told.reason == "the model needs arrivals at a given rate"
     assert not told.fits
 
 

@@ -63,7 +63,9 @@ def test_it_ends_where_the_whole_time_may_not_have_as_many(planned: Planned) -> 
     assert orders(told(3, 100, number - 1), 4, planned) == ([], None)
     ended, why = orders(told(3, 100, number), 4, planned)
     assert ended == [End()]
-    assert why == f"{number:,} requests over p99<100ms in 4.0 s are more than a sufficient plan has in 1 min 0 s"
+    assert why == (
+        f"{number:,} requests over p99<100ms in 4.0 s are more than a sufficient plan would have in 1 min 0 s"
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_it_is_asked_once_a_second_and_ends_once() -> None:
     assert pilot.orders(given, 3 * NS) == []
 
 
-WHY = "600 requests over p99<100ms in 5.0 s are more than a sufficient plan has in 30 s"
+WHY = "600 requests over p99<100ms in 5.0 s are more than a sufficient plan would have in 30 s"
 
 
 def test_what_ended_early_is_told_and_never_holds(tmp_path: Path) -> None:
@@ -111,7 +113,7 @@ def test_what_ended_early_is_told_and_never_holds(tmp_path: Path) -> None:
     kept = early(0.0)
     assert (kept.outcome, kept.exit_code) == ("cannot_tell", MISSED)
     assert WHY in kept.headline
-    with pytest.raises(ValueError, match="it holds, and ended early"):
+    with pytest.raises(ValueError, match="its outcome is holds, but it ended early"):
         check_proof({**encoded(kept), "outcome": "holds", "exit_code": 0})
 
 

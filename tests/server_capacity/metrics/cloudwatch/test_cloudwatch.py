@@ -584,7 +584,9 @@ def test_scaling_is_noticed(fake: FakeCloudWatch) -> None:
         fake.put(INSTANCES, "CPUUtilization", HERE, (NOON + minute * 60, 10.0))
     cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"]))["CPUUtilization"]
     assert [count for _, count in cpu.instances] == [2, 2, 3]
-    assert "its samples a bucket changed during the window (2 -> 3): instances came or went, or" in (cpu.reason or "")
+    assert "its samples per bucket changed during the window (2 -> 3): instances were added or removed, or" in (
+        cpu.reason or ""
+    )
 
 
 def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> None:
@@ -597,7 +599,7 @@ def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> Non
     source = CloudWatch([Block.of(block(ModelLatency=["Average"]))], make_client(1), fake.clock, stop)
     (metric, _) = source.collect(WAVE, lambda *_: None)
     assert metric.statistics == {"Average": None}
-    assert "when the waiting was interrupted" in (metric.reason or "")
+    assert "when the wait was interrupted" in (metric.reason or "")
 
 
 def test_ctrl_c_before_the_first_answer(fake: FakeCloudWatch) -> None:
@@ -608,7 +610,7 @@ def test_ctrl_c_before_the_first_answer(fake: FakeCloudWatch) -> None:
     source = CloudWatch([Block.of(block(ModelLatency=["Average", "p99"]))], Stopped(), fake.clock, fake.clock.sleep)
     (metric, _) = source.collect(WAVE, lambda *_: None)
     assert metric.statistics == {"Average": None, "p99": None}
-    assert metric.reason == "the waiting was interrupted before CloudWatch answered"
+    assert metric.reason == "the wait was interrupted before CloudWatch answered"
 
 
 def test_a_wrong_clock_of_this_machine_moves_the_window(fake: FakeCloudWatch) -> None:
@@ -700,8 +702,8 @@ DAY_S = 86_400
         (10, 20 * DAY_S, "CloudWatch keeps buckets of 10 s for 3 hours: use a Period of 300"),
         (60, 16 * DAY_S, "CloudWatch keeps buckets of 60 s for 15 days: use a Period of 300"),
         (300, 64 * DAY_S, "CloudWatch keeps buckets of 300 s for 63 days: use a Period of 3600"),
-        (3600, 456 * DAY_S, "CloudWatch keeps nothing longer than 455 days"),
-        (10, 2000 * DAY_S, "CloudWatch keeps nothing longer than 455 days"),
+        (3600, 456 * DAY_S, "CloudWatch keeps nothing for longer than 455 days"),
+        (10, 2000 * DAY_S, "CloudWatch keeps nothing for longer than 455 days"),
         (60, 3 * DAY_S, None),
         (3600, 300 * DAY_S, None),
     ],
@@ -721,7 +723,7 @@ def test_a_web_page_in_cloudwatchs_place_is_no_empty_answer(fake: FakeCloudWatch
     """Of HTML botocore makes an answer with nothing in it."""
     fake.fault = lambda *_: (200, {})
     metric = collect(fake, block(ModelLatency=["Average"]))["ModelLatency"]
-    assert "is not CloudWatch's (application/x-amz-json-1.0 without results): is a proxy" in (metric.reason or "")
+    assert "is not CloudWatch's (application/x-amz-json-1.0 without results): is there a proxy" in (metric.reason or "")
     assert fake.clock.slept == []
 
 

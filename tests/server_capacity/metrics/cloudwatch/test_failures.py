@@ -154,7 +154,7 @@ def wait_for_polls(running: Running, endpoint: RunningEndpoint) -> None:
 @pytest.mark.parametrize(
     ("like", "number", "reason"),
     [
-        ({"publication_delay_s": 3600}, signal.SIGINT, "when the waiting was interrupted, "),
+        ({"publication_delay_s": 3600}, signal.SIGINT, "when the wait was interrupted, "),
         pytest.param(
             {"metric_faults": {"ModelLatency": "InternalError"}},
             signal.SIGTERM,

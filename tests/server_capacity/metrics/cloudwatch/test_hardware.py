@@ -237,7 +237,7 @@ def test_ctrl_c_while_sagemaker_is_asked(fake: FakeCloudWatch) -> None:
             raise KeyboardInterrupt
 
     found = collect(fake, Stopped(), block(ModelLatency=["Average"]))
-    assert found["ModelLatency"].reason == "the waiting was interrupted before CloudWatch answered"
+    assert found["ModelLatency"].reason == "the wait was interrupted before CloudWatch answered"
 
 
 def collect_from(

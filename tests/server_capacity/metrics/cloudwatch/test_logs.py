@@ -167,9 +167,9 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("limits", "events", "reason"),
     [
-        ({"MOST_EVENTS": 3}, 3, "there are more than are read"),
-        ({"MOST_CHARACTERS": 15}, 2, "there are more than are read"),
-        ({"MOST_PAGES": 2}, 4, "they are on more pages than are read"),
+        ({"MOST_EVENTS": 3}, 3, "there are more than the tool reads"),
+        ({"MOST_CHARACTERS": 15}, 2, "there are more than the tool reads"),
+        ({"MOST_PAGES": 2}, 4, "they are on more pages than the tool reads"),
         ({"MOST_S": -1.0}, 0, "that took longer than -1 s; `benchmark report DIR --endpoint-config FILE` asks again"),
         ({"MOST_EVENTS": 6}, 6, None),
     ],
@@ -202,7 +202,7 @@ def test_an_interrupt_ends_it_with_what_came() -> None:
         return {"events": [said("ERROR 1")], "nextToken": "1"}
 
     first, second = reader(answer).read([GROUP, "other"])
-    reason = "the waiting was interrupted; `benchmark report DIR --endpoint-config FILE` asks again"
+    reason = "the wait was interrupted; `benchmark report DIR --endpoint-config FILE` asks again"
     assert (first.events, first.lines, first.reason) == (1, (LogLine("ERROR 1", 1),), reason)
     assert (second.events, second.lines, second.reason) == (0, (), reason)
 
@@ -226,7 +226,7 @@ def test_the_log_is_read_as_the_metrics_were_waited_for(fake: FakeCloudWatch) ->
     fake.requests.clear()
     hasty = CloudWatch([Block.of(BLOCK)], client, Clock(WAVE.end), interrupt)
     hasty.collect(WAVE, lambda *_: None)
-    assert "the waiting was interrupted" in (hasty.logs(WAVE, lambda *_: None)[0].reason or "")
+    assert "the wait was interrupted" in (hasty.logs(WAVE, lambda *_: None)[0].reason or "")
     assert not [request for request in fake.requests if "logGroupName" in request]
 
 

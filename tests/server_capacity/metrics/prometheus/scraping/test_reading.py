@@ -79,9 +79,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**SERVER, "queries": {"a": " "}}, "'a' is empty"),
     ({**SERVER, "queries": {"a": "rate(x[$__range])"}}, "write {window}"),
     ({**SERVER, "metrics": ["a"]}, 'goes with "scrape_url"'),
-    ({**PAGE, "queries": {"a": "b"}}, "answers no queries"),
-    (dict(SERVER), "asks for nothing"),
-    (dict(PAGE), "asks for nothing"),
+    ({**PAGE, "queries": {"a": "b"}}, "does not answer queries"),
+    (dict(SERVER), "requests nothing"),
+    (dict(PAGE), "requests nothing"),
     (
         {**PAGE, "preset": "vlm"},
         "presets are vllm, vllm_detailed, triton, dcgm, node, tgi, sglang, torchserve. Did you mean 'vllm'?",
@@ -288,7 +288,7 @@ def test_a_gauge_without_numbers_says_so() -> None:
     assert not row.complete
     (row,) = rows(["m"], each_second([math.nan, 3, math.nan, 3, 3], kind="gauge"), (100.5, 103.5))
     assert row.statistics["Average"] == 3
-    assert row.reason == "1 of 3 samples are no numbers"
+    assert row.reason == "1 of 3 samples are not numbers"
 
 
 @pytest.mark.parametrize(("value", "said"), [(math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN")])
@@ -299,7 +299,7 @@ def test_a_counter_and_a_sum_without_numbers_say_so(value: float, said: str) -> 
     (row,) = rows({"h_seconds": ["Average", "p50"]}, pages, (100.5, 101.9))
     assert row.statistics["Average"] is None
     assert row.statistics["p50"] is not None
-    assert row.reason == "the sum of what was observed is missing, or is no number"
+    assert row.reason == "the sum of what was observed is missing, or is not a number"
 
 
 def test_a_window_between_two_rounds_has_no_gauge_but_its_gain() -> None:
