@@ -18,7 +18,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS
+from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS, mends
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import packaged
 from inference_benchmarker.words.redact import redact
@@ -221,7 +221,9 @@ def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_
     _, found, told = done.stdout.decode(errors="replace").partition(marker)
     if found and not done.returncode:
         return json.loads(told.splitlines()[0]), None
-    return None, _words(done.stderr.decode(errors="replace").splitlines()) or f"ssh ended with {done.returncode}"
+    said = done.stderr.decode(errors="replace")
+    words = _words([*said.splitlines(), *mends(name, said)])
+    return None, words or f"ssh ended with {done.returncode}"
 
 
 def _words(lines: Iterable[str]) -> str:

@@ -52,7 +52,12 @@ _WORDS = 20
 _LOGIN_S = 10.0  # that a login keeps the others waiting: it may hang for ever
 _OF_A_KNOCK = ("-o", "ConnectTimeout=3", "-o", "ClearAllForwardings=yes")  # the next knock is on its way by then
 _END_S = 1.0  # that ssh gets to end when it is asked to
-_NO_PYTHON = "no Python environment of InferenceBenchmarker was found there"
+_NO_PYTHON = "no Python environment of InferenceBenchmarker was found there: `benchmark hosts prepare` installs one"
+_CHANGED = "HOST IDENTIFICATION HAS CHANGED"  # nobody is told to accept such a key
+_MENDS = {
+    "Permission denied (": "give it your key once with `ssh-copy-id {host}`",
+    "Host key verification failed": "accept its key once with `ssh {host}`",
+}
 
 REMOVE_DEAD_SOCKETS = (
     f"for left in {_SOCKET.format('*')}; do "
@@ -132,7 +137,7 @@ class SshTransport:
 
     def words(self) -> list[str]:
         """The last lines that ssh printed, and the host's start-up files, and an agent that could not begin."""
-        return list(self._words)
+        return [*self._words, *mends(self._host, "\n".join(self._words))]
 
     def close(self, patience_s: float) -> None:
         """Close the login; ssh is ended where it does not end by itself in time, or is not in yet."""
@@ -231,6 +236,13 @@ class SshTransport:
 
     def _add_words(self, lines: list[str]) -> None:
         self._words.extend(word[:500] for line in lines if (word := plain_lines(line).strip()))
+
+
+def mends(host: str, said: str) -> list[str]:
+    """The line that mends what ssh said of a host, where there is one; ``_MENDS`` has them."""
+    if _CHANGED in said:
+        return []
+    return [mend.format(host=shlex.quote(host)) for sign, mend in _MENDS.items() if sign in said]
 
 
 def _command(marker: str, socket: str) -> str:

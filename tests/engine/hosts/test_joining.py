@@ -17,7 +17,7 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.engine.hosts import joining, link
-from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED
+from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED, mends
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import __version__
@@ -38,10 +38,10 @@ LISTEN = (
     f"sock.bind({ALIVE!r}); print(1, flush=True); time.sleep(99)"
 )
 REASONS = {
-    "stranger": "Host key verification failed",
-    "locked": "Permission denied (publickey)",
+    "stranger": "Host key verification failed. | accept its key once with `ssh stranger`",
+    "locked": "Permission denied (publickey). | give it your key once with `ssh-copy-id locked`",
     "no-socket": "forwards no Unix socket",
-    "no-python": "no Python environment of InferenceBenchmarker",
+    "no-python": "InferenceBenchmarker was found there: `benchmark hosts prepare` installs one",
     "full": "No usable temporary directory found",
 }
 
@@ -70,6 +70,12 @@ def test_hosts_that_cannot_join_are_named_with_the_reason(
     left = {host.name: host.left(2) for host in hosts if host.name != "full"}
     assert left == {name: [] for name in left}
     assert list(tmp_path.glob("*_benchmark")) == []
+
+
+def test_nobody_is_told_to_accept_a_key_that_has_changed() -> None:
+    said = "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed."
+    assert mends("load1", said) == []
+    assert mends("a b", "Host key verification failed.") == ["accept its key once with `ssh 'a b'`"]
 
 
 def test_a_host_of_another_version_is_named_with_both(

@@ -124,6 +124,7 @@ LOST = ((BAD_INPUT, ALL_WELL), (INVALID,), (INVALID,), (ALL_WELL, INVALID))
 EVENTS = (
     Event("link cut for 3 s", lambda scene: scene.cut(3), MENDED),
     Event("link cut for 8 s", lambda scene: scene.cut(8), MENDED),
+    Event("link cut for 11 s", lambda scene: scene.cut(11), LOST),
     Event("link cut for 30 s", lambda scene: scene.cut(30), LOST),
     Event("cable out for 3 s", lambda scene: scene.unplug(3), PLUGGED),
     Event("cable out for 8 s", lambda scene: scene.unplug(8), PLUGGED),
