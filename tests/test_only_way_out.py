@@ -52,7 +52,7 @@ ALLOWED = {
     "inference_benchmarker/engine/hosts/ssh.py:SshTransport._started Popen": "is ssh, whose words are redacted",
     "inference_benchmarker/engine/hosts/ssh.py:SshTransport.knock Popen": "is ssh, whose words go nowhere",
     "inference_benchmarker/engine/hosts/preparing.py:_fetch open write_text": "holds versions and packages",
-    "inference_benchmarker/engine/hosts/unpacking.py:_made move": "holds packages, on another host",
+    "inference_benchmarker/engine/hosts/unpacking.py:_made move write_text": "holds packages and their names, on another host",
     "inference_benchmarker/engine/hosts/unpacking.py:_unpack ZipFile copyfileobj open": "holds packages, there",
     "inference_benchmarker/engine/hosts/unpacking.py:main sys.stdout": "is ssh's pipe, whose words are redacted",
     # Rows and pictures, of which every text was redacted before.
@@ -67,7 +67,8 @@ ALLOWED = {
     # What is sent must be what was given.
     "client_capacity/aiperf_extension.py:payload_factory_to_jsonl replacing": "holds requests, as they are sent",
     "server_capacity/aiperf/inputs.py:write_inputs replacing": "holds requests, as they are sent",
-    "inference_benchmarker/recording/reading.py:_Kept.__init__ open": "holds instants and places",
+    "inference_benchmarker/recording/conversations/grouping.py:grouped connect": "holds turns, in a folder that goes",
+    "inference_benchmarker/recording/reading.py:KeptRows.__init__ open": "holds instants and places",
     "inference_benchmarker/recording/rows.py:RowWriter.write OSFile new_file": "holds requests, in a folder that goes",
     "inference_benchmarker/recording/schedule.py:RecordedSchedule.write_to copyfileobj open": "holds instants",
     "server_capacity/provisioning/cleanup_file.py:CleanupFile._write replacing": "holds undos, "

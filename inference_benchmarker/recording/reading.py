@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
-import os
 import shutil
-import tempfile
-import time
-import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +15,7 @@ import numpy as np
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.replay import Recording, ReplayWindow, clock_text
+from inference_benchmarker.recording.folder import in_a_folder
 from inference_benchmarker.recording.formats import opened_source
 from inference_benchmarker.recording.order import NEVER, Arrivals, in_order
 from inference_benchmarker.recording.rows import PLACES, RowWriter
@@ -40,33 +36,11 @@ T = TypeVar("T")
 
 DUES = "dues.bin"
 LEAST_LENGTH_NS = NS // 1000
-_PREFIX = ".replay_"
 _MOST_OF_DISK = 0.5  # for the copy of the rows: the wave needs room, too, and others do
-_JUST_MADE_S = 10.0  # a folder that is younger may not be locked yet
 
 
 Opened = Callable[[Path], AbstractContextManager["Source"]]
 """Opens a recording, given a folder for what it needs meanwhile."""
-
-
-class Rows:
-    """The rows of a recording in a folder of their own, until a wave takes them; it goes with this object."""
-
-    def __init__(self, folder: Path, lock: int | None) -> None:
-        self.folder = folder
-        weakref.finalize(self, _remove, folder, lock)
-
-    def __deepcopy__(self, _: object) -> Self:
-        return self
-
-    @property
-    def are_there(self) -> bool:
-        """Tells whether no wave has taken them."""
-        return self.folder.is_dir()
-
-    def hand(self, folder: Path) -> None:
-        """Let them go into a folder of the wave's; OSError where they cannot."""
-        self.folder.rename(folder)
 
 
 def read(replay: Replay, seed: int, num_requests: int | None, parent: Path, opened: Opened | None = None) -> Replay:
@@ -84,47 +58,6 @@ def read(replay: Replay, seed: int, num_requests: int | None, parent: Path, open
     (recording, schedule), rows = in_a_folder(parent, written)
     schedule.kept = rows
     return replace(replay, recording=recording, schedule=schedule)
-
-
-def in_a_folder(parent: Path, write: Callable[[Path], T]) -> tuple[T, Rows]:
-    """Write something into a new folder below ``parent``: what that gives, and its handle; failures leave nothing."""
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        _remove_left(parent)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        lock = _locked(folder)
-    except OSError as error:
-        raise BenchmarkError(f"{parent}: cannot be written ({error.strerror}).", "Give --output-dir.") from None
-    try:
-        return write(folder), Rows(folder, lock)
-    except BaseException:
-        _remove(folder, lock)
-        raise
-
-
-def _locked(folder: Path) -> int | None:
-    """A descriptor of the folder, which is locked until it is closed or this process ends; None where it cannot be."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody reads it, or the file system has no locks
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _remove(folder: Path, lock: int | None) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    if lock is not None:
-        os.close(lock)
-
-
-def _remove_left(parent: Path) -> None:
-    """Remove what a command that was killed while it read has left, with the payloads in it: nobody holds its lock."""
-    for folder in parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if time.time() - folder.lstat().st_mtime > _JUST_MADE_S and (lock := _locked(folder)) is not None:
-                _remove(folder, lock)
 
 
 def is_read(replay: Replay) -> bool:

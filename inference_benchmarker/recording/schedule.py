@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-    from inference_benchmarker.recording.reading import Rows
+    from inference_benchmarker.recording.folder import Rows
 
 _DTYPE = np.dtype("<i8")
 _CHUNK = 1 << 12  # due times that a worker reads at once

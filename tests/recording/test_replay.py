@@ -126,10 +126,10 @@ def test_a_window_after_midnight_is_the_next_days(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("times_", "window", "told"),
     [
-        (HOURS, "12:00..13:00", r"has no row in it\. Its rows were read from 2026-03-01 09:59:59 to .* \(\+02:00\)"),
+        (HOURS, "12:00..13:00", r"contains no row\. Its rows were read from 2026-03-01 09:59:59 to .* \(\+02:00\)"),
         ([0.125, 1], "10:00..11:00", r"the recording has no time of day\. .* \+10m\.\.\+20m"),
         (HOURS, "+10m..+5m", r"it ends before it begins"),
-        ([0.125, 1], "+5s..+6s", r"has no row in it\. Its rows were read from 0.125 s to 1 s\."),
+        ([0.125, 1], "+5s..+6s", r"contains no row\. Its rows were read from 0.125 s to 1 s\."),
     ],
 )
 def test_a_window_without_rows_is_bad_input(tmp_path: Path, times_: list[object], window: str, told: str) -> None:

@@ -16,8 +16,9 @@ from inference_benchmarker.recording.conversations.formats import Found, format_
 from inference_benchmarker.recording.conversations.grouping import Piece, grouped
 from inference_benchmarker.recording.conversations.left_out import LeftOut
 from inference_benchmarker.recording.conversations.reuse import Reuse
+from inference_benchmarker.recording.folder import Rows, in_a_folder
 from inference_benchmarker.recording.formats import opened_text
-from inference_benchmarker.recording.reading import KeptRows, Rows, in_a_folder, read
+from inference_benchmarker.recording.reading import KeptRows, read
 from inference_benchmarker.recording.source import JSON, Lines, Source, blocks_of
 from inference_benchmarker.words.units import NS
 
