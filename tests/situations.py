@@ -87,6 +87,7 @@ SITUATIONS: dict[str, tuple[WaveFacts, list[str], str, int]] = {
     "a worker lost after its last arrival": (wave(lost_workers=(0,)), ["worker_lost"], "INVALID", 3),
     "the primary lost": (wave(primary_lost=True), ["primary_lost"], "INVALID", 3),
     "strangers at the port": (wave(foreign_connections=3), ["foreign_connections"], "VALID", 0),
+    "loopback down": (wave(loopback_down_s=3.2), ["loopback_down"], "INVALID", 3),
     "a full disk": (wave(disk_error="No space left on device"), ["disk_full"], "INVALID", 3),
     "a count that does not add up": (wave(without(3)), ["ledger_broken"], "INVALID", 3),
     "lag of 5 ms": (wave(late(5 * MS)), [], "VALID", 0),

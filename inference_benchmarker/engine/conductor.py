@@ -26,6 +26,7 @@ from inference_benchmarker.errors import BenchmarkError, LostProcessError, NotSt
 from inference_benchmarker.system.files import is_folder
 from inference_benchmarker.wave.finalise import finalise
 from inference_benchmarker.wave.wave import Wave
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.live import FaultTolerantView
@@ -116,6 +117,7 @@ class Conductor:
             primary_lost=self._primary_lost,
             interrupted=self._interrupts.told > 0,
             disk_error=wave.disk_error,
+            loopback_down_s=None if wave.loopback_down_ns is None else wave.loopback_down_ns / NS,
             left_behind=self._processes.left_behind,
         )
 

@@ -49,12 +49,12 @@ class WaveFacts:
 
     ``records`` are the window's, ``warmup`` those before it; ``caps`` how many requests each worker could have in
     flight; ``processes`` the series that ``--sample-client-hw`` asks for; ``server_logs`` what was read because
-    requests ended in server errors; ``instances`` what was followed of the server's; ``left_behind`` names the
-    processes that the user's code had started and that were still there after the wave; ``foreign_connections`` those
-    to the primary's port that had no key of the wave's; ``aborted`` says why the wave was ended early by itself;
-    ``hosts`` that sent the load, empty where this one alone did; ``host`` is this one, where the primary runs;
-    ``counts`` is None where each request has its record: else ``records`` are the slowest, and there is none of the
-    warm-up.
+    requests ended in server errors; ``loopback_down_s`` when this host first could not reach itself in mid-wave;
+    ``instances`` what was followed of the server's; ``left_behind`` names the processes that the user's code had
+    started and that were still there after the wave; ``foreign_connections`` those to the primary's port that had no
+    key of the wave's; ``aborted`` says why the wave was ended early by itself; ``hosts`` that sent the load, empty
+    where this one alone did; ``host`` is this one, where the primary runs; ``counts`` is None where each request has
+    its record: else ``records`` are the slowest, and there is none of the warm-up.
     """
 
     plan: WavePlan
@@ -67,6 +67,7 @@ class WaveFacts:
     interrupted: bool = False
     aborted: Aborted | None = None
     disk_error: str | None = None
+    loopback_down_s: float | None = None
     left_behind: tuple[str, ...] = ()
     foreign_connections: int = 0
     error_texts: dict[str, list[str]] = field(default_factory=dict)

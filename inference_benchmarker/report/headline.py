@@ -24,6 +24,7 @@ _MISSED = "missed "
 _SENTENCES = {
     "primary_lost": "",
     "disk_full": "",
+    "loopback_down": "",
     "ledger_broken": "",
     "schedule_late": "",
     "worker_lost": "lost ",

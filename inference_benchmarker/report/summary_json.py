@@ -71,6 +71,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         lost_workers=list(facts.lost_workers),
         primary_lost=facts.primary_lost,
         disk_error=facts.disk_error,
+        loopback_down_s=facts.loopback_down_s,
         aborted=facts.aborted,
         left_behind=list(facts.left_behind),
         foreign_connections=facts.foreign_connections,

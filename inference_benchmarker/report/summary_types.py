@@ -373,6 +373,7 @@ class SummaryResult:
     lost_workers: list[int]
     primary_lost: bool
     disk_error: str | None
+    loopback_down_s: float | None = None
     aborted: Aborted | None = None
     left_behind: list[str] = field(default_factory=list)
     foreign_connections: int = 0

@@ -13,6 +13,7 @@ FindingCode = Literal[
     "foreign_connections",
     "processes_left",
     "disk_full",
+    "loopback_down",
     "ledger_broken",
     "dropped_arrivals",
     "rate_missed",

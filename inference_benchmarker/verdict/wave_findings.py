@@ -28,6 +28,15 @@ LEAST_SENT_SHARE = 0.99
 def process_findings(facts: WaveFacts) -> Iterator[Finding]:
     """Processes and hosts of the client that were lost or changed what they were to do."""
     ledger = facts.ledger
+    if facts.loopback_down_s is not None:
+        yield Finding(
+            "loopback_down",
+            "invalid",
+            f"this host could not reach itself on 127.0.0.1 from about {facts.loopback_down_s:.0f} s on",
+            "the processes of the wave reach each other throughout",
+            "The loopback interface (lo) was down, or a firewall closed it: what the workers reported since may be "
+            "late or lost. As root, `ip link set lo up` brings it up.",
+        )
     if facts.primary_lost:
         yield Finding(
             "primary_lost",

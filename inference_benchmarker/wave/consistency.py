@@ -34,6 +34,7 @@ _KINDS: dict[str, Any] = {
     "interrupted": bool,
     "aborted": Aborted | None,
     "disk_error": str | None,
+    "loopback_down_s": float | None,
     "error_texts": dict[str, list[str]],
     "caps": tuple[int, ...],
     "workers": tuple[WorkerUse, ...],

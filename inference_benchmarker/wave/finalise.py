@@ -34,6 +34,7 @@ def finalise(
     primary_lost: bool = False,
     interrupted: bool = False,
     disk_error: str | None = None,
+    loopback_down_s: float | None = None,
     left_behind: tuple[str, ...] = (),
 ) -> W:
     """The wave, of this ``kind``, that a run directory's spool tells of; a worker without a last report is lost.
@@ -59,6 +60,7 @@ def finalise(
         interrupted=interrupted or spool_state.stop_asked,
         aborted=spool_state.aborted,
         disk_error=disk_error,
+        loopback_down_s=loopback_down_s,
         left_behind=left_behind,
         foreign_connections=spool_state.foreign_connections,
         error_texts=spool_state.texts,

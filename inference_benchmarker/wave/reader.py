@@ -140,6 +140,7 @@ def _wave(kind: type[W], plan: WavePlan, requests: Requests, told: SummaryResult
         interrupted=told.interrupted,
         aborted=told.aborted,
         disk_error=told.disk_error,
+        loopback_down_s=told.loopback_down_s,
         left_behind=tuple(told.left_behind),
         foreign_connections=told.foreign_connections,
         error_texts={row.key: row.texts for row in told.errors},

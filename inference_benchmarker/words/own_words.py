@@ -22,7 +22,8 @@ failed_latency findings finish_reasons fired first_payload first_s fits fixed fo
 from_rps gauge gave_up given_up goodput grace_period hardware headline high host idle improved in_flight_end
 input_config instances interrupted interval invalid islands kept_everywhere kind labels lag_p99_s late_changes
 latency_p50_s latency_p99_s ledger left_behind limited_by limits_missed load_rose_s load_timeout_s locked
-locust_file lognormal longest_s looked_at loop_delay lost_workers lower_bound_from max_answer_size max_in_flight
+loopback_down_s locust_file lognormal longest_s looked_at loop_delay lost_workers lower_bound_from max_answer_size
+max_in_flight
 max_rss_bytes
 mean measured memory namespace next none not_told num_requests number opened outcome output_dir over_s
 overhead_s p99_9 pauses payload_arguments payloads pending phases planned_s poisson port primary_lost processes

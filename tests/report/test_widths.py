@@ -142,6 +142,7 @@ def waves(draw: st.DrawFn) -> WaveFacts:
         "interrupted": draw(st.booleans()),
         "aborted": aborted,
         "disk_error": draw(st.sampled_from([None, "No space left on device"])),
+        "loopback_down_s": draw(st.sampled_from([None, 3.2])),
         "left_behind": tuple(draw(st.lists(NAMES, max_size=3))),
         "foreign_connections": draw(st.sampled_from([0, 1, 12_345])),
         "workers": (draw(WORKERS),),

@@ -51,6 +51,7 @@ class RunningWave:
         self.missing = list(range(plan.workers))
         self.is_listening = False
         self.disk_error: str | None = None
+        self.loopback_down_ns: int | None = None
         self.ended_early = False
         self.drained_by: float | None = None
 

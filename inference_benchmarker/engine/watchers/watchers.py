@@ -147,21 +147,20 @@ class LoadingWatcher:
 
 
 class LoopbackWatcher:
-    """Gives up where the processes cannot meet. Once they have, their silence ends the wave, and its cause is said."""
+    """Gives up where the processes cannot meet. Once they have, their silence ends the wave, and its cause is noted."""
 
     def __init__(self, wave: RunningWave) -> None:
         self._wave = wave
         self._beginning, self._time = Every(LOOPBACK_S), Every(LOOPBACK_LATER_S)
-        self._told = False
 
     def look(self, now_s: float) -> None:
-        """Raise BenchmarkError where loopback is down before the wave has begun; later, say it once."""
+        """Raise BenchmarkError where loopback is down before the wave has begun; later, note it and say it once."""
         if self._wave.t0 is None:
             if self._beginning.due(now_s):
                 refuse(loopback_problems())
-        elif not self._told and self._time.due(now_s):
+        elif self._wave.loopback_down_ns is None and self._time.due(now_s):
             for problem in loopback_problems():
-                self._told = True
+                self._wave.loopback_down_ns = self._wave.now_ns
                 self._wave.live.say(f"During the wave: {problem}")
 
 

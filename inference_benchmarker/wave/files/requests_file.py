@@ -92,7 +92,7 @@ def in_file(path: Path) -> RecordParts:
 
 
 def outcomes_in(path: Path) -> Counter[str]:
-    """The number of requests of the window with each outcome, in a file that was checked: two columns of it are read.
+    """The number of requests of the window by outcome, in a file that was checked: two columns of it are read.
 
     OSError, and ValueError for a file of another kind.
     """

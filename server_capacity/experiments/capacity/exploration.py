@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from server_capacity.search.users import UserSearch
 
 
-_BREAKS_OFF = ("primary_lost", "worker_lost", "disk_full")
+_BREAKS_OFF = ("loopback_down", "primary_lost", "worker_lost", "disk_full")
 
 
 def explore(question: Question, waves: Waves) -> SearchEvidence:

@@ -1,4 +1,4 @@
-"""A loopback interface that goes down ends a wave that has not begun, and is said once in one that has."""
+"""A loopback interface that goes down ends a wave that has not begun, and is noted in one that has."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.host import loopback_problems
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, t0: int | None) -> tuple[LoopbackWatcher, list[str]]:
+def watched(monkeypatch: pytest.MonkeyPatch, t0: int | None) -> tuple[LoopbackWatcher, Any, list[str]]:
     said: list[str] = []
     monkeypatch.setattr(watchers, "loopback_problems", lambda: ["lo is down."])
-    wave: Any = SimpleNamespace(t0=t0, live=SimpleNamespace(say=said.append))
-    return LoopbackWatcher(wave), said
+    wave: Any = SimpleNamespace(t0=t0, now_ns=7, loopback_down_ns=None, live=SimpleNamespace(say=said.append))
+    return LoopbackWatcher(wave), wave, said
 
 
 def test_before_the_wave_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    watcher, _ = watched(monkeypatch, None)
+    watcher, _, _ = watched(monkeypatch, None)
     with pytest.raises(BenchmarkError, match="lo is down"):
         watcher.look(1.0)
 
 
-def test_in_mid_wave_it_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    watcher, said = watched(monkeypatch, 1)
+def test_in_mid_wave_it_is_noted_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher, wave, said = watched(monkeypatch, 1)
     for step in range(3):
         watcher.look(1.0 + step * LOOPBACK_LATER_S)
-    assert said == ["In mid-wave: lo is down."]
+    assert said == ["During the wave: lo is down."]
+    assert wave.loopback_down_ns == 7
 
 
 @pytest.mark.parametrize(
