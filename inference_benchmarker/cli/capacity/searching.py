@@ -12,7 +12,8 @@ from inference_benchmarker.cli.wave.exporting import Export
 from inference_benchmarker.cli.wave.server_metrics import blocks_of, say_warnings
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.system.files import kind_of
-from inference_benchmarker.words.redact import excerpt, redact
+from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +82,8 @@ def check_one(plan: WavePlan) -> None:
         if isinstance(found, Check) and found.record.error == "RequestTimeout":
             reason = f"no answer within {plan.request_timeout_s} s"
         name = redact(plan.endpoint or str(plan.factories_file or plan.locust_file))
-        raise BenchmarkError(f"{name}: the first request to it failed: {excerpt(str(reason), 500).rstrip('.')}.")
+        told = one_line(redact(str(reason)), 500).rstrip(".")
+        raise BenchmarkError(f"{name}: the first request to it failed: {told}.")
 
 
 def search(

@@ -76,31 +76,35 @@ def _sent(experiment: Experiment, asked: AbRequest, export: Export) -> Waves:
     with counting_interrupts() as interrupts, keeping_logins():
         for number, side in order(asked.repeats, asked.seed):
             while not (interrupts.count or experiment.is_given_up):
+                wave: Wave | None = None
                 try:
                     wave = _wave(experiment, asked, side, number, export)
-                    counts = _taken_in(experiment, side, number, wave, tell)
+                    counts = _taken_in(experiment, waves, side, number, wave, tell=tell)
                 except KeyboardInterrupt:  # before it began
                     experiment.interrupted = True
                     return waves
                 except BenchmarkError as error:  # a full disk, a worker that ends: what was measured is still worth it
-                    if not any(waves.values()):
+                    if wave is None and not experiment.sent:
                         raise
                     experiment.given_up = f"{side}: {str(error).rstrip('.')}"
                     return waves
                 if counts:
-                    waves[side].append(wave)
                     break
         experiment.interrupted = interrupts.count > 0
     return waves
 
 
-def _taken_in(experiment: Experiment, side: str, number: int, wave: Wave, tell: Callable[[str], None]) -> bool:
+def _taken_in(
+    experiment: Experiment, waves: Waves, side: str, number: int, wave: Wave, *, tell: Callable[[str], None]
+) -> bool:
     """Note a wave, and tell whether it counts. So many that do not count, and its side is given up.
 
     One that was aborted ends all: its endpoint is dead, or what ``--abort-on`` says came true.
     """
     counts = wave.verdict.valid and not (wave.interrupted or wave.aborted)
     experiment.add(side, number, wave, counts=counts)
+    if counts:  # also where ab.json cannot be written any more
+        waves[side].append(wave)
     left_out = sum(each.side == side and not each.counts for each in experiment.sent)
     if wave.aborted:
         experiment.aborted = f"{side} {why_aborted(wave)}"

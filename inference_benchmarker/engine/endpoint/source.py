@@ -143,7 +143,7 @@ def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkErr
     where = f"{shown_path(path)}, line {line}" if line else shown_path(path)
     name, text = class_name(type(error)), excerpt(error_text(error), _MAX_ERROR_LENGTH)
     return BenchmarkError(
-        f"{where}: {doing} raised {name}: {text}".rstrip(":. ") + ".", _HINTS.get(name) or pip_line(error)
+        f"{where}: {doing} raised {name}: {text}".rstrip(":. \r\n") + ".", _HINTS.get(name) or pip_line(error)
     )
 
 

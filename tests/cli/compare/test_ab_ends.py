@@ -5,15 +5,19 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker import Wave, cli
+from inference_benchmarker.cli.capacity.searching import check_one
+from inference_benchmarker.engine.endpoint.source import describe_error
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.redact import HEADERS
-from tests.waves import drawn, stored, wave
+from tests.waves import PLAN, drawn, stored, wave
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
@@ -77,6 +81,36 @@ def test_nor_does_one_that_could_only_be_stored_elsewhere(
     out, err = capsys.readouterr()
     assert "A: old.py, 2 runs: VALID" in out
     assert "a wave could not be stored in it. Give another place with --output-dir" in err
+
+
+@pytest.mark.parametrize(("written", "told"), [(0, "counts, so nothing can be compared"), (1, "the comparison uses")])
+def test_a_disk_that_fills_half_way_ends_it_and_keeps_what_was_measured(
+    waves: list[Path], written: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write_json(*_: Any) -> str:
+        if len(waves) > written:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return ""
+
+    monkeypatch.setattr("visualization.comparison.ab.write_with_digest", write_json)
+    assert cli.main([*COMMAND]) == 3
+    out, err = capsys.readouterr()
+    assert len(waves) == written + 1
+    assert told in err
+    assert "cannot be written (No space left on device)" in err
+    assert ("A: old.py" in out, "B: new.py" in out) == (bool(written), bool(written))
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("text", ["boom\n", "boom.\n", "a line\nboom", "boom"])
+def test_an_error_that_ends_with_a_line_is_told_in_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = SimpleNamespace(ok=False, how=None, error_text=text)
+    monkeypatch.setattr("inference_benchmarker.engine.check.send_one", lambda *_: failed)
+    with pytest.raises(BenchmarkError) as found:
+        check_one(replace(PLAN, factories_file=Path("old.py")))
+    assert str(found.value) == f"old.py: the first request to it failed: {' '.join(text.split()).rstrip('.')}."
+    told = str(describe_error(Path("old.py"), "importing it", ValueError(text)))
+    assert told.splitlines()[-1].endswith("boom.")
 
 
 def test_an_outcome_that_cannot_be_stored_is_printed(
