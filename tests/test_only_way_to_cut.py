@@ -73,6 +73,7 @@ ALLOWED = {
     "server_capacity/provisioning/cleanup_file.py:read file.read(MOST_BYTES + 1)[:MOST_BYTES]": "is looked at",
     "inference_benchmarker/engine/worker/raised.py:_shown repr(value)[:_READ]": "is cut again, to a small part",
     "inference_benchmarker/engine/worker/raised.py:_shown value[:_READ]": "is cut again, to a small part",
+    "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again",
     "inference_benchmarker/facts/probe.py:_text value[:_READ]": "is cut again, to a small part",
     "inference_benchmarker/clients/shown.py:shown data[:_LOOKED_AT]": "is cut again, to a small part",
 }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_CHECKED = {"json": 4 << 20, "schema": 1 << 18, "text": 1 << 18}  # bytes: 4 ms, and 3 or at the worst 13 ms
 MOST_PATTERN = 100_000  # bytes of a compiled expression, which bound the work for each byte of an answer
-_SHOWN = 100
+_SHOWN, _LOOKED_AT = 100, 10_000
 _DOT_ALL = re.compile(r"(?<!\\)\(\?[a-z]*s")  # the library takes it, and leaves the dot as it is
 _RAW = msgspec.json.Decoder(msgspec.Raw)  # holds the syntax, and builds nothing
 _VALUE = msgspec.json.Decoder()
@@ -75,7 +75,7 @@ class _Said:
     @property
     def shown(self) -> str:
         """Its beginning."""
-        return one_line(repr(self.value[: 2 * _SHOWN] if self.has_text else self.value), _SHOWN)
+        return one_line(repr(self.value[:_LOOKED_AT] if self.has_text else self.value), _SHOWN)
 
 
 def text_of(answer: Any) -> str | None:
