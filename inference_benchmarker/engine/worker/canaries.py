@@ -19,6 +19,7 @@ from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import CANARY_DIFFERS, CANARY_SWAPPED
+from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -60,7 +61,7 @@ def _asked(invoke: Callable[[Any], Any], payload: Any) -> str:
         if isinstance(answer, GeneratorType):
             answer = Answer.of([piece for piece in answer if not isinstance(piece, Response)], None)
     except Exception as error:
-        told = f"{error_key(error)}: {error_text(error)[:_SHOWN]}"
+        told = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
         raise BenchmarkError(
             f"--expect canary: a question that was asked alone, before the load, failed: {told}"
         ) from error
@@ -144,4 +145,6 @@ class Canaries:
         """Log the first few."""
         self._shown += 1
         if self._shown <= _MOST_SHOWN:
-            logger.warning("arrival %d got %s answer: %r; expected: %r", index, whose, text[:_SHOWN], alone[:_SHOWN])
+            logger.warning(
+                "arrival %d got %s answer: %r; expected: %r", index, whose, excerpt(text, _SHOWN), alone[:_SHOWN]
+            )

@@ -16,6 +16,7 @@ from inference_benchmarker.recording.clock import plain_name
 from inference_benchmarker.recording.conversations.objects import beginning, lines_of, objects_of
 from inference_benchmarker.recording.source import TIME_NAMES
 from inference_benchmarker.records.record import MOST_TURN
+from inference_benchmarker.words.redact import excerpt
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _of_objects(objects: Iterator[tuple[int, dict[str, Any]]], left_out: LeftOut
         if _MOONCAKE & value.keys():
             reader = _Mooncake(_block_of(value.get("input_length"), value.get("hash_ids")))
             return Format("Mooncake's trace", _read(rows, reader.read, left_out), "ms", "session_id" in value)
-        left_out.add(line, f"has the keys {', '.join(map(str, value))[:60]}, which no conversation has")
+        left_out.add(line, f"has the keys {excerpt(', '.join(map(str, value)), 60)}, which no conversation has")
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.redact import excerpt
 from inference_benchmarker.words.wording import pluralize
 
 MOST_IN_A_ROW = 1_000_000
@@ -21,7 +22,7 @@ class LeftOut:
     def add(self, line: int, reason: str) -> None:
         """A line that holds no conversation. BenchmarkError after too many of them in a row."""
         self.count += 1
-        self.first = self.first or f"line {line:,}: {reason[:_MOST_REASON]}"
+        self.first = self.first or f"line {line:,}: {excerpt(reason, _MOST_REASON)}"
         self.pass_over()
 
     def pass_over(self) -> None:

@@ -83,7 +83,7 @@ def test_nor_does_one_that_could_only_be_stored_elsewhere(
     assert "a wave could not be stored in it. Give another place with --output-dir" in err
 
 
-@pytest.mark.parametrize(("written", "told"), [(0, "counts, so nothing can be compared"), (1, "the comparison uses")])
+@pytest.mark.parametrize(("written", "told"), [(0, "so nothing can be compared"), (1, "the comparison uses")])
 def test_a_disk_that_fills_half_way_ends_it_and_keeps_what_was_measured(
     waves: list[Path], written: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
