@@ -11,6 +11,7 @@ import random
 from pathlib import Path
 
 from inference_benchmarker.clients import OpenAIClient
+from inference_benchmarker.plan.media import Audio, Images, Media
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 BASE_PATH = "/v1"  # what stands before /chat/completions there
@@ -21,6 +22,9 @@ STREAM = True  # false: answers in one piece
 PROMPT = None  # a text to send each time; without one, words are drawn for each request
 INPUT_TOKENS = 200  # of such a prompt; a word is a token to most tokenizers
 OUTPUT_TOKENS = 128  # the most an answer may have; 0: as the server likes
+IMAGE = ""  # images in each request, made anew: 512x512, or 512x512:2 for two, 512x512:2:share=30%
+AUDIO = ""  # a sound in each request, made anew: 5s, or 5s:share=30%
+SEED = "0"  # of images and sounds: the same seed, the same ones
 BODY = None  # a request of your own, as JSON, instead of all that
 BODY_FILE = None  # a file of such; of a .jsonl, each line in turn
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
@@ -55,10 +59,27 @@ def is_stream():
 def payload_factory():
     if BODY is not None or BODY_FILE:
         return {"pre_computed": True, "input": [request(body) for body in given()]}
+    if IMAGE or AUDIO:
+        return with_media(Media(Images.parse(IMAGE) if IMAGE else None, Audio.parse(AUDIO) if AUDIO else None, SEED))
     if PROMPT is not None:
         return {"pre_computed": True, "input": [request(asking(PROMPT))]}
     draw = random.Random()  # without a seed: no prompt is ever sent twice, so none comes from a prefix cache
     return {"pre_computed": False, "input": lambda: request(asking(" ".join(draw.choices(WORDS, k=INPUT_TOKENS))))}
+
+
+def with_media(media):
+    """Requests with images and sounds, as the bytes that are sent: so much text takes its time to become JSON."""
+    if API != "chat":
+        raise ValueError("images and audio are for chats")
+
+    def build(*, number=0):
+        words = PROMPT or " ".join(random.Random(f"{SEED}/{number}").choices(WORDS, k=INPUT_TOKENS))
+        content = [*media.parts(number), {"type": "text", "text": words}]
+        usage = {"stream_options": {"include_usage": True}} if is_stream() else {}
+        body = {**asking(""), **usage, "messages": [{"role": "user", "content": content}]}
+        return json.dumps(request(body), separators=(",", ":")).encode()
+
+    return {"pre_computed": False, "input": build, "label": media.label}
 
 
 def canary_factory(seed):

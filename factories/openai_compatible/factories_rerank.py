@@ -13,8 +13,9 @@ from inference_benchmarker import Response
 from inference_benchmarker.clients import HttpClient
 
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
-TEI = False  # True: TEI's /rerank; False: /v1/rerank
-MODEL = "demo"  # TEI serves one alone, and is not told
+TEI = False  # True: TEI's /rerank with texts; False: /v1/rerank with documents
+BASE_PATH = "/v1"  # what stands before /rerank there; TEI has nothing
+MODEL = "demo"  # TEI serves one alone, and is not told; empty: the server's own
 TEXTS = 8  # in a request
 TEXT_WORDS = 100  # in a text
 QUERY_WORDS = 10  # in the query
@@ -30,7 +31,8 @@ def invoke_factory(endpoint_name=None):
     """Once in each worker process. A certificate of your own authority: verify="/path/to/ca.pem"."""
     key = os.environ.get("BENCHMARK_API_KEY") or os.environ.get("OPENAI_API_KEY")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    client = HttpClient(f"{URL}/rerank" if TEI else f"{URL}/v1/rerank", headers=headers)
+    headers |= json.loads(os.environ.get("BENCHMARK_HEADERS", "{}"))
+    client = HttpClient(f"{URL}/rerank" if TEI else f"{URL}{BASE_PATH}/rerank", headers=headers)
     return lambda payload: understood(client.post(payload))
 
 
@@ -57,6 +59,7 @@ def payload_factory():
     def build():
         query = f"{os.urandom(8).hex()} {' '.join(chosen.choices(WORDS, k=QUERY_WORDS))}"
         fresh = [f"{os.urandom(8).hex()} {next(texts)}" for _ in range(TEXTS)]
-        return {"query": query, "texts": fresh} if TEI else {"model": MODEL, "query": query, "documents": fresh}
+        model = {"model": MODEL} if MODEL and not TEI else {}
+        return {**model, "query": query, "texts" if TEI else "documents": fresh}
 
     return {"pre_computed": False, "input": build}

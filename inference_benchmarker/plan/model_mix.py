@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.words.redact import quoted
 
 MOST_MODELS = 1_000
+_NAMED = b'"model"'
 _SALT = 0x30DE_1A11  # else the draws were those of weighted payloads
 
 
@@ -52,11 +54,13 @@ class ModelMix:
 
 
 def with_model(payload: Any, model: str) -> Any:
-    """The payload that asks this model: a JSON object, or a tuple with one in it. Raises TypeError for another."""
+    """The payload that asks this model: an object, its JSON without one, or a tuple with one. Raises TypeError."""
     if isinstance(payload, dict):
         return {**payload, "model": model}
     if isinstance(payload, tuple) and any(isinstance(part, dict) for part in payload):
         return tuple(with_model(part, model) if isinstance(part, dict) else part for part in payload)
+    if isinstance(payload, bytes) and payload[:1] == b"{" and payload[-1:] == b"}" and _NAMED not in payload:
+        return b'%b,"model":%b}' % (payload[:-1], json.dumps(model).encode())
     found = type(payload).__name__
     raise TypeError(f"--model-mix sets the model of a payload that is a dict, and this one is a {found}")
 

@@ -30,6 +30,7 @@ def test_what_is_no_mix_is_said(text: str) -> None:
     ("payload", "asks"),
     [
         ({"model": "x", "n": 1}, {"model": "a", "n": 1}),
+        (b'{"n":1}', b'{"n":1,"model":"a"}'),
         (("session", {"n": 1}), ("session", {"n": 1, "model": "a"})),
     ],
 )
@@ -39,7 +40,7 @@ def test_a_payload_asks_the_model_and_stays_as_it_was(payload: Any, asks: Any) -
     assert repr(payload) == before
 
 
-@pytest.mark.parametrize("payload", [b"{}", "{}", ("a", "b"), None, [{}]])
+@pytest.mark.parametrize("payload", [b'{"model": 1}', b"[]", "{}", ("a", "b"), None, [{}]])
 def test_a_payload_without_an_object_has_no_model(payload: Any) -> None:
     with pytest.raises(TypeError, match="--model-mix sets the model of a payload that is a dict"):
         with_model(payload, "a")

@@ -15,6 +15,7 @@ from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_path, pa
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+from inference_benchmarker.plan.media import Audio, Images
 from inference_benchmarker.plan.model_mix import ModelMix
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
@@ -137,8 +138,20 @@ URL_FLAGS = [
         _history,
     ),
     Flag("--session-header", "NAME", "with --turns, a request header that carries the conversation id", _header_name),
+    Flag(
+        "--image",
+        "WxH[:N]",
+        "N images of this size in each chat, made anew for each request: 512x512, 512x512:2, 512x512:share=30%",
+        lambda _, text: Images.parse(text),
+    ),
+    Flag(
+        "--audio",
+        "S",
+        "a sound of S seconds (WAV) in each chat, made anew for each request: 5s, 5s:share=30%",
+        lambda _, text: Audio.parse(text),
+    ),
 ]
-_PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens")
+_PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens", "image", "audio")
 """Flags that say what is sent to a model."""
 _ASKED = [flag for flag in URL_FLAGS if flag.name != "header"]
 
@@ -213,7 +226,7 @@ def _of_address(
         problems.append(str(error))
     if headers:
         environment[HEADERS] = json.dumps(headers)
-    if described is not None and described.has_sessions:
+    if described is not None and described.is_seeded:
         described = described.with_seed(options.get("seed"))
     _apply(described, options, problems)
     return None if problems else described

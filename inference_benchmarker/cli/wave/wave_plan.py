@@ -64,6 +64,8 @@ def _session_problems(plan: WavePlan, options: dict[str, Any]) -> list[str]:
     told = [" ".join(filter(None, found))] if found else []
     if sessions and (options.get("aiperf") or options.get("aiperf_only")):
         told.append("--aiperf sends single requests, and the arrivals of this file are sessions: leave it out.")
+    if plan.model_mix is not None and (options.get("aiperf") or options.get("aiperf_only")):
+        told.append("--model-mix: aiperf asks one model; leave one of them out.")
     return told
 
 

@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
     from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+    from inference_benchmarker.plan.media import Audio, Images
 
 OPENAI_FILE = "openai_compatible/factories_by_url.py"
 CONVERSATIONS_FILE = "conversations/factories_by_url.py"
 RECORDED_FILE = "conversations/factories_recorded.py"
+RERANK_FILE = "openai_compatible/factories_rerank.py"
 RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
 JSON = "application/json"
 
-_CHAT, _RESPONSES = "chat", "responses"
+_CHAT, _RESPONSES, _RERANK = "chat", "responses", "rerank"
 _ROUTES = {
     "/chat/completions": _CHAT,
     "/completions": "completions",
     "/embeddings": "embeddings",
     "/v1/responses": _RESPONSES,
+    "/rerank": _RERANK,
 }
 _NO_BODY = {
     "folder": "this is a folder; give a file in it",
@@ -45,7 +48,8 @@ _LINES = (".jsonl", ".ndjson")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MOST_LOOKED_AT = 1 << 20
 _OF_SESSIONS = ("shared_prefix", "history", "session_header")
-_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens", "turns", *_OF_SESSIONS, "recorded")
+_OF_MEDIA = ("image", "audio")
+_OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens", "turns", *_OF_SESSIONS, "recorded", *_OF_MEDIA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,8 @@ class AddressOptions:
     history: str | None = None
     session_header: str | None = None
     recorded: str | None = None
+    image: Images | None = None
+    audio: Audio | None = None
 
     def given(self, *names: str) -> list[str]:
         """Those of these flags that were given."""
@@ -89,9 +95,10 @@ class Described(NamedTuple):
         return self.file != HTTP_FILE
 
     @property
-    def has_sessions(self) -> bool:
-        """Tells whether conversations are sent, which are drawn with a seed."""
-        return self.file in (CONVERSATIONS_FILE, RECORDED_FILE)
+    def is_seeded(self) -> bool:
+        """Tells whether what is sent is drawn with a seed: conversations, images, audio."""
+        has_media = "IMAGE" in self.settings or "AUDIO" in self.settings
+        return has_media or self.file in (CONVERSATIONS_FILE, RECORDED_FILE)
 
     def with_seed(self, seed: str | None) -> Described:
         """The same with the seed of what it draws: the one given, or a new one, so that no wave repeats another's."""
@@ -117,6 +124,10 @@ def describe(address: SplitResult, asked: AddressOptions, problems: list[str]) -
     is_api = bool(route) or path.endswith("/v1")
     if (asked.method or "POST").upper() == "POST" and asked.content_type is None and is_api:
         api = _ROUTES.get(route, _CHAT)
+        if api == _RERANK:
+            if asked.body is None and not address.query:
+                return _rerank(server, path.removesuffix(route), asked, problems)
+            return _http(server, address, asked, problems)
         if api != _RESPONSES:
             return _openai(api, address._replace(netloc=server, path=path.removesuffix(route)), asked, problems)
         if asked.body is None and not address.query:
@@ -132,6 +143,8 @@ def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[s
     settings = {"URL": server, "BASE_PATH": path, "API": api, "MODEL": asked.model or ""}
     settings |= {"QUERY": query} if query else {}
     settings |= _body(asked.body, problems) if asked.body is not None else {}
+    media = {"IMAGE": asked.image, "AUDIO": asked.audio}
+    settings |= {name: each.text for name, each in media.items() if each is not None}
     settings |= {
         name.upper(): str(value)
         for name in ("prompt", "input_tokens", "output_tokens")
@@ -140,7 +153,8 @@ def _openai(api: str, base: SplitResult, asked: AddressOptions, problems: list[s
     named = {"chat": "streaming chat completions", "completions": "streaming completions", "embeddings": "embeddings"}[
         api
     ]
-    words = f"{server}{path}: {named}{_sizes(api, asked)}"
+    told = "".join(f", {name.lower()} {each.text}" for name, each in media.items() if each is not None)
+    words = f"{server}{path}: {named}{_sizes(api, asked)}{told}"
     found = Described(OPENAI_FILE, settings, words, server, models=f"{server}{path}/models")
     if asked.model is not None:
         return found.with_model(asked.model)
@@ -178,6 +192,22 @@ def _responses(server: str, before: str, asked: AddressOptions, problems: list[s
     return found if asked.model is None else found.with_model(asked.model)
 
 
+def _rerank(server: str, before: str, asked: AddressOptions, problems: list[str]) -> Described:
+    """TEI's where nothing stands before /rerank, else that of Jina, Cohere, vLLM and others."""
+    if stray := asked.given("prompt", "output_tokens", "turns", *_OF_SESSIONS, *_OF_MEDIA):
+        problems.append(f"{', '.join(stray)}: reranking has queries and texts of --input-tokens; leave them out.")
+    if asked.input_tokens is not None and asked.input_tokens < 1:
+        problems.append(f"--input-tokens must be at least 1, not {asked.input_tokens}.")
+    is_tei = not before
+    sizes = {} if asked.input_tokens is None else {"TEXT_WORDS": str(asked.input_tokens)}
+    settings = {"URL": server, "BASE_PATH": before, "TEI": str(is_tei).lower(), "MODEL": asked.model or "", **sizes}
+    words = f"{server}{before}/rerank: reranking of 8 texts, {asked.input_tokens or 100:,} tokens each"
+    if is_tei and asked.model is not None:
+        problems.append("--model: TEI's /rerank has one model, and is told none; leave it out.")
+    found = Described(RERANK_FILE, settings, words, server, models=None if is_tei else f"{server}{before}/models")
+    return found if asked.model is None else found.with_model(asked.model)
+
+
 def _sizes(api: str, asked: AddressOptions) -> str:
     if asked.body is not None:
         return ""
@@ -195,10 +225,19 @@ def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
     if api == "embeddings" and asked.output_tokens is not None:
         yield "--output-tokens: embeddings have no output tokens; leave it out."
     yield from _session_conflicts(api, asked)
+    yield from _media_conflicts(api, asked)
     if asked.input_tokens is not None and asked.input_tokens < 1:
         yield f"--input-tokens must be at least 1, not {asked.input_tokens}."
     if asked.output_tokens is not None and asked.output_tokens < 1:
         yield f"--output-tokens must be at least 1, not {asked.output_tokens}."
+
+
+def _media_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
+    media = asked.given(*_OF_MEDIA)
+    if media and api != _CHAT:
+        yield f"{', '.join(media)}: only chats have images and audio, and this is an address of {api}."
+    if media and (stray := asked.given("body", "turns", "recorded")):
+        yield f"{', '.join(media)}: for single requests that the tool makes itself: leave {' and '.join(stray)} out."
 
 
 def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:

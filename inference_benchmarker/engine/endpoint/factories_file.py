@@ -54,9 +54,9 @@ class PayloadFactory(Protocol):
 class Endpoint:
     """A loaded factories file. Exactly one of ``payloads``, ``build`` and ``session`` is set.
 
-    ``build`` may take a recorded row. ``first``: the place of the payload that arrival 0 sends. ``session`` makes the
-    generator of a session by its number, and a recorded conversation if it takes one. ``canaries``: payloads whose
-    answers are asked for before the load.
+    ``build`` may take a recorded row, and the arrival's ``number``. ``first``: the place of the payload that arrival 0
+    sends. ``session`` makes the generator of a session by its number, and a recorded conversation if it takes one.
+    ``canaries``: payloads whose answers are asked for before the load.
     """
 
     invoke: Callable[[Any], Any]
@@ -74,6 +74,12 @@ class Endpoint:
         if self.session is not None:
             return _accepts(self.session, 0, {})
         return self.build is not None and _accepts(self.build, {})
+
+    @property
+    def takes_number(self) -> bool:
+        """Tells whether ``build`` takes the arrival's number, by this name alone."""
+        parameters = [] if self.build is None else _parameters(self.build) or []
+        return any(each.name == "number" and each.kind is each.KEYWORD_ONLY for each in parameters)
 
     def choose(self, seed: int, index: int) -> int:
         """Which pre-computed payload arrival ``index`` sends: ``first + index mod n``, or drawn by weight."""

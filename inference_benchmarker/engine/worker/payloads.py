@@ -29,6 +29,7 @@ class Payloads:
         self._seed = seed
         self._labels = labels
         self._row_of = row_of
+        self._takes_number = endpoint.takes_number
         self._known_labels: dict[int, int] = {}
         self._known_models: dict[int, str] = {}
 
@@ -58,18 +59,21 @@ class Payloads:
         assert build is not None
         begun = monotonic_ns()
         try:
-            payload = build() if self._row_of is None else build(self._row(slot))
+            payload = build(*self._rows(slot), **self._number(slot))
             if label is not None:
                 slot.label = self._labels[str(label(payload))]
         finally:
             slot.build_ns = monotonic_ns() - begun
         return payload
 
-    def _row(self, slot: Slot) -> dict[str, Any]:
-        """The row of the recording that the arrival is for."""
-        assert self._row_of is not None
+    def _rows(self, slot: Slot) -> tuple[dict[str, Any], ...]:
+        """The row of the recording that the arrival is for, where one is replayed."""
         assert slot.arrival is not None
-        return self._row_of(slot.arrival.index)
+        return () if self._row_of is None else (self._row_of(slot.arrival.index),)
+
+    def _number(self, slot: Slot) -> dict[str, int]:
+        assert slot.arrival is not None
+        return {"number": slot.arrival.index} if self._takes_number else {}
 
     def _label_of(self, which: int, payload: Any) -> int:
         """The label of a pre-computed payload, asked for once."""

@@ -38,7 +38,8 @@ class AskingModels:
             if self._canaries is not None and self._canaries.is_one(number):
                 return found
             model = self._mix.choose(self._seed, number)
-            slot.label = slot.label or self._labels[model]
+            own = self._labels.name(slot.label)
+            slot.label = self._labels[f"{model}, {own}" if own else model]
             return with_model(found, model)
 
         return asking

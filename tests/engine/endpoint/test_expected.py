@@ -130,7 +130,7 @@ def test_deep_json_of_a_deep_schema_ends_no_worker(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("xml", "--expect must be json, schema:FILE or text:REGEX, not 'xml'."),
+        ("xml", "--expect must be json, schema:FILE, text:REGEX or canary[:SHARE], not 'xml'."),
         ("json:x", "must be json"),
         ("text:", "must be json"),
         ("schema:", "must be json"),
