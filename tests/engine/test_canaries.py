@@ -41,6 +41,24 @@ def test_an_answer_is_the_one_that_was_given_alone_another_or_anothers() -> None
     assert canaries.judge(other, None) == {}
 
 
+def test_an_excuse_that_many_get_is_nobodys_own_answer() -> None:
+    canaries, first, _, other = asked([*REFERENCES])
+    for number in range(other, other + 3):
+        if not canaries.is_one(number):
+            canaries.judge(number, "sorry, too busy")
+    canaries.judge(other, "sorry, too busy")
+    assert canaries.judge(first, "sorry, too busy") == DIFFERENT
+
+
+def test_what_is_remembered_of_other_answers_is_bounded() -> None:
+    canaries, first, _, other = asked([*REFERENCES])
+    for number in range(10_000):
+        canaries.judge(other, f"an answer {number}")
+    assert len(canaries._recent) <= 4_096
+    assert canaries.judge(first, "an answer 9999") == SWAPPED
+    assert canaries.judge(first, "an answer 1") == DIFFERENT
+
+
 def test_of_a_server_that_always_says_the_same_nothing_is_told() -> None:
     canaries, first, _, other = asked(["always the same"] * 2)
     assert canaries.judge(other, "always the same") == {}

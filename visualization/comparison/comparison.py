@@ -256,4 +256,6 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
         pluralize(plan.workers, "worker", "workers") + where,
         f"{plan.warmup_s.normalize():f} s of warm-up",
         thought if isinstance(load, OpenLoop) else "",
+        "no mix of models" if plan.model_mix is None else f"the models {plan.model_mix.text}",
+        "nothing expected of answers" if not plan.expect else f"answers as {', '.join(e.text for e in plan.expect)}",
     )

@@ -16,6 +16,7 @@ import msgspec
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.response import Response
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_CHECKED = {"json": 4 << 20, "schema": 1 << 18, "text": 1 << 18}  # bytes: 4 ms, and 3 or at the worst 13 ms
 MOST_PATTERN = 100_000  # bytes of a compiled expression, which bound the work for each byte of an answer
-_SHOWN, _LOOKED_AT = 100, 10_000
+_SHOWN, _LOOKED_AT = 100, 64 << 10
 _DOT_ALL = re.compile(r"(?<!\\)\(\?[a-z]*s")  # the library takes it, and leaves the dot as it is
 _RAW = msgspec.json.Decoder(msgspec.Raw)  # holds the syntax, and builds nothing
 _VALUE = msgspec.json.Decoder()
@@ -74,8 +75,11 @@ class _Said:
 
     @property
     def shown(self) -> str:
-        """Its beginning."""
-        return one_line(repr(self.value[:_LOOKED_AT] if self.has_text else self.value), _SHOWN)
+        """Its beginning, without secrets."""
+        if not isinstance(self.value, (str, bytes, bytearray)):
+            return quoted(repr(self.value)[:_LOOKED_AT])
+        seen = self.value[:_LOOKED_AT]
+        return quoted(seen if isinstance(seen, str) else bytes(seen).decode("utf-8", "replace"))
 
 
 def text_of(answer: Any) -> str | None:

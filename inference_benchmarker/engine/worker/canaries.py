@@ -1,7 +1,8 @@
 """Canaries: questions whose answers were given alone, before the load, and are asked for again under it.
 
 An answer under load that is another one differs; where it is, or has in it, what another request was answered, two
-requests got mixed up. Which arrivals are canaries is a function of the seed and the arrival.
+requests got mixed up. An answer that several other requests got is nobody's own, such as an excuse of a busy server.
+Which arrivals are canaries is a function of the seed and the arrival.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import CANARY_DIFFERS, CANARY_SWAPPED
-from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.redact import excerpt, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 LABEL = "canary"
 _SALT = 0xCA9A_4E5
 _LEAST = 8  # characters of an answer that is known again wherever it turns up
-_REMEMBERED = 4096  # answers of other requests
-_MOST_SHOWN, _SHOWN = 5, 200
+_REMEMBERED = 4096  # answers of other requests, by their hash: the texts themselves may be large
+_MOST = 100_000  # characters of one that is remembered
+_MOST_SHOWN, _SHOWN, _LOOKED_AT = 5, 200, 64 << 10
 
 logger = logging.getLogger("inference_benchmarker.canaries")
 
@@ -83,7 +85,7 @@ class Canaries:
         self._seed = seed ^ _SALT
         times = Counter(answers)
         self._own = {answer for answer in answers if answer and len(answer) >= _LEAST and times[answer] == 1}
-        self._recent: dict[str, None] = {}
+        self._recent: dict[int, int] = {}  # how often each came
         self._shown = 0
 
     def is_one(self, index: int) -> bool:
@@ -129,14 +131,15 @@ class Canaries:
         if text in self._own:
             self._show(index, "a canary's", text, "its own")
             return {CANARY_SWAPPED: 1.0}
-        if len(text) >= _LEAST:
-            self._recent[text] = None
+        if _LEAST <= len(text) <= _MOST:
+            key = hash(text)
+            self._recent[key] = self._recent.get(key, 0) + 1
             if len(self._recent) > _REMEMBERED:
                 del self._recent[next(iter(self._recent))]
         return {}
 
     def _is_anothers(self, text: str, alone: str) -> bool:
-        return text in self._recent or any(other in text for other in self._own if other != alone)
+        return self._recent.get(hash(text)) == 1 or any(other in text for other in self._own if other != alone)
 
     def _which(self, index: int) -> int:
         return int(uniform(self._seed, index) / self._share * len(self._payloads))
@@ -145,6 +148,5 @@ class Canaries:
         """Log the first few."""
         self._shown += 1
         if self._shown <= _MOST_SHOWN:
-            logger.warning(
-                "arrival %d got %s answer: %r; expected: %r", index, whose, excerpt(text, _SHOWN), alone[:_SHOWN]
-            )
+            told = quoted(text[:_LOOKED_AT], _SHOWN), quoted(alone, _SHOWN)
+            logger.warning("arrival %d got %s answer: %s; expected: %s", index, whose, *told)

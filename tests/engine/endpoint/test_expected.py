@@ -103,6 +103,14 @@ def test_an_answer_is_not_as_expected(tmp_path: Path, expected: str, answer: Any
     assert len(text) < 600
 
 
+@pytest.mark.parametrize("expected", ["json", "schema:FILE", "text:^bee"])
+def test_a_key_in_an_answer_is_shown_by_no_half(tmp_path: Path, expected: str) -> None:
+    for before in range(60, 110, 7):
+        key = "sk-proj-0123456789abcdefghijklmnopqrstuvwxyz"
+        _, text = why(checking(tmp_path, expected), f"{'x' * before} Bearer {key} and so on")
+        assert key[:14] not in text
+
+
 def test_an_answer_is_all_that_is_expected(tmp_path: Path) -> None:
     check = checking(tmp_path, "json", "text:bee")
     check('{"a": "bee"}')

@@ -218,33 +218,6 @@ def test_a_row_names_a_search_that_the_ranking_is_built_on(ranked: Path) -> None
         rankings.load(ranked)
 
 
-@pytest.mark.parametrize("stored", ["search", "proof", "ranked"])
-def test_no_key_may_vanish_where_the_digest_is_made_anew(stored: str, request: pytest.FixtureRequest) -> None:
-    folder: Path = request.getfixturevalue(stored)
-    file, load = {
-        "search": (searches.FILE, searches.load),
-        "proof": (proofs.FILE, proofs.load),
-        "ranked": (rankings.FILE, rankings.load),
-    }[stored]
-    whole = json.loads((folder / file).read_text())
-    places: list[list[Any]] = [[key] for key in whole if key not in ("digest", "built_on", "clean_up")]
-    places += [["limits", 0, key] for key in (whole.get("limits") or [{}])[0]]
-    places += [["rows", 0, key] for key in (whole.get("rows") or [{}])[0]]
-    assert len(places) > 20
-    for *before, key in places:
-
-        def lose(data: dict[str, Any], before: list[Any] = before, key: str = key) -> None:
-            part: Any = data
-            for each in before:
-                part = part[each]
-            del part[key]
-
-        forge(folder / file, lose)
-        with pytest.raises(BenchmarkError, match=key.rstrip("_")):
-            load(folder)
-        write_with_digest(folder / file, whole)
-
-
 @pytest.mark.parametrize("stored", ["search", "ranked"])
 def test_what_an_earlier_version_stored_without_a_digest_may_lack_keys(
     stored: str, request: pytest.FixtureRequest

@@ -23,6 +23,8 @@ from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.plan.expectation import Expectation
+from inference_benchmarker.plan.model_mix import ModelMix
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counts import PRECISION
@@ -351,6 +353,12 @@ def test_unlike_plans_are_said() -> None:
     assert f"! The sides were measured differently: {said}." in to_text(told)
     assert encoded(result_of(told))["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
+
+
+def test_other_models_and_other_expected_answers_are_said() -> None:
+    mix, expected = ModelMix.parse("a=3,b=1"), Expectation("json", "json")
+    told = compare(wave(drawn(1)), wave(drawn(2), model_mix=mix, expect=(expected,)))
+    assert told.unlike == ("no mix of models and the models a=3,b=1", "nothing expected of answers and answers as json")
 
 
 def test_settings_that_differ_are_said_but_for_the_address_which_is_compared() -> None:
