@@ -168,10 +168,10 @@ def _locust_file_problems(plan: WavePlan) -> Iterator[Problem]:
         )
         yield Problem(("locust_file", "retries", "timeout_s"), text)
     if plan.expect:
-        text = "--expect needs a factories file or an address: the tool sees no answers of a --locust-file's tasks."
+        text = "--expect needs a factories file or a URL: the tool sees no answers of a --locust-file's tasks."
         yield Problem(("locust_file", "expect"), text)
     if plan.model_mix is not None:
-        text = "--model-mix is for an address or a factories file; a task of a --locust-file names its model itself."
+        text = "--model-mix is for a URL or a factories file; a task of a --locust-file names its model itself."
         yield Problem(("locust_file", "model_mix"), text)
     if plan.payload_arguments is not None and plan.factories_file is None:
         yield Problem(("payload_arguments",), "payload_arguments go to payload_factory, and a --locust-file has none.")

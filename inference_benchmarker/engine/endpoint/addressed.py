@@ -235,7 +235,7 @@ def _conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
 def _media_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
     media = asked.given(*_OF_MEDIA)
     if media and api != _CHAT:
-        yield f"{', '.join(media)}: only chats have images and audio, and this is an address of {api}."
+        yield f"{', '.join(media)}: only chats have images and audio, and this is a URL of {api}."
     if media and (stray := asked.given("body", "turns", "recorded")):
         yield f"{', '.join(media)}: for single requests that the tool makes itself: leave {' and '.join(stray)} out."
 
@@ -266,7 +266,7 @@ def _http(server: str, address: SplitResult, asked: AddressOptions, problems: li
         near = f" Did you mean {server}/v1?" if address.path in ("", "/") else ""
         problems.append(
             f"{', '.join(stray)}: only for OpenAI's API, at a URL that ends in /v1, /chat/completions, /completions, "
-            f"/embeddings or /v1/responses.{near}"
+            f"/embeddings, /rerank or /v1/responses.{near}"
         )
     if asked.content_type is not None and asked.body is None:
         problems.append("--content-type describes a --body, and there is none.")

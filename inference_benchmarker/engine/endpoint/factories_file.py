@@ -208,7 +208,7 @@ def _canaries(module: ModuleType, path: Path, seed: int) -> tuple[Any, ...]:
     if not hasattr(module, CANARIES):
         raise BenchmarkError(
             f"{shown_path(path)}: has no {CANARIES}, which --expect canary needs.",
-            "Define `def canary_factory(seed)` in it, which returns a list of payloads; or give an address of OpenAI's"
+            "Define `def canary_factory(seed)` in it, which returns a list of payloads; or give a URL of OpenAI's"
             " chats or completions.",
         )
     made = _call(path, CANARIES, _function(module, path, CANARIES), seed)
