@@ -15,7 +15,7 @@ from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
-from server_capacity.search.stretch import nothing_violated
+from server_capacity.search.stretch import NOTHING_VIOLATED
 from server_capacity.search.support import lowest_breaking, with_support
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _without_rate(
     return Answer(
         "cannot_tell",
         at_least=most,
-        reason=nothing_violated(stretches),
+        reason=NOTHING_VIOLATED,
         estimates=estimates,
     )
 

@@ -12,6 +12,9 @@ CLIENT = "the client was the limit"
 """So the reason begins why a stretch counts for nothing in which this client could do no more."""
 
 
+NOTHING_VIOLATED = "no limit was violated in the given time: give more with --time"
+
+
 class Count(NamedTuple):
     """Of so many, how many were over a limit."""
 
@@ -78,12 +81,12 @@ class Stretch:
         return self.void.startswith(CLIENT)
 
 
-def nothing_violated(stretches: Sequence[Stretch]) -> str:
-    """The reason why a search that violated no limit has no answer, and what to try."""
+def with_client(reason: str, stretches: Sequence[Stretch]) -> str:
+    """The ``reason`` why a search has no answer; where it is the time, how much of it this client spoilt."""
     loads = [stretch for stretch in stretches if stretch.rate > 0]
     late = sum(stretch.by_client for stretch in loads)
-    if not late:
-        return "no limit was violated in the given time: give more with --time"
+    if reason != NOTHING_VIOLATED or not late:
+        return reason
     return (
         f"no limit was violated in the given time, and {CLIENT} in {late} of {len(loads)} stretches: run fewer other "
         "programs on it, or give more with --time"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.blocks import Block, cycle_s, joined, settled_blocks
 from server_capacity.search.crossing import Crossing, crossing
-from server_capacity.search.stretch import most_of_client, nothing_violated
+from server_capacity.search.stretch import NOTHING_VIOLATED, most_of_client
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +171,7 @@ def answer_in_users(
     return Answer(
         "cannot_tell",
         at_least=tried or None,
-        reason=nothing_violated(stretches),
+        reason=NOTHING_VIOLATED,
         estimates=estimates,
     )
 

@@ -25,6 +25,7 @@ from inference_benchmarker.words.wording import pluralize, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from decimal import Decimal
 
     from inference_benchmarker.cli.live.live_limits import LimitSoFar
     from inference_benchmarker.cli.live.screen import Line, Screen
@@ -104,6 +105,11 @@ class Meter:
         return "running"
 
 
+def _shortest(seconds: Decimal) -> str:
+    """Seconds to the millisecond, without zeros behind the point: 10, 2.5."""
+    return f"{round(seconds, 3).normalize():f}"
+
+
 def headline(plan: WavePlan, *, sessions: bool = False) -> str:
     """One sentence that says what the wave is going to do; ``sessions``: its arrivals are sessions."""
     if isinstance(plan.load, OpenLoop):
@@ -119,9 +125,9 @@ def headline(plan: WavePlan, *, sessions: bool = False) -> str:
         )
     bounds = []
     if plan.bounds.duration_s is not None:
-        bounds.append(f"for {round(plan.bounds.duration_s, 3).normalize():f} s")
+        bounds.append(f"for {_shortest(plan.bounds.duration_s)} s")
     if plan.bounds.num_requests is not None:
-        bounds.append(f"until {plan.bounds.num_requests:,} are sent")
+        bounds.append(f"until {plan.bounds.num_requests:,} are {'started' if sessions else 'sent'}")
     source = pluralize(plan.workers, "worker", "workers")
     if plan.hosts.uncounted:  # how many cores they have they tell later
         source = pluralize(len(plan.hosts.hosts), "host", "hosts")
@@ -130,7 +136,7 @@ def headline(plan: WavePlan, *, sessions: bool = False) -> str:
 
 def line(plan: WavePlan, snapshot: Snapshot) -> str:
     """A snapshot in one plain line."""
-    end = "" if plan.bounds.duration_s is None else f"/{plan.bounds.duration_s:f}s"
+    end = "" if plan.bounds.duration_s is None else f"/{_shortest(plan.bounds.duration_s)}s"
     parts = [
         f"{snapshot.now_s:.0f}s{end} {snapshot.state}",
         f"sent {snapshot.sent:,}",
@@ -213,7 +219,7 @@ class PanelView:
     def _panel(self, spool_state: SpoolState, now_ns: int) -> list[Line]:
         width, _ = self._screen.size()
         snapshot = self._meter.take(spool_state, now_ns)
-        end = "" if self._plan.bounds.duration_s is None else f" / {self._plan.bounds.duration_s:f}s"
+        end = "" if self._plan.bounds.duration_s is None else f" / {_shortest(self._plan.bounds.duration_s)}s"
         elapsed, state = f"{max(snapshot.now_s, 0):.0f}s{end}", f"{snapshot.sent:,} sent, {snapshot.state}"
         first = head(elapsed, snapshot.share, state, width)
         readings = chain.from_iterable(source.latest() for source in self._sources)

@@ -28,7 +28,7 @@ from server_capacity.results.types.capacity import (
     StretchRow,
 )
 from server_capacity.results.types.standing import settled
-from server_capacity.search.stretch import CLIENT
+from server_capacity.search.stretch import CLIENT, with_client
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
@@ -108,7 +108,8 @@ def _outcome(question: Question, explored: SearchEvidence, answer: Answer) -> tu
         return "at_least", answer.reason, OK
     if answer.outcome in ("at_least", "cannot_tell") and limited:
         return "client_limited", limited, INVALID
-    return answer.outcome, answer.reason, EXIT_CODES.get(answer.outcome, MISSED)
+    reason = with_client(answer.reason, [row.stretch for row in explored.rows])
+    return answer.outcome, reason, EXIT_CODES.get(answer.outcome, MISSED)
 
 
 def _client_limit(explored: SearchEvidence, answer: Answer) -> str:

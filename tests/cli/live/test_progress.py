@@ -168,4 +168,4 @@ def test_sessions_are_counted_where_arrivals_are_sessions() -> None:
     assert mentions(line(PLAN, seen), "120 sessions started", "23 open")
     assert Meter(PLAN).take(state, 70 * NS).state == "waiting for 23 open sessions"
     assert mentions(headline(PLAN, sessions=True), "100 sessions/s")
-    assert mentions(headline(closed_plan(7, number=20), sessions=True), "7 sessions")
+    assert mentions(headline(closed_plan(7, number=20), sessions=True), "7 sessions", "until 20 are started")

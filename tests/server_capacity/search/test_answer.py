@@ -13,7 +13,7 @@ from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings
-from server_capacity.search.stretch import Count, Slice, Stretch
+from server_capacity.search.stretch import Count, Slice, Stretch, with_client
 from server_capacity.search.unmeasured import held_against
 from tests.mentions import mentions
 
@@ -82,8 +82,10 @@ def test_a_disturbance_that_was_got_over_is_no_limit_of_the_client() -> None:
     late = replace(kept[0], number=99, void="the client was the limit: it was late")
     undecided = answer([P99], Settings(), [late, *kept])
     assert undecided.outcome == "cannot_tell"
-    assert mentions(undecided.reason, "the client was the limit", f"1 of {len(kept) + 1} stretches", "--time")
-    assert "client" not in answer([P99], Settings(), kept).reason
+    said = with_client(undecided.reason, [late, *kept])
+    assert mentions(said, "the client was the limit", f"1 of {len(kept) + 1} stretches", "--time")
+    assert with_client(undecided.reason, kept) == undecided.reason
+    assert with_client("another reason", [late, *kept]) == "another reason"
     above = replace(late, rate=160.0)
     found = answer([P99], Settings(), [*kept, above])
     assert (found.outcome, found.at_least, found.reason) == ("at_least", 80, above.void)

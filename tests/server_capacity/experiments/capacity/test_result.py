@@ -27,7 +27,9 @@ from server_capacity.results.capacity_folder import save
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.types.capacity import Failed
 from server_capacity.search.answer import Answer
+from server_capacity.search.stretch import NOTHING_VIOLATED
 from tests.explorations import FOUND, LIMITS, explored, question
+from tests.mentions import mentions
 from tests.waves import MS, observe, on_time, open_plan, staged
 
 if TYPE_CHECKING:
@@ -64,6 +66,15 @@ def test_the_outcome_and_its_exit_code(
 
 def test_at_least_without_a_bound_of_the_users_is_no_success() -> None:
     assert content(question(), explored(), Answer("at_least", at_least=20.0), []).exit_code == 1
+
+
+def test_a_client_that_was_late_is_named_beside_the_time() -> None:
+    """Also where it was late in a wave before, which another one with more workers followed."""
+    undecided = Answer("cannot_tell", at_least=12.0, reason=NOTHING_VIOLATED)
+    late = explored(void="the client was the limit: late")
+    late.add(late.waves[0], [row.counted for row in explored().rows])
+    assert mentions(content(question(), late, undecided, []).headline, "the client was the limit", "2 of 4 stretches")
+    assert "client" not in content(question(), explored(), undecided, []).headline
 
 
 def test_it_says_when_it_began() -> None:
