@@ -54,7 +54,7 @@ def not_checked(folder: Path, data: Mapping[str, Any]) -> str:
     if gone:
         are = "is" if gone == 1 else "are"
         number = pluralize(len(children), "result", "results")
-        told.append(f"{gone} of the {number} results that it is built on {are} missing, and cannot be checked")
+        told.append(f"{gone} of the {number} that it is built on {are} missing, and cannot be checked")
     if gone < len(children) and KEY not in data:
         told.append(WITHOUT)
     return "; ".join(told)

@@ -681,7 +681,7 @@ class TestEndpoint:
     def test_it_says_how_boto3_finds_it(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["endpoint", "--port", "0"]) == 0
         listening, _, export = capsys.readouterr().out.splitlines()
-        url = listening.removeprefix("Listening on ").removesuffix(" (Ctrl-C ends it)")
+        url = listening.removeprefix("Listening on ").removesuffix(" (press Ctrl-C to stop)")
         assert url.startswith("http://127.0.0.1:")
         shell = subprocess.run(["sh", "-c", f"{export}; env"], capture_output=True, text=True, check=True)
         assert {f"{name}={value}" for name, value in boto3_settings(url).items()} <= set(shell.stdout.splitlines())

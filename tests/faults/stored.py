@@ -184,7 +184,7 @@ STORED = (
     fault(
         "stored-counts-emptied",
         "`counts.parquet` of a wave with `--records none` is emptied",
-        "ok requests, and 0 are stored",
+        "ok requests, but 0 are stored",
         told_after(emptied_counts, "--records", "none"),
     ),
     fault(

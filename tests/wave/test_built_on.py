@@ -97,7 +97,7 @@ def test_a_search_whose_waves_are_not_its_own_is_refused(
 def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
     folder = search(tmp_path / "one_capacity", 1)
     shutil.rmtree(waves_of(folder)[0])
-    gone = "1 of the 2 results that it is built on is not there to be checked"
+    gone = "1 of the 2 results that it is built on is missing, and cannot be checked"
     assert not_checked(folder, of_capacity.load(folder).data) == gone
     measured = read_search(folder, 1, "m")
     assert not isinstance(measured, str)
@@ -145,7 +145,7 @@ def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path)
     of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == ""
     shutil.rmtree(waves_of(one)[0])
-    gone = "1 of the 6 results that it is built on is not there to be checked"
+    gone = "1 of the 6 results that it is built on is missing, and cannot be checked"
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == gone
     (waves_of(one)[0] / "requests.parquet").write_bytes(b"")
     with pytest.raises(BenchmarkError, match=r"requests\.parquet was changed"):
@@ -165,7 +165,7 @@ def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, tol
     if kept:
         of_ranking.load(tmp_path)
     else:
-        with pytest.raises(BenchmarkError, match="was searched with kind=a, and is said to be kind=b"):
+        with pytest.raises(BenchmarkError, match="was searched with kind=a, not kind=b"):
             of_ranking.load(tmp_path)
 
 
@@ -233,7 +233,7 @@ def test_an_older_search_is_held_against_its_waves_and_said_to_have_no_digests_o
     assert main(["report", str(folder)]) == 2
     assert "requests.parquet was changed" in capsys.readouterr().err
     shutil.rmtree(waves_of(folder)[1])
-    gone = "1 of the 2 results that it is built on is not there to be checked"
+    gone = "1 of the 2 results that it is built on is missing, and cannot be checked"
     assert not_checked(folder, of_capacity.load(folder).data) == f"{gone}; {WITHOUT}"
     shutil.rmtree(waves_of(folder)[0])
     assert not_checked(folder, of_capacity.load(folder).data).startswith("2 of the 2 results")

@@ -44,8 +44,8 @@ def moved(name: str, by_ns: int) -> Callable[[pa.Table], pa.Table]:
 
 
 UNTRUE: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
-    "half": (lambda table: table.slice(0, 90), "the ledger has 177 ok requests of worker 0, and 90 are stored"),
-    "none": (lambda table: table.slice(0, 0), "the ledger has 177 ok requests of worker 0, and 0 are stored"),
+    "half": (lambda table: table.slice(0, 90), "the ledger has 177 ok requests of worker 0, but 90 are stored"),
+    "none": (lambda table: table.slice(0, 0), "the ledger has 177 ok requests of worker 0, but 0 are stored"),
     "done": (moved("done", -NS), "lies before its"),
     "first": (moved("first_token", -NS), "first_token of arrival 0 lies before its sent"),
     "last": (moved("last_token", -NS), "last_token of arrival 0 lies before its first_token"),
@@ -64,7 +64,7 @@ def test_rows_that_no_such_wave_had_are_refused_without_a_digest(run: RunDir, fo
 def test_failures_that_became_answers_are_refused(run: RunDir) -> None:
     changed(run, lambda table: replaced(table, "outcome", pa.array(["ok"] * len(table)).dictionary_encode()))
     without_digest(run)
-    with pytest.raises(BenchmarkError, match="the ledger has 177 ok requests of worker 0, and 180 are stored"):
+    with pytest.raises(BenchmarkError, match="the ledger has 177 ok requests of worker 0, but 180 are stored"):
         Wave.load(run.path)
 
 

@@ -66,7 +66,7 @@ def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest
     assert plan("c", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.23") == 0
 
     printed = capsys.readouterr().out
-    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom), 2 to 15 with scaling; $3.45/h."
+    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom), 2 to 15 with autoscaling; $3.45/h."
     assert printed.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["headline"] == first
@@ -154,7 +154,7 @@ def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
     printed = " ".join(capsys.readouterr().out.split())
     assert mentions(printed, "15 instances", "ml.m5.xlarge", "workers=2", "1,000/s")
     assert "In the ranking workers=1 ties with workers=2." in printed
-    assert "0.2 USD an hour of ml.m5.xlarge" in printed
+    assert "0.2 USD per hour of ml.m5.xlarge" in printed
     assert "(us-east-1, given with the ranking, 2026-11-23)" in printed
     assert "$3.00/h" in printed
 
@@ -192,7 +192,7 @@ def test_a_mix_has_a_folder_for_each_endpoint_one_cost_and_one_first_line(
 
     assert plan("--mix", "mix.json", "--price", "ml.m5.xlarge=0.2") == 0
 
-    first = "2 endpoints: 23 instances hold 1,100/s (15 without headroom); $4.60/h."
+    first = "2 endpoints: 23 instances can serve 1,100/s (15 without headroom); $4.60/h."
     assert capsys.readouterr().out.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["cost"]["hour"] == pytest.approx(4.6)

@@ -40,7 +40,7 @@ def test_a_plot_of_old_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str
     fields = json.dumps({"locust": ["Total Requests"]})
     flags = ("--theme", "dark", "--plot-fields", fields, "--plot-format", "html")
     assert main(["--plot", str(tmp_path / "a"), *flags]) == 0
-    assert capsys.readouterr().err.startswith("--theme is ignored: the page uses the colours")
+    assert capsys.readouterr().err.startswith("--theme is ignored: the page follows the reader")
 
 
 def test_a_wave_of_old_is_read_by_todays_flags(capsys: pytest.CaptureFixture[str]) -> None:

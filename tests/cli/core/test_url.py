@@ -116,7 +116,7 @@ def test_an_address_stands_where_it_likes_but_not_for_a_flags_value() -> None:
         (["http://h", "--body", "@/proc/self/mem"], "--body @/proc/self/mem: cannot be read (Input/output error)."),
         (["http://h", "--body", "@/dev/null"], "--body @/dev/null: this is a pipe or a device"),
         (["http://h", "--body", "@~nobody-of-that-name/a"], "--body @~nobody-of-that-name/a: there is no such file"),
-        (["http://h", "--header", "content-length: 1"], "--header Content-Length: the client sets it itself"),
+        (["http://h", "--header", "content-length: 1"], "--header Content-Length: the client sets this header itself"),
         (["http://h", "--header", "A: \u20ac"], "--header A: its value has a line break or a character that no header"),
         (
             ["--factories-file", "factories_http"],

@@ -53,7 +53,7 @@ def test_keys_change_the_rate_and_q_is_a_planned_end(bench: Bench, person: Perso
         running = begin(bench, person, endpoint)
         change(running, person, "+", "Target 110/s", endpoint)
         change(running, person, "2", "Target 220/s", endpoint)
-        change(running, person, "?", "? is not a key here", endpoint)
+        change(running, person, "?", "? has no meaning here", endpoint)
         change(running, person, "/-", "Target 100/s", endpoint)
         person.press("q")
         finished = running.finish()

@@ -107,8 +107,8 @@ def test_q_ends_the_wave_and_nothing_after_it_counts() -> None:
 def test_a_key_that_does_nothing_is_answered_with_the_reason_for_a_while() -> None:
     person = Person("1000000")
     for key, said in (
-        ("x", "x is not a key here: + - 2 / q."),
-        ("\0", "That is not a key here"),
+        ("x", "x has no meaning here; keys are + - 2 / q."),
+        ("\0", "That has no meaning here"),
         ("+", "This is the maximum."),
     ):
         assert person.at(1, key) == []

@@ -86,7 +86,7 @@ def test_an_answer_is_told_as_markdown_and_in_no_form_of_a_run(
     assert main(["report", str(tmp_path), "--format", "markdown"]) == 0
     assert capsys.readouterr().out == f"```text\n{text}```\n"
     assert main(["report", str(tmp_path), "--format", "junit"]) == 2
-    assert "is the folder of an answer, not a run, so there is no junit of it" in capsys.readouterr().err
+    assert "is the folder of a search or a plan, not of a run, so it has no junit" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_without_them_a_plan_is_what_it_was() -> None:
         ("--hosts load1,-oProxyCommand=x", "--hosts: '-oProxyCommand=x' is not a host."),
         ("--hosts-file none", "--hosts-file none: cannot be read (No such file or directory)."),
         ("--hosts-file f.py", "--hosts-file f.py: line 2: 'def invoke_factory():' is not a host."),
-        ("--hosts a*2 --workers 3", "--workers 3: --hosts name 2 of them."),
+        ("--hosts a*2 --workers 3", "--workers 3 does not fit: --hosts gives a total of 2."),
         ("--hosts a,b --workers 1", "--workers 1 is too few: each of the 2 hosts needs at least one"),
         ("--hosts a*2 --concurrency 1", "--concurrency 1 cannot be split over 2 workers"),
         ("--hosts a --demo", "--demo is not for --hosts: the embedded endpoint listens on this host's loopback"),
@@ -84,7 +84,7 @@ def test_without_them_a_plan_is_what_it_was() -> None:
         ("--hosts a --pass-env API_KEY=abc", "--pass-env API_KEY: give only the name of a variable"),
         ("--hosts a --with-file no.csv", "--with-file no.csv: there is no such file."),
         ("--hosts a --with-file ../x", "--with-file ../x: give a path below the current folder"),
-        ("--listen 10.0.0.5", "--listen: the load comes from this host alone: give --hosts, too"),
+        ("--listen 10.0.0.5", "--listen: it needs --hosts"),
     ],
 )
 def test_what_makes_no_sense_is_said(flags: str, expected: str) -> None:

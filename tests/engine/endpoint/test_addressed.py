@@ -118,7 +118,7 @@ def test_lengths_and_prompts_are_settings() -> None:
         (
             "http://h:8000",
             {"model": "a", "prompt": "b"},
-            "--model, --prompt: for OpenAI's API, at a URL",
+            "--model, --prompt: only for OpenAI's API, at a URL",
         ),
         ("http://h:8000", {"model": "a"}, "Did you mean http://h:8000/v1?"),
         ("http://h", {"content_type": "a/b"}, "--content-type describes a --body, and there is none."),
@@ -161,10 +161,14 @@ def test_turns_make_conversations_of_an_address() -> None:
 @pytest.mark.parametrize(
     ("url", "asked", "said"),
     [
-        ("http://h/v1", {"history": "live", "session_header": "X"}, "--history, --session-header: for conversations"),
-        ("http://h/v1/embeddings", {"turns": TurnCount.parse("2")}, "this is an address of embeddings"),
+        (
+            "http://h/v1",
+            {"history": "live", "session_header": "X"},
+            "--history, --session-header: only for conversations",
+        ),
+        ("http://h/v1/embeddings", {"turns": TurnCount.parse("2")}, "this is a URL of embeddings"),
         ("http://h/v1", {"turns": TurnCount.parse("2"), "prompt": "a"}, "leave --prompt out"),
-        ("http://h/x", {"turns": TurnCount.parse("2")}, "--turns: for OpenAI's API"),
+        ("http://h/x", {"turns": TurnCount.parse("2")}, "--turns: only for OpenAI's API"),
     ],
 )
 def test_what_does_not_go_with_turns_is_said(url: str, asked: dict[str, Any], said: str) -> None:

@@ -200,7 +200,7 @@ def ranked(tmp_path: Path) -> Path:
         (lambda row: row["endpoint"].update(name="other"), "another endpoint"),
         (lambda row: row.update(limit="p99<1ms"), "another limit"),
         (lambda row: row.update(confirmed="fails"), "another confirmed"),
-        (lambda row: row.update(warnings=["no wave confirmed it"]), "what a_capacity leaves open"),
+        (lambda row: row.update(warnings=["no wave confirmed it"]), "the warnings of a_capacity"),
         (lambda row: row.update(variant={"kind": "b"}), "was searched with kind=a, not kind=b"),
     ],
 )

@@ -142,7 +142,7 @@ class TestCommands:
         assert cli.main(["report", str(experiment.folder), "--format", "csv"]) == 130
         assert len(capsys.readouterr().out.splitlines()) == 1 + 9
         assert cli.main(["report", str(experiment.folder), "--format", "html"]) == 2
-        assert "so there is no html of it. --format text, markdown and junit give" in capsys.readouterr().err
+        assert "so it has no html. --format text, markdown and junit give" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_an_earlier_versions_file_is_told_to_have_no_digest(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"waves": []}, "no wave of A and B counts."),
+        ({"waves": []}, "no wave of A and B is usable."),
         ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
         ({"waves": [{"side": "A"}]}, FOREIGN),
         ({"limits": [None]}, FOREIGN),

@@ -148,7 +148,7 @@ def test_a_proof_tells_what_its_plan_leaves_open() -> None:
 @pytest.mark.parametrize(
     ("left", "said"),
     [
-        ({"clean_up": "failed"}, "Not everything that was made for it was removed."),
+        ({"clean_up": "failed"}, "Something that was created for it was not removed."),
         ({"suspended": Suspended(put_back=False)}, "Scaling that was suspended for it is not restored."),
     ],
 )
