@@ -273,7 +273,7 @@ def test_a_model_is_found_and_its_streams_are_measured(bench: Bench) -> None:
             factories=None,
         )
         routes = endpoint.arrivals()["route"]
-    assert mentions(finished.err, "30 tokens", "8")
+    assert mentions(finished.err, "30 input tokens", "8")
     assert routes == ["/v1/chat/completions"] * 6
     assert (finished.summary["ttft"]["count"], finished.summary["itl"]["count"]) == (6, 6 * 7)
     assert finished.summary["tokens"]["tokens_in_per_request"]["min"] == 30
