@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from visualization.figures.figures import Points
 
@@ -38,3 +39,9 @@ def by_step(
 def neighbours(points: Sequence[object], most: int = MOST_POINTS) -> int:
     """The number of neighbours that become one point."""
     return -(-len(points) // max(most, 1)) or 1
+
+
+def cpu_points(table: Mapping[str, Sequence[float | None]], factor: float, most: int = MOST_POINTS) -> Points:
+    """The CPU of a host or a process by second, from ``client.csv``, in percent times a factor."""
+    pairs = zip(table["second"], table["cpu_percent"], strict=True)
+    return folded([(x, None if y is None else y * factor) for x, y in pairs if x is not None], fmean, most)

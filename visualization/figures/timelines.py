@@ -12,7 +12,7 @@ from inference_benchmarker.words.units import NS
 from visualization.figures.bars import by_title, factor_of, unit_of
 from visualization.figures.curves import drawn, scaled
 from visualization.figures.figures import Axis, Curves, Line, Points
-from visualization.figures.folding import MOST_POINTS, by_step, folded
+from visualization.figures.folding import MOST_POINTS, by_step, cpu_points, folded
 from visualization.figures.instances import instances_strip
 
 if TYPE_CHECKING:
@@ -126,23 +126,18 @@ def _client_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:
     hosts = [None if run.summary is None else run.summary.client.host for run in runs]
     cores = [1 if host is None else host.cores for host in hosts]
     lines = [
-        Line(index, "host", _cpu(run.client["host"], 1 / cores[index], _most(runs)))
+        Line(index, "host", cpu_points(run.client["host"], 1 / cores[index], _most(runs)))
         for index, run in enumerate(runs)
         if "host" in run.client
     ]
     workers = [
-        Line(index, process.replace("_", " "), _cpu(table, 1, _most(runs)), dashed=process != "worker_0")
+        Line(index, process.replace("_", " "), cpu_points(table, 1, _most(runs)), dashed=process != "worker_0")
         for index, run in enumerate(runs)
         for process, table in run.client.items()
         if process.startswith("worker")
     ]
     yield from drawn("CPU of the client's host", seconds, Axis("CPU, all cores", "%"), lines)
     yield from drawn("CPU of each worker", seconds, Axis("CPU, of one core", "%"), workers)
-
-
-def _cpu(table: Mapping[str, Sequence[float | None]], factor: float, most: int) -> Points:
-    pairs = zip(table["second"], table["cpu_percent"], strict=True)
-    return folded([(x, scaled(y, factor)) for x, y in pairs if x is not None], fmean, most)
 
 
 def _server_over_time(runs: Sequence[Run], seconds: Axis) -> Iterator[Curves]:

@@ -102,8 +102,3 @@ def scaled(points: Points, factor: float) -> Points:
 def whole_wave(summary: Summary) -> tuple[float, float]:
     """The seconds from a wave's start to the end of its load or its last answer."""
     return 0.0, max(summary.duration_s, summary.planned_s or 0.0, 1e-3)
-
-
-def mean(values: list[float]) -> float:
-    """The mean of some values."""
-    return sum(values) / len(values)

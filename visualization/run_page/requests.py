@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,6 @@ from visualization.run_page.figures import (
     Figure,
     Flag,
     Trace,
-    mean,
     scale_of,
     scaled,
     time_unit,
@@ -263,5 +263,5 @@ def _cloud_figure(cloud: Cloud, worst: Worst, facts: WaveFacts, summary: Summary
 def _error_figure(errors: ErrorsBySecond, keys: Sequence[str], summary: Summary) -> Figure | None:
     rows = [(one_line(key), row) for key, row in zip((*keys, "others"), errors.counts, strict=True) if row.any()]
     title, bands, span = "Failed requests", stage_bands(summary), whole_wave(summary)
-    traces = tuple(Trace(key, by_step(row.tolist(), span[1], mean), number) for number, (key, row) in enumerate(rows))
+    traces = tuple(Trace(key, by_step(row.tolist(), span[1], fmean), number) for number, (key, row) in enumerate(rows))
     return Figure(title, SECONDS, Axis(title, "/s"), traces, bands=bands, span=span) if traces else None

@@ -6,7 +6,7 @@ import csv
 import io
 from dataclasses import replace
 from itertools import pairwise, zip_longest
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.facts.scaling import scalings
@@ -14,13 +14,12 @@ from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.figures import Axis
-from visualization.figures.folding import by_step, folded, neighbours
+from visualization.figures.folding import by_step, cpu_points, folded, neighbours
 from visualization.run_page.figures import (
     SECONDS,
     Figure,
     Trace,
     kind_of,
-    mean,
     scale_of,
     scaled,
     time_unit,
@@ -127,9 +126,9 @@ def _counted(picture: _Picture, table: Table, summary: Summary) -> Figure:
 
 
 def _column(table: Table, column: str, last_s: float) -> Points:
-    """A column at most so many points: counts as their mean, p99 as the worst, others as the median."""
+    """A column at most so many points: counts as their fmean, p99 as the worst, others as the median."""
     values = table.get(column, [])[: max(int(last_s), 1) if column in _WHOLE else None]
-    fold = max if "p99" in column else median if "p50" in column else mean
+    fold = max if "p99" in column else median if "p50" in column else fmean
     return by_step(values, last_s, fold)
 
 
@@ -171,9 +170,9 @@ def _steps(points: Sequence[tuple[float, float | None]], last_s: float) -> Point
 
 def client_figures(client: Mapping[str, Table], cores: int, summary: Summary) -> Iterator[Figure]:
     """The CPU of the client's host and of each worker, from ``client.csv``."""
-    host = [Trace("host", _cpu(client["host"], 1 / cores), 0)] if "host" in client else []
+    host = [Trace("host", cpu_points(client["host"], 1 / cores), 0)] if "host" in client else []
     workers = [
-        Trace(process.replace("_", " "), _cpu(table, 1), number % 8)
+        Trace(process.replace("_", " "), cpu_points(table, 1), number % 8)
         for number, (process, table) in enumerate(client.items())
         if process.startswith("worker")
     ]
@@ -181,17 +180,12 @@ def client_figures(client: Mapping[str, Table], cores: int, summary: Summary) ->
         yield Figure(title, SECONDS, Axis("CPU", "%"), tuple(traces), span=whole_wave(summary))
 
 
-def _cpu(table: Table, factor: float) -> Points:
-    pairs = zip(table["second"], table["cpu_percent"], strict=True)
-    return folded([(x, None if y is None else y * factor) for x, y in pairs if x is not None], mean)
-
-
 def server_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
     """The server's metrics that were stored over time, each by the statistic that its series has."""
     start_s = facts.window.start_unix_ns / NS
     for metric in [each for each in facts.server_metrics or () if each.asked and each.series][:_MOST_SERVER]:
         unit, factor = _UNITS.get((metric.unit or "").lower(), ("", 1.0))
-        points = folded([(at - start_s, value * factor) for at, value in metric.series], mean)
+        points = folded([(at - start_s, value * factor) for at, value in metric.series], fmean)
         if metric.stream == "cloudwatch":
             points = tuple(_held(points, (metric.end or 0.0) - (metric.start or 0.0)))
         statistic = metric.series_of or "value"
