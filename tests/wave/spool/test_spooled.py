@@ -10,12 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import PART
 from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, RequestRecord
 from inference_benchmarker.wave.spool import spooled
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState
+from inference_benchmarker.wave.spool.worker_state import WorkerState
 from tests.waves import Worker, use
 
 if TYPE_CHECKING:
@@ -170,3 +173,8 @@ def test_a_writer_makes_the_rows_that_are_read_back(tmp_path: Path) -> None:
     state = SpoolState([path], 2, part=1)
     state.read()
     assert [record.label for record in state.records()] == ["a", "b"]
+
+
+def test_a_worker_s_longest_silence_is_told_in_seconds() -> None:
+    state = WorkerState(silence_ns=1_500_000_000, use=encoded(WorkerUse(cpu_s=2.0)))
+    assert (state.worker_use.silence_s, state.worker_use.cpu_s) == (1.5, 2.0)
