@@ -6,19 +6,32 @@ A slice of a text anywhere else is listed with the reason why no secret is cut i
 from __future__ import annotations
 
 import ast
+import base64
+import logging
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.clients.decoding import decoder_of
+from inference_benchmarker.clients.shown import shown
+from inference_benchmarker.engine.endpoint.expected import _Said
 from inference_benchmarker.engine.endpoint.source import describe_error
+from inference_benchmarker.engine.hosts.preparing import _last_of
 from inference_benchmarker.errors import LostProcessError
+from inference_benchmarker.export import push
 from inference_benchmarker.records.error_key import error_key
+from inference_benchmarker.records.response import Response
 from inference_benchmarker.shortage import shortage
-from inference_benchmarker.words.redact import beginning, excerpt, quoted
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.redact import beginning, excerpt, part, quoted, written
+from inference_benchmarker.words.text import one_line, said
 from server_capacity.metrics.aws_failures import first_line
+from server_capacity.metrics.cloudwatch import autoscaling
+from server_capacity.metrics.cloudwatch.log_lines import LineCounts
+from server_capacity.metrics.prometheus.exposition import parse
+from server_capacity.metrics.prometheus.web import Web
+from server_capacity.planning.costs import recommender
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -78,6 +91,8 @@ ALLOWED = {
     "inference_benchmarker/engine/worker/raised.py:_shown value[:_READ]": "is cut again, to a small part",
     "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again",
     "inference_benchmarker/facts/probe.py:_text value[:_READ]": "is cut again, to a small part",
+    "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again, to a small "
+    "part",
     "inference_benchmarker/clients/shown.py:shown data[:_LOOKED_AT]": "is cut again, to a small part",
 }
 
@@ -215,23 +230,98 @@ def test_what_is_no_cut_is_not(source: str) -> None:
     assert slices(source) == set()
 
 
-SECRET = "Zq9xW8vU7tS6rQ5pN4mK3jH2gF1dS0a"
+SECRET = "Zq9xW8vU7tS6rQ5pN4mK3jH2gF1dS0aBvodlmrgqBvodl26p22ED1xkpvmrgqZvmrgqBvodl26p22ED1xkQvmr"
+LINES = base64.encodebytes(SECRET.encode()).decode()
+SPELLINGS = {
+    "plain": (SECRET, SECRET),
+    "base64 on lines": (LINES, LINES.replace("\n", "")),
+    "hexadecimal": (SECRET.encode().hex(), SECRET.encode().hex()),
+}
+LEGIBLE = 8
+"""Characters of a secret that tell something of it; of base64, up to two stay at either end."""
+
+
+def _counted(text: str) -> object:
+    counts = LineCounts()
+    counts.add("stream", f"ERROR {text}")
+    return counts.most_frequent()
+
+
+def _pushed(text: str) -> object:
+    reason = push._Reason()
+    try:
+        logging.getLogger("opentelemetry.exporter").error("Failed to export, code: 400, reason: %s", text)
+    finally:
+        reason.close()
+    return reason.text
+
+
+def _raised(act: Callable[[], object]) -> object:
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - of any kind: its text is looked at
+        act()
+    return raised.value
+
+
+def _response(**fields: Any) -> Response:
+    return Response(**fields)
+
+
+def _of_a_job(text: str) -> object:
+    return recommender.told("job", {"FailureReason": text}).reason
+
+
+def _activity(text: str) -> object:
+    return [
+        autoscaling._of_activity({"Description": text, "StatusCode": status, "StatusMessage": text}, 0.0)
+        for status in ("Failed", "Successful")
+    ]
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\n", " ")
+
+
 CUTS: dict[str, Callable[[str], object]] = {
     "beginning": lambda text: beginning(text, 100),
     "excerpt": lambda text: excerpt(text, 100),
     "quoted": quoted,
+    "written": lambda text: written({"key": text}),
     "a line": lambda text: one_line(text, 100),
+    "what is said": said,
+    "a part": lambda text: part(f"first\n{text}\nlast", 6, 90),
     "the user's error": lambda text: describe_error(Path("file.py"), "importing it", ValueError("x" * 19_900 + text)),
     "a key of errors": lambda text: error_key(type("E", (Exception,), {"_benchmark_detail": "x" * 19_900 + text})()),
     "AWS": lambda text: first_line(ValueError(text)),
     "a shortage": lambda text: shortage(LostProcessError("it ended", f"{text} Cannot allocate memory")),
+    "Prometheus": lambda text: Web({}, {}).hide(text),
+    "a line of a metrics page": lambda text: _raised(lambda: parse(f"up{{a= {text}")),
+    "each line of a metrics page": lambda text: [
+        parse(f"a 1\nup{{a= {text}", {"a", name}).broken for name in ("b", "up")
+    ],
+    "a collector": _pushed,
+    "an encoding": lambda text: _raised(lambda: decoder_of(f"gzip, {text}")),
+    "a scaling activity": _activity,
+    "a recommender": _of_a_job,
+    "a name of a metric": lambda text: _raised(lambda: _response(metrics={text: 1.0})),
+    "a value of a metric": lambda text: _raised(lambda: _response(metrics={"a": text})),
+    "metrics": lambda text: _raised(lambda: _response(metrics=[text])),
+    "a count": lambda text: _raised(lambda: _response(tokens_in=text)),
+    "a server's body": lambda text: shown(text.encode(), 100),
+    "a log group": _counted,
+    "an answer that is not as expected": lambda text: _Said(text, "str").shown,
+    "an answer in bytes": lambda text: _Said(text.encode(), "bytes").shown,
+    "a host's words": lambda text: _last_of(text, 2),
 }
 
 
+@pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
 def test_no_half_of_a_secret_is_left_wherever_the_cut_is(
-    cut: Callable[[str], object], monkeypatch: pytest.MonkeyPatch
+    cut: Callable[[str], object], spelling: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_API_TOKEN", SECRET)
-    for before in range(60, 300, 7):
-        assert SECRET[:4] not in str(cut("x" * before + SECRET + "y" * 400))
+    written_so, legible = SPELLINGS[spelling]
+    parts = {legible[at : at + LEGIBLE] for at in range(len(legible) - LEGIBLE + 1)}
+    for before in (0, 17, 60, 79, 90, 140, 181, 199, 260):
+        told = str(cut("x" * before + " " + written_so + "y" * 400))
+        assert [each for each in parts if each in told] == [], told

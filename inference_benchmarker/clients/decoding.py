@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
-from inference_benchmarker.words.redact import quoted
+from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,7 @@ _GZIP, _ZLIB, _RAW = 16 + zlib.MAX_WBITS, zlib.MAX_WBITS, -zlib.MAX_WBITS
 _MEMBER = b"\x1f"  # a gzip member's first byte
 _BLOCK = 16 * 1024  # a body is decoded by so many bytes: what follows a gzip member is copied for each member
 _MOST_STEPS = 5  # as curl has it
+_PLAIN = ("", "identity")  # no encoding
 _SIP = 64  # bytes of br at a time where the library cannot be told to stop: few of them can be megabytes
 
 
@@ -37,7 +38,12 @@ def decoder_of(encoding: str) -> Decoder | None:
     """For a Content-Encoding; None where nothing is to be done. Raises UndecodableAnswerError for an unknown one."""
     most = largest_answer()
     names = [name.strip().lower() for name in encoding.split(",")]
-    steps = [_decoder(name, most) for name in reversed(names) if name not in ("", "identity")]
+    if any(name not in _DECODERS for name in names if name not in _PLAIN):
+        raise UndecodableAnswerError(
+            f"the answer is encoded with {said(encoding)!r}; known are {', '.join(_DECODERS)}: "
+            "make the server send it unencoded"
+        )
+    steps = [_DECODERS[name](_Room(most)) for name in reversed(names) if name not in _PLAIN]
     if not steps:
         return None
     if len(steps) > _MOST_STEPS:
@@ -165,15 +171,6 @@ class _Brotli:
 
 
 _DECODERS: dict[str, Callable[[_Room], Decoder]] = {"gzip": _Gzip, "x-gzip": _Gzip, "deflate": _Deflate, "br": _Brotli}
-
-
-def _decoder(name: str, most: int) -> Decoder:
-    if name not in _DECODERS:
-        raise UndecodableAnswerError(
-            f"the answer is encoded with {quoted(name, 40)}; known are {', '.join(_DECODERS)}: "
-            "make the server send it unencoded"
-        )
-    return _DECODERS[name](_Room(most))
 
 
 def _decompressed(stream: Any, data: bytes, name: str, room: _Room) -> bytes:

@@ -27,7 +27,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from inference_benchmarker.export.buckets import Buckets
 from inference_benchmarker.version import __version__
 from inference_benchmarker.words.redact import redact
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,14 +41,12 @@ INTERVAL_S = 5.0
 LAST_S = 5.0  # what the last sending may take: the wave is over, and somebody waits
 _NAME = "inference-benchmarker"
 _REASONS = tuple(
-    map(
-        re.compile,
-        (
-            r"\[Errno -?\d+\] ([\w ,.-]+)",
-            r"(timed out)",
-            r"Transient error (.{1,80}) encountered",
-            r"reason: (.{1,80})",
-        ),
+    re.compile(pattern, re.DOTALL)
+    for pattern in (
+        r"\[Errno -?\d+\] ([\w ,.-]+)",
+        r"(timed out)",
+        r"Transient error (.+) encountered",
+        r"reason: (.+)",
     )
 )
 _SCOPE = InstrumentationScope(_NAME, __version__)
@@ -110,10 +108,10 @@ class _Reason(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """A library says something."""
-        message = record.getMessage()
+        message = redact(record.getMessage())  # before a part of it is taken
         match = next(filter(None, (pattern.search(message) for pattern in _REASONS)), None)
         if match is not None:
-            self.text = one_line(redact(match[1]))
+            self.text = said(match[1])
 
     def close(self) -> None:
         """Listen no longer."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import reprlib
 from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.error_key import ordinary
 from inference_benchmarker.records.user_metrics import checked_metrics
+from inference_benchmarker.words.redact import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,7 @@ def _count(name: str, value: Any) -> int:
     """A count of another type than int, as numpy's are, as one; ``name`` is of the field, for what is wrong."""
     expected = f"Response({name}=...) must be a whole number from 0 to 2**53"
     if isinstance(value, bool) or not hasattr(type(value), "__index__"):
-        raise TypeError(f"{expected}, not {reprlib.repr(value)}")
+        raise TypeError(f"{expected}, not {written(value)}")
     number = index(value)
     if not 0 <= number <= MAX_COUNT:
         raise TypeError(f"{expected}, not {number}" if number.bit_length() < 999 else f"{expected}, not a longer one")

@@ -6,10 +6,11 @@ requests each name is a column, ``metric.<name>``.
 
 from __future__ import annotations
 
-import reprlib
 import struct
 from math import isfinite
 from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.words.redact import written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,13 +73,13 @@ def checked_metrics(told: Mapping[str, Any]) -> dict[str, float]:
                     value if type(value) is float and -MOST_VALUE < value < MOST_VALUE else _number(name, value)
                 )
     except AttributeError:
-        raise TypeError(f"Response(metrics=...) must be a dictionary of numbers, not {reprlib.repr(told)}") from None
+        raise TypeError(f"Response(metrics=...) must be a dictionary of numbers, not {written(told)}") from None
     return found
 
 
 def _misnamed(name: Any) -> TypeError:
     return TypeError(
-        f"Response(metrics=...) has a name {reprlib.repr(name)}; expected ASCII letters, digits and _, no digit first, "
+        f"Response(metrics=...) has a name {written(name)}; expected ASCII letters, digits and _, no digit first, "
         f"{MOST_NAME} characters at most"
     )
 
@@ -87,11 +88,11 @@ def _number(name: str, value: Any) -> float:
     """A number of another type than float, as numpy's are, as one; true is 1."""
     expected = f"Response(metrics={{{name!r}: ...}}) must be a finite number within ±{MOST_VALUE:g}"
     if not (hasattr(type(value), "__float__") or hasattr(type(value), "__index__")):
-        raise TypeError(f"{expected}, not {reprlib.repr(value)}")
+        raise TypeError(f"{expected}, not {written(value)}")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{expected}, not {reprlib.repr(value)}") from None
+        raise TypeError(f"{expected}, not {written(value)}") from None
     if not (isfinite(number) and abs(number) < MOST_VALUE):
         raise TypeError(f"{expected}, not {number!r}")
     return number

@@ -8,6 +8,7 @@ reads from there is read from no other place (bounded repetitions, or runs that 
 from __future__ import annotations
 
 import re
+from reprlib import Repr
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.words.secret_values import (
@@ -37,10 +38,12 @@ __all__ = [  # with what its callers ask of the values
     "hide_values_of",
     "looks_random",
     "own_secrets",
+    "part",
     "quoted",
     "redact",
     "secret_values",
     "without",
+    "written",
 ]
 
 HIDDEN = "[hidden]"
@@ -75,6 +78,8 @@ _SEPARATORS = " \t\r\n\"'\\=:>,[bB%237aAdD"
 _LONGEST_NAME = 64
 MOST_UNDECIDED = 1 << 16
 """Characters of which ``decided`` looks at the last: what is longer is no key on lines."""
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = 10_000  # characters; of more it leaves out those in the middle
 _LAST_WORD = re.compile(rf"(?<![^\s\"'&,;\]{CUT}])[^\s\"'&,;\]{CUT}]*+{CUT}\Z")
 
 
@@ -225,6 +230,21 @@ def excerpt(text: str, limit: int, also: Iterable[str] = ()) -> str:
 def quoted(text: str, limit: int = 100) -> str:
     """An excerpt within quotes: a value that was given, as an error tells of it."""
     return repr(excerpt(text, limit))
+
+
+def written(value: object, limit: int = 100) -> str:
+    """An excerpt of a value of any type, as Python writes it; of a large one little is looked at."""
+    return excerpt(_REPR.repr(value), limit)
+
+
+def part(text: str, start: int, end: int, also: Iterable[str] = ()) -> str:
+    """The part of a text between two places, hidden as in the whole of it: it may be half of a secret."""
+    pieces, told = [], start
+    for first, last in places(text, _own_and(also)):
+        if first < end and last > start:
+            pieces += [text[told:first], HIDDEN]
+            told = min(last, end)
+    return _without_forms("".join((*pieces, text[told:end])))
 
 
 def _own_and(also: Iterable[str]) -> tuple[str, ...]:

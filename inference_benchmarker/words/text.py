@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache
+from typing import TYPE_CHECKING
 
-from inference_benchmarker.words.redact import beginning
+from inference_benchmarker.words.redact import beginning, excerpt, own_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MOST_PROSE = 100  # columns: longer lines are hard to read, however wide the terminal is
+_LOOKED_AT = 40  # times as much as is shown: of blanks in a row one stays
 _NO_BREAK = "\u00a0"
 _WIDE_SIGN = "\ufe0f"  # makes the sign before it an emoji, which takes two columns
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[mu]?s|min|h|[KMG]i?B(?:/s)?)\b)")
@@ -36,8 +41,16 @@ def plain_lines(text: str) -> str:
 
 def one_line(text: str, limit: int = 60) -> str:
     """A name or text of the user's code, without what would break or colour a line; no secret is cut in half."""
-    line = " ".join(plain(beginning(text, 40 * limit)).split())
+    line = " ".join(plain(beginning(text, _LOOKED_AT * limit)).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def said(text: str, limit: int = 60, also: Iterable[str] = ()) -> str:
+    """What a server or another program said, in one line: without credentials, also those on several lines of it.
+
+    Where ``one_line`` hides the values of secrets, since it also takes results, this hides what has their form, too.
+    """
+    return one_line(excerpt(text, _LOOKED_AT * limit, (*own_secrets(with_numbers=True), *also)), limit)
 
 
 def columns(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inference_benchmarker.words.redact import beginning, excerpt, redact
+from inference_benchmarker.words.redact import excerpt, redact
 
 UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, RuntimeError)
 """What boto3 raises for JSON of another shape than AWS's: somebody else answers at that address."""
@@ -104,7 +104,7 @@ def unreadable(error: Exception, client: Any) -> Failure:
 
 def first_line(error: object) -> str:
     """The beginning of its text, without secrets."""
-    return excerpt(beginning(str(error), _MOST).strip().partition("\n")[0].rstrip("."), _SHOWN)
+    return excerpt(excerpt(str(error), _MOST).strip().partition("\n")[0].rstrip("."), _SHOWN)
 
 
 def call_failure(error: Exception, client: Any, permission: str) -> Failure:

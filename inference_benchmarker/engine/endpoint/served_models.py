@@ -10,7 +10,7 @@ from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_ope
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.in_time import in_time
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def only_model(address: str, headers: Mapping[str, str]) -> str:
     if not names:
         raise BenchmarkError(f"{address} lists no model.", "Name it with --model.")
     more = "" if len(names) <= _SHOWN else f" and {len(names) - _SHOWN} more"
-    shown = ", ".join(map(one_line, names[:_SHOWN]))
+    shown = ", ".join(map(said, names[:_SHOWN]))
     raise BenchmarkError(f"The server has several models: {shown}{more}.", "Choose one with --model.")
 
 
@@ -47,7 +47,7 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
         names = [str(each["id"]) for each in listed["data"]]
     except HTTPError as error:
         elsewhere = error.headers.get("Location")
-        at = f" and sends on to {one_line(elsewhere, 200)}" if elsewhere else ""
+        at = f" and sends on to {said(elsewhere, 200)}" if elsewhere else ""
         hint = "a key is missing or wrong" if error.code == 401 else ""
         raise _untold(address, f"it answered {error.code}{at}", hint) from None
     except TimeoutError:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.instances import ScalingEvent
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.text import said
 from server_capacity.metrics import aws_client
 from server_capacity.metrics.aws_failures import UNREADABLE, call_failure
 
@@ -98,7 +98,7 @@ class Autoscaling:
                 state, reason = _new_state(item)
                 if state == "ALARM":
                     text = f"alarm {_short(name)} fired" + (f": {_shown(reason)}" if reason else "")
-                    yield ScalingEvent(item["Timestamp"].timestamp(), "alarm", one_line(text, _MOST_OF_A_TEXT))
+                    yield ScalingEvent(item["Timestamp"].timestamp(), "alarm", said(text, _MOST_OF_A_TEXT))
 
     def _alarm_names(self) -> list[str]:
         policies = self.scaling.describe_scaling_policies(**self._target).get("ScalingPolicies", [])
@@ -136,12 +136,12 @@ def _of_activity(activity: dict[str, Any], at: float) -> ScalingEvent:
     ended = activity.get("EndTime")
     if reasons := activity.get("NotScaledReasons"):
         codes = ", ".join(str(reason.get("Code")) for reason in reasons)
-        return ScalingEvent(at, "failed", one_line(f"nothing was requested: {codes}", _MOST_OF_A_TEXT), number)
+        return ScalingEvent(at, "failed", said(f"nothing was requested: {codes}", _MOST_OF_A_TEXT), number)
     if status in ("Failed", "Unfulfilled", "Overridden"):
         text = f"{status.lower()}: {description} {activity.get('StatusMessage', '')}"
-        return ScalingEvent(at, "failed", one_line(text, _MOST_OF_A_TEXT), number)
+        return ScalingEvent(at, "failed", said(text, _MOST_OF_A_TEXT), number)
     done = None if ended is None or status != "Successful" else ended.timestamp()
-    return ScalingEvent(at, "asked", one_line(description, _MOST_OF_A_TEXT), number, done)
+    return ScalingEvent(at, "asked", said(description, _MOST_OF_A_TEXT), number, done)
 
 
 def _new_state(item: dict[str, Any]) -> tuple[str, str]:

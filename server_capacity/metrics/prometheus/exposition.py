@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.records.user_metrics import MOST_VALUE
-from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.redact import part
+from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -31,6 +32,7 @@ _DESCRIPTION = re.compile(rf"#[ \t]+(TYPE|UNIT)[ \t]+(?:{_QUOTED}|(\S+))[ \t]+(\
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
 _SHOWN = 80
+_BESIDE = 4000  # characters on either side of a line
 
 
 class ExpositionError(ValueError):
@@ -74,8 +76,10 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
     units: dict[str, str] = {}
     broken: dict[str, str] = {}
     scale = 1.0 if ended else 1e-3
-    for number, line in enumerate(text.split("\n"), 1):
-        if not (line := line.strip(" \t\r")):
+    start = end = -1
+    for number, whole in enumerate(text.split("\n"), 1):
+        start, end = end + 1, end + 1 + len(whole)
+        if not (line := whole.strip(" \t\r")):
             continue
         if line.startswith("#"):
             if found := _DESCRIPTION.match(line):
@@ -85,7 +89,7 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
         try:
             sample = _sample(line, names, scale)
         except ValueError as error:
-            shown = excerpt(line, _SHOWN)
+            shown = _shown(text, start, end)
             bare = _NAME.match(line)
             broken.setdefault(
                 bare[0] if bare else "", f"line {number} is not in Prometheus' text format ({error}): {shown}"
@@ -96,6 +100,12 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
     if broken and (names is None or not samples):
         raise ExpositionError(next(iter(broken.values())))
     return Page(tuple(samples), types, units, broken)
+
+
+def _shown(page: str, start: int, end: int) -> str:
+    """The beginning of a line of a page, hidden with those beside it: a key may go over several."""
+    before, behind = max(start - _BESIDE, 0), end + _BESIDE
+    return said(part(page[before:behind], start - before, end - before), _SHOWN)
 
 
 def parse_selector(text: str) -> tuple[str, Labels]:

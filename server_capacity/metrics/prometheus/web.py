@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.in_time import in_time
-from inference_benchmarker.words.redact import excerpt, redact
+from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,22 +98,18 @@ class Web:
 
     def hide(self, text: str) -> str:
         """A server's words without the secret, in one line, cut where they get long."""
-        text = " ".join(text.split())
-        secrets = [each for each in (self._secret, *(self._signer.secrets if self._signer else ())) if each]
-        for secret in secrets:
-            text = text.replace(secret, "***")
-        # Also quoted for a URL, in base64, ...: a server may repeat a request's headers.
-        return excerpt(redact(text, secrets), _SHOWN)
+        secrets = (self._secret, *(self._signer.secrets if self._signer else ()))
+        return said(text, _SHOWN, filter(None, secrets))
 
     def refusal(self, reply: Reply, words: str = "") -> str:
         """The meaning of a status that is no success, and what to do."""
-        said = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
-        said += f": {self.hide(words)}" if words else ""
+        told = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
+        told += f": {self.hide(words)}" if words else ""
         if reply.status in (401, 403) or (reply.status == 400 and self._signer and "ignature" in words):
-            return f"{said}; {self._signer.advice if self._signer else _ADVICE}"
+            return f"{told}; {self._signer.advice if self._signer else _ADVICE}"
         if 300 <= reply.status < 400:
-            return f"{said}; redirects are not followed: give the URL that it leads to"
-        return said
+            return f"{told}; redirects are not followed: give the URL that it leads to"
+        return told
 
 
 def _reply(request: urllib.request.Request, timeout_s: float) -> Reply:

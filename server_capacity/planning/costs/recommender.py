@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.text import said
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
 from server_capacity.results.types.ranking import Recommendation, Recommender
 
@@ -42,7 +42,7 @@ def told(job: str, answer: Mapping[str, Any]) -> Recommender:
         job,
         str(answer.get("Status", "")),
         NOTE,
-        one_line(str(answer.get("FailureReason") or ""), 300) or None,
+        said(str(answer.get("FailureReason") or ""), 300) or None,
         [_row(each) for each in answer.get("InferenceRecommendations") or []],
     )
 

@@ -530,7 +530,7 @@ def test_secrets_are_sent_and_hidden() -> None:
     assert set(server.authorizations) == {"Bearer s3cr3t-token", "Basic " + base64.b64encode(b"me:pa:ss").decode()}
     with fake(401, "I do not know s3cr3t-token") as server:
         (row,) = collect({**PAGE, "scrape_url": server.url, "metrics": ["m"], **bearer}, None, environment)
-    assert "I do not know ***" in str(row.reason)
+    assert "I do not know [hidden]" in str(row.reason)
     sent = base64.b64encode(b"me:pass/word+123").decode()
     with fake(401, f"I do not know {sent} nor pass%2Fword%2B123") as server:
         environment = {"PASSWORD": "pass/word+123"}
