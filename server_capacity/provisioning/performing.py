@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.engine.processes.child_logs import hidden
 from inference_benchmarker.engine.processes.leftovers import end_leftovers
+from inference_benchmarker.system.output import EndlessOutputError, output_of
 from inference_benchmarker.words.text import one_line
 from server_capacity.metrics import aws_client
 from server_capacity.provisioning.undo import MARK, Call, CommandLine
@@ -254,20 +255,14 @@ def account_of_credentials(region: str) -> str | None:
 
 def _run(arguments: tuple[str, ...]) -> None:
     try:
-        done = subprocess.run(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=COMMAND_S,
-            check=False,
-        )
+        done = output_of(arguments, COMMAND_S)
     except subprocess.TimeoutExpired:
         raise NotDoneError(f"it did not end within {COMMAND_S} s", final=False) from None
+    except EndlessOutputError as error:
+        raise NotDoneError(str(error), final=False) from None
     except OSError as error:
         raise NotDoneError(f"it could not be started ({error.strerror})", final=True) from None
     if done.returncode != 0:
-        last = hidden()(done.stderr).strip().rpartition("\n")[2]  # as in the whole of it
+        last = hidden()(done.stderr.decode(errors="replace")).strip().rpartition("\n")[2]  # as in the whole of it
         said = f": {one_line(last, 300)}" if last else ""
         raise NotDoneError(f"it ended with {done.returncode}{said}", final=False)

@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS, mends
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.output import EndlessOutputError, output_of
 from inference_benchmarker.system.packaged import packaged
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.text import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import IO
 
 AT_A_TIME = 8  # logins: of more, sshd drops some (its MaxStartups)
@@ -136,13 +137,13 @@ def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | N
     line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     line += ["--constraint", str(pins), "--dest", str(place), *kind.arguments, *source, *wanted]
     try:
-        done = subprocess.run(
-            line, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=FETCH_S
-        )
+        done = output_of(line, FETCH_S)
     except subprocess.TimeoutExpired:
         return Done("", problem=f"pip did not fetch the wheels for {kind.text} within {FETCH_S} s")
+    except EndlessOutputError as error:
+        return Done("", problem=f"pip fetched no wheels for {kind.text}: {error}")
     if done.returncode:
-        words = _last_of(done.stderr, 2)
+        words = _last_of(done.stderr.decode(errors="replace"), 2)
         return Done("", problem=f"pip found no wheels for {kind.text}: {words}")
     archive = folder / "sent.tar"
     with tarfile.open(archive, "w") as sent:
@@ -211,23 +212,19 @@ def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_
     """The JSON that a line of shell there tells after the marker, or why it told none, in ssh's last words."""
     line = ["ssh", *OPTIONS, "--", name, f"exec /bin/sh -c {shlex.quote(script)}"]
     try:
-        done = subprocess.run(
-            line, stdin=sent or subprocess.DEVNULL, capture_output=True, check=False, timeout=patience_s
-        )
+        done = output_of(line, patience_s, sent or subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
         return None, f"it did not answer within {patience_s} s"
+    except EndlessOutputError as error:
+        return None, str(error)
     except OSError as error:
         raise BenchmarkError(f"ssh cannot be started ({error.strerror}).", "Install OpenSSH's client.") from None
     _, found, told = done.stdout.decode(errors="replace").partition(marker)
     if found and not done.returncode:
         return json.loads(told.splitlines()[0]), None
     said = done.stderr.decode(errors="replace")
-    words = _words([*said.splitlines(), *mends(name, said)])
+    words = _last_of("\n".join([said.rstrip(), *mends(name, said)]), 3)
     return None, words or f"ssh ended with {done.returncode}"
-
-
-def _words(lines: Iterable[str]) -> str:
-    return _last_of("\n".join(line.rstrip("\n") for line in lines), 3)
 
 
 def _last_of(said: str, most: int) -> str:
