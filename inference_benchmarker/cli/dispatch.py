@@ -17,6 +17,7 @@ from inference_benchmarker.cli.core.redacting_stream import READER_LEFT, redacte
 from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.errors import BenchmarkError, NotStartedError, interrupt, refuse
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.words.redact import hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +90,7 @@ def _guarded(arguments: list[str], *, last: bool) -> int:
             if last:
                 _heed_no_more()
     except BenchmarkError as error:
-        for line in str(error).splitlines():
+        for line in hidden(str(error)).splitlines():
             say(f"benchmark: {line}")
         return BAD_INPUT
     except NotStartedError as error:

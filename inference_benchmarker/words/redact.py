@@ -35,6 +35,7 @@ __all__ = [  # with what its callers ask of the values
     "beginning",
     "decided",
     "excerpt",
+    "hidden",
     "hide_values_of",
     "looks_random",
     "own_secrets",
@@ -64,6 +65,7 @@ _NAME = (
 )
 _SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
 _NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|format|errors?|requests?)\b)"
+_NO_FLAG = r"(?!(?-i:: expected (?:one|at least one|\d{1,3}) arguments?\b))"  # "--api-key: expected one argument"
 _IN_A_QUERY = r"(?:\A|(?<=[?&]))"
 # What goes on behind the end of a line: a name whose value stands below, a key that has no end yet.
 _SEPARATING = r"(?:[\s\"'\\=:>,\[b]|%2[27]|%3[AD])*+"
@@ -115,7 +117,7 @@ _PATTERNS = (
         rf"(?=[A-Z_.~+/=-]{{0,64}}+[0-9]|[^\s\"'&,;]{{16}}){_WORD_VALUE}",
     ),
     _pattern("bearer basic", rf"(?P<keep>\b(?:Bearer|Basic)(?:\s++|%20|\+)){_NO_VALUE}[A-Za-z0-9._~+/=-]{{6,}}+"),
-    _pattern("key secret pass pwd token signature credential", rf"(?P<keep>{_NAME}{_SEPARATOR}){_VALUE}"),
+    _pattern("key secret pass pwd token signature credential", rf"(?P<keep>{_NAME}{_NO_FLAG}{_SEPARATOR}){_VALUE}"),
     _pattern("key> token> password> secret>", r"(?P<keep>(?:AccessKey|Token|Password|Secret)>)[^<>\s]{4,}+(?=</)"),
     # A query may stand alone, as a setting does.
     _pattern(
@@ -136,6 +138,11 @@ _PATTERNS = (
 def redact(text: str, also: Iterable[str] = ()) -> str:
     """The text with credentials replaced: by their form, and what ``without`` replaces."""
     return _without_forms(without(text, also))
+
+
+def hidden(text: str) -> str:
+    """The text as logs and standard error have it: without this process's secrets that are numbers, too."""
+    return redact(text, own_secrets(with_numbers=True))
 
 
 def _without_forms(text: str) -> str:

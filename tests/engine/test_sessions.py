@@ -341,3 +341,29 @@ def test_recorded_conversations_follow_their_answers_from_any_number_of_workers(
         assert not (wave.folder / "recorded_rows").exists()
     assert [row["tokens_in"] for row in again.rows] == [520, 560, 600] * 6, "after the last comes the first again"
     assert log.total() == 12 * 2 + 18
+
+
+ENDLESS = """
+from inference_benchmarker import Turn
+
+
+def invoke_factory():
+    def invoke(payload):
+        while True:
+            yield 7 if payload == "numbers" else "a" * 1000
+    return invoke
+
+
+def session_factory():
+    def session(number):
+        yield Turn("numbers" if number % 2 else "texts")
+    return session
+"""
+
+
+def test_an_answer_without_end_fails_its_turn_and_is_not_kept(bench: Bench) -> None:
+    with bench.endpoint(service="none") as endpoint:
+        flags = ("--client-rps", 20, "--num-requests", 4, "--max-answer-size", "100KiB")
+        wave = bench.start(*flags, factories=ENDLESS, target=endpoint).finish()
+    assert [row["error"] for row in wave.rows] == ["AnswerTooLargeError"] * 4
+    check_books(wave)

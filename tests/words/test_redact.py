@@ -129,6 +129,7 @@ def test_a_credential_is_replaced(text: str) -> None:
         "Basic authentication failed; bearer tokens are required; WWW-Authenticate: Basic realm=models",
         "User: arn:aws:iam::123456789012:user/me is not authorized to perform: sagemaker:InvokeEndpoint",
         "authorization: denied by policy",
+        "Argument --api-key: expected one argument. argument --client-secret: expected at least one argument",
         "The request signature we calculated does not match the signature you provided.",
         "cookie: none was sent. KeyError: 'input'",
         "the key: value pairs of a JSON object",

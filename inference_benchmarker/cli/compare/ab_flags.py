@@ -16,7 +16,7 @@ from inference_benchmarker.cli.wave.wave import wave_of, wave_parser
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.server_limit import is_server_limit
 from inference_benchmarker.plan.slo import MaxRegression
-from inference_benchmarker.words.redact import HEADERS, quoted, redact
+from inference_benchmarker.words.redact import HEADERS, hidden, quoted, redact
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -154,7 +154,7 @@ def _described(
             plans[side] = wave_of([*_endpoint(endpoint), *_of_side(given, side), *defaults], of_environment)
             headers[side] = os.environ.get(HEADERS)
         except BenchmarkError as error:
-            for line in str(error).splitlines():
+            for line in hidden(str(error)).splitlines():
                 wrong.setdefault(line, []).append(side)
     problems += [line if len(of) == len(sides) else f"{of[0]}: {line}" for line, of in wrong.items()]
     return plans, headers

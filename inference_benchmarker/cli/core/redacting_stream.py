@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, cast
 
 from inference_benchmarker.cli.core.fallback_characters import LIKENESS
-from inference_benchmarker.words.redact import hide_values_of, own_secrets, redact, without
+from inference_benchmarker.words.redact import hidden, hide_values_of, without
 from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class RedactingStream(io.TextIOBase):
     ) -> None:
         self._stream = stream
         self._clean = clean
-        self._hide = hide or _hide
+        self._hide = hide or hidden
         self._patience_s = patience_s
         self._waits = True
         self.error: OSError | None = None
@@ -108,7 +108,7 @@ def redacted_streams() -> Iterator[tuple[RedactingStream, RedactingStream]]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=LIKENESS)  # a terminal that has no ≥ still gets its report
     out = RedactingStream(sys.stdout, lambda text: plain_lines(_hide_values(text)), hide=_hide_values)
-    err = RedactingStream(sys.stderr, lambda text: plain_lines(_hide(text)), PATIENCE_S)
+    err = RedactingStream(sys.stderr, lambda text: plain_lines(hidden(text)), PATIENCE_S)
     sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
     try:
         yield out, err
@@ -116,10 +116,6 @@ def redacted_streams() -> Iterator[tuple[RedactingStream, RedactingStream]]:
         out.flush()
         err.flush()
         sys.stdout, sys.stderr = before
-
-
-def _hide(text: str) -> str:
-    return redact(text, own_secrets(with_numbers=True))
 
 
 def _hide_values(text: str) -> str:

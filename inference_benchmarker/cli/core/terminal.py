@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.cli.live.colours import coloured, wanted
 from inference_benchmarker.system.progress import listening
+from inference_benchmarker.words.redact import hidden, without
 from inference_benchmarker.words.text import cut, folded, plain_lines
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ _WAITING = "⏳"
 
 
 def say(message: str) -> None:
-    """A line beside the result; on a terminal a long one goes on in the next."""
+    """A line beside the result; on a terminal a long one goes on in the next, and a secret may have blanks."""
     _PASSING.empty()
     width = _width(sys.stderr) - 1 if sys.stderr.isatty() else 0
-    print(folded(plain_lines(message), width) if width > _LEAST_WIDTH else message, file=sys.stderr, flush=True)
+    print(folded(plain_lines(hidden(message)), width) if width > _LEAST_WIDTH else message, file=sys.stderr, flush=True)
 
 
 def separate(*, quiet: bool | None) -> None:
@@ -91,7 +92,7 @@ def print_report(text: str) -> None:
     """A report, or a part of it: a line that is longer than ``report_width`` is folded at a space."""
     _PASSING.empty()
     width = report_width()
-    shown = text if width is None else folded(plain_lines(text), width)
+    shown = text if width is None else folded(plain_lines(without(text)), width)
     if wanted(sys.stdout):
         print(coloured(shown), end="", file=_styled(sys.stdout), flush=True)
     else:
@@ -209,7 +210,7 @@ class _Passing:
     def show(self, message: str) -> None:
         """Overwrite it."""
         self._shown = True
-        text = cut(plain_lines(message), _width(sys.stderr) - 1)
+        text = cut(plain_lines(hidden(message)), _width(sys.stderr) - 1)
         print(_EMPTIED + text, end="", file=_styled(sys.stderr), flush=True)
 
     def empty(self) -> None:

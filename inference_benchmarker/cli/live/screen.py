@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, TextIO
 
 from inference_benchmarker.cli.live.colours import painted
+from inference_benchmarker.words.redact import hidden
 from inference_benchmarker.words.text import columns, cut, folded, plain_lines
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Screen:
     def print(self, text: str) -> None:
         """Write lines that stay above those that are shown, until these are shown again."""
         self.clear()
-        self._write("\r" + _REST_OF_LINE + folded(plain_lines(text), self.size()[0] - 1) + "\n")
+        self._write("\r" + _REST_OF_LINE + folded(plain_lines(hidden(text)), self.size()[0] - 1) + "\n")
 
     def clear(self) -> None:
         """Take away the lines that are shown."""

@@ -7,6 +7,7 @@ from time import monotonic_ns
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
 from inference_benchmarker.records.answer import Answer, Reasoning
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.worker.requests import Requests
     from inference_benchmarker.engine.worker.slot import Slot
+
+
+_LEAST_OF_A_PIECE = 64  # bytes that one counts as where it is kept: of a stream, its event takes as many
 
 
 class PayloadError(Exception):
@@ -78,6 +82,7 @@ class Invocation:
         """Run a generator to its end; each non-empty piece is a token's arrival."""
         times = slot.times = []
         t0, size = self._requests.t0, 0
+        most = largest_answer()
         pieces: list[Any] | None = [] if self._keeps_answers else None
         for piece in stream:
             now = monotonic_ns() - t0
@@ -97,6 +102,8 @@ class Invocation:
             times.append(now)
             if pieces is not None:
                 pieces.append(piece)
+                if max(size, len(pieces) * _LEAST_OF_A_PIECE) > most:
+                    raise AnswerTooLargeError.of_body(most)
         if pieces is not None:
             slot.answer = Answer.of(pieces, slot.usage)
 
