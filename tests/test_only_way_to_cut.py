@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import base64
 import logging
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,6 +98,84 @@ ALLOWED = {
 }
 
 
+TAKEN_APART = {
+    "is the place itself": (
+        "inference_benchmarker/words/text.py:one_line",
+        "inference_benchmarker/words/text.py:folded",
+        "inference_benchmarker/words/text.py:_folded",
+        "inference_benchmarker/words/text.py:_cell_folded",
+        "inference_benchmarker/words/redact.py:",
+    ),
+    "is hidden, in the whole of it": (
+        "inference_benchmarker/cli/capacity/plan_flags.py:_questions",
+        "inference_benchmarker/cli/capacity/vary_flags.py:asked_of",
+        "inference_benchmarker/cli/compare/ab_flags.py:_described",
+        "inference_benchmarker/cli/dispatch.py:_guarded",
+        "inference_benchmarker/cli/core/terminal.py:_Passing.show",
+        "inference_benchmarker/cli/core/terminal.py:print_report",
+        "inference_benchmarker/cli/core/terminal.py:say",
+        "inference_benchmarker/cli/live/screen.py:Screen.print",
+        "inference_benchmarker/engine/hosts/preparing.py:_last_of",
+        "inference_benchmarker/engine/processes/child_logs.py:HiddenLines._given",
+        "inference_benchmarker/engine/processes/child_logs.py:_Log._put",
+        "inference_benchmarker/engine/processes/child_logs.py:_Log._put_long_line",
+        "inference_benchmarker/engine/processes/child_logs.py:_Log._write",
+        "inference_benchmarker/engine/processes/child_logs.py:_Log.words",
+        "inference_benchmarker/engine/processes/child_logs.py:_cut",
+        "inference_benchmarker/engine/worker/check.py:_failure",
+        "inference_benchmarker/engine/worker/raised.py:traceback_text",
+        "inference_benchmarker/shortage.py:_last_line",
+        "inference_benchmarker/wave/frames.py:Selection.__init__",
+        "server_capacity/aiperf/installation.py:failure",
+        "server_capacity/aiperf/tokenizer.py:Tokenizer._told",
+        "server_capacity/metrics/aws_failures.py:first_line",
+        "server_capacity/metrics/cloudwatch/log_lines.py:_lines",
+        "server_capacity/provisioning/performing.py:_run",
+        "server_capacity/results/text/ranking_headline.py:_ended",
+    ),
+    "is of a report, whose foreign words are hidden": (
+        "inference_benchmarker/cli/live/screen.py:fitted",
+        "inference_benchmarker/report/check.py:Check._lines",
+        "inference_benchmarker/report/client_table.py:host_lines",
+        "inference_benchmarker/report/text.py:_diagnosis_section",
+        "inference_benchmarker/words/wording.py:_narrow",
+        "client_capacity/worker_saturation.py:steps_table",
+        "server_capacity/experiments/proof/text.py:_folded",
+        "server_capacity/experiments/server_side/time_breakdown.py:time_breakdown",
+        "server_capacity/planning/text.py:_folded",
+        "server_capacity/results/text/capacity.py:_folded",
+        "server_capacity/results/text/capacity.py:_windows",
+        "server_capacity/results/text/ranking.py:_folded",
+        "visualization/comparison/report.py:_fitted",
+        "visualization/comparison/report.py:to_text",
+        "visualization/run_page/words.py:lines",
+    ),
+    "is our own help": (
+        "inference_benchmarker/cli/core/arguments.py:_Help._split_lines",
+        "inference_benchmarker/cli/core/arguments.py:_fitted",
+        "inference_benchmarker/cli/core/examples.py:_about",
+        "inference_benchmarker/cli/core/examples.py:_paragraphs",
+        "inference_benchmarker/cli/core/examples.py:_wrapped",
+    ),
+    "is read, and shown nowhere as it is": (
+        "inference_benchmarker/clients/signing.py:Signer.sign",
+        "inference_benchmarker/engine/hosts/preparing.py:_told",
+        "inference_benchmarker/plan/hosts.py:hosts_in_lines",
+        "inference_benchmarker/words/spellings.py:_values",
+        "server_capacity/metrics/prometheus/exposition.py:parse",
+        "visualization/figures/aiperf_export.py:read_table",
+        "inference_benchmarker/system/procfs.py:_cgroup_places",
+        "inference_benchmarker/system/procfs.py:_memory_left",
+        "inference_benchmarker/system/procfs.py:_sockets",
+        "inference_benchmarker/system/procfs.py:_throttled_s",
+        "inference_benchmarker/system/procfs.py:cpu_seconds",
+    ),
+    "is on a host, where no secret is known": ("inference_benchmarker/engine/hosts/unpacking.py:_made",),
+    "waits for the next line": ("server_capacity/provisioning/maker.py:Spoken.write",),
+}
+"""Why no secret is legible at the places where a text is put on one line, taken apart or folded: by reason."""
+
+
 def slices(source: str) -> set[tuple[str, str]]:
     """The slices of texts in a module that leave a beginning or an end: in which function, and how it is written."""
     found = _Slices()
@@ -155,6 +234,74 @@ class _Slices(ast.NodeVisitor):
             self.found.add((".".join(self._within), ast.unparse(node)))
 
 
+_SPLITS = ("partition", "rpartition", "split", "rsplit")
+_FOLDS = ("wrap", "shorten", "folded", "wrapped", "cut")
+_SOME = re.compile(r"\.\{\d*,\d{2,}\}")
+_FROM_REPRLIB = ("reprlib", "Repr")
+
+
+class _Apart(_Slices):
+    """Finds what puts a text on one line, takes it apart at the end of lines, folds it, or keeps some of it."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        if _is_joined(node) or _is_split(node) or _is_fold(node):
+            self._add(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str) and _SOME.search(node.value):
+            self._add(node)
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if node.id in _FROM_REPRLIB:
+            self._add(node)
+
+    def _add(self, node: ast.expr) -> None:
+        self.found.add((".".join(self._within), ast.unparse(node)))
+
+
+def _is_joined(node: ast.Call) -> bool:
+    """Whether it is ``" ".join(text.split())``."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Constant(), attr="join"),
+            args=[ast.Call(func=ast.Attribute(attr="split"), args=[])],
+        ):
+            return True
+    return False
+
+
+def _is_split(node: ast.Call) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="splitlines")):
+            return True
+        case ast.Call(func=ast.Attribute(attr=name), args=[ast.Constant(value="\n" | "\r\n"), *_]):
+            return name in _SPLITS
+    return False
+
+
+def _is_fold(node: ast.Call) -> bool:
+    """Whether it is a call of a function that folds or cuts: of texts, with a width."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=[ast.List() | ast.ListComp() | ast.Name(id="points"), *_]):
+            return False  # of numbers
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _FOLDS
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="textwrap"))):
+            return True
+    return False
+
+
+def apart(source: str) -> set[tuple[str, str]]:
+    """The calls in a module that take a text apart: in which function, and how they are written."""
+    found = _Apart()
+    found.visit(ast.parse(source))
+    return found.found
+
+
 def _is_cut(part: ast.Slice) -> bool:
     """Whether a slice leaves a beginning of some length, or an end of one."""
     if part.lower is None:
@@ -184,15 +331,15 @@ def _is_text(value: ast.expr) -> bool:
 
 
 @cache
-def product() -> frozenset[str]:
-    """Every slice of a text in the product."""
+def product(look: Callable[[str], set[tuple[str, str]]] = slices) -> frozenset[str]:
+    """Every slice of a text in the product, or what else is looked for."""
     paths = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
     places = {str(path.relative_to(ROOT)): path for path in paths}
     return frozenset(
         f"{place}:{where} {written}"
         for place, path in places.items()
         if not place.startswith(SERVERS)
-        for where, written in slices(path.read_text(encoding="utf-8"))
+        for where, written in look(path.read_text(encoding="utf-8"))
     )
 
 
@@ -203,6 +350,30 @@ def test_every_cut_of_a_text_is_known() -> None:
 
 def test_no_cut_is_allowed_that_is_not_there() -> None:
     assert sorted(ALLOWED.keys() - product()) == []
+
+
+def test_every_place_is_known_that_takes_a_text_apart_or_folds_it() -> None:
+    """Foreign text is put on one line by ``said`` and ``one_line``, which hide it before."""
+    found = {place.partition(" ")[0] for place in product(apart)}
+    assert sorted(found ^ {place for places in TAKEN_APART.values() for place in places}) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '" ".join(text.split())',
+        "said.splitlines()[0]",
+        'str(error).partition("\\n")',
+        'text.split("\\n", 1)[0]',
+        "wrap(text, 80)",
+        "textwrap.shorten(text, 80)",
+        "Repr()",
+        "reprlib",
+        're.compile("reason: (.{1,80})")',
+    ],
+)
+def test_what_takes_a_text_apart_is_seen(source: str) -> None:
+    assert len(apart(source)) == 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pyarrow.parquet import filters_to_expression
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.columns import Records, metrics_in, schema_of
 from inference_benchmarker.records.parts import PART
+from inference_benchmarker.words.redact import hidden
 from inference_benchmarker.words.suggest import meant, question
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Selection:
             self.rows = sum(int(scanner.count_rows()) for scanner in self._scanners())
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise BenchmarkError(
-                f"where={where!r} selects no rows: {str(error).splitlines()[0]}.",
+                f"where={where!r} selects no rows: {hidden(str(error)).splitlines()[0]}.",
                 'Give tuples like [("outcome", "==", "ok")], or an expression of pyarrow.compute.',
             ) from None
 

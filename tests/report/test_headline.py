@@ -89,6 +89,10 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
         observe(open_plan(), [], stopped_at=0, interrupted=True),
         "INVALID, interrupted: nothing was sent",
     ),
+    "the only worker lost, and nothing told": (
+        observe(open_plan(), [], lost_workers=(0,)),
+        "INVALID: nothing was reported; lost 1 of 1 workers, 100 arrivals with them",
+    ),
     "a worker lost": (
         wave(without(*range(501, 1000, 2)), plan={"workers": 2}, lost_workers=(1,)),
         "INVALID: lost 1 of 2 workers, 250 arrivals with them; 75% of the planned arrivals "

@@ -21,7 +21,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.replay import Replay
-from inference_benchmarker.words.redact import quoted
+from inference_benchmarker.words.redact import hidden, quoted
 from server_capacity.planning.mix import read_mix
 from server_capacity.planning.request import LEAST_OUTSTANDING, RANDOM, PlanRequest, parse_growth
 
@@ -152,5 +152,5 @@ def _questions(asked: PlanRequest, mix: Path | None, problems: list[str]) -> lis
     try:
         return read_mix(mix, asked)
     except BenchmarkError as error:
-        problems += str(error).splitlines()
+        problems += hidden(str(error)).splitlines()
         return []

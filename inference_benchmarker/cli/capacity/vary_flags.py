@@ -9,7 +9,7 @@ from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import MAX_RATE
 from inference_benchmarker.system.host import usable_cores
-from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.redact import excerpt, hidden
 from server_capacity.planning.costs.prices import Prices, prices_of
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Axis, Variant, parse_axis, variants_of
@@ -114,7 +114,7 @@ def asked_of(options: dict[str, Any], problems: list[str]) -> VariantsRequest:
     try:
         prices = prices_of(options)
     except BenchmarkError as error:
-        problems += str(error).splitlines()
+        problems += hidden(str(error)).splitlines()
     parallel = given["parallel"] or 1
     aim = Aim(given["target_rps"], given["utilisation"] or Aim().utilisation)
     sure = bool(options["yes"] or options["demo"])

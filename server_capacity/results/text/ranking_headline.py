@@ -7,6 +7,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.words.redact import without
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import metric_text, money_text, pluralize
 from server_capacity.results.text.headline import rate_text
@@ -82,7 +83,7 @@ def _why_not(rows: list[RankedRow]) -> str:
 
 def _ended(reason: str) -> str:
     """A reason to its last whole word, as the end of a sentence."""
-    told = shorten(plain(reason), _LONGEST_REASON, placeholder=" …")
+    told = shorten(plain(without(reason)), _LONGEST_REASON, placeholder=" …")
     return told if told.endswith("…") else f"{told.rstrip('.')}."
 
 
