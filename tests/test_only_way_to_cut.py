@@ -25,7 +25,7 @@ from inference_benchmarker.export import push
 from inference_benchmarker.records.error_key import error_key
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.shortage import shortage
-from inference_benchmarker.words.redact import beginning, excerpt, part, quoted, written
+from inference_benchmarker.words.redact import beginning, excerpt, part, quoted, redact, written
 from inference_benchmarker.words.text import one_line, said
 from server_capacity.metrics.aws_failures import first_line
 from server_capacity.metrics.cloudwatch import autoscaling
@@ -92,8 +92,6 @@ ALLOWED = {
     "inference_benchmarker/engine/worker/raised.py:_shown value[:_READ]": "is cut again, to a small part",
     "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again",
     "inference_benchmarker/facts/probe.py:_text value[:_READ]": "is cut again, to a small part",
-    "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again, to a small "
-    "part",
     "inference_benchmarker/clients/shown.py:shown data[:_LOOKED_AT]": "is cut again, to a small part",
 }
 
@@ -138,6 +136,7 @@ TAKEN_APART = {
         "inference_benchmarker/report/check.py:Check._lines",
         "inference_benchmarker/report/client_table.py:host_lines",
         "inference_benchmarker/report/text.py:_diagnosis_section",
+        "inference_benchmarker/report/text.py:_limits_section",
         "inference_benchmarker/words/wording.py:_narrow",
         "client_capacity/worker_saturation.py:steps_table",
         "server_capacity/experiments/proof/text.py:_folded",
@@ -462,6 +461,7 @@ CUTS: dict[str, Callable[[str], object]] = {
     "a part": lambda text: part(f"first\n{text}\nlast", 6, 90),
     "the user's error": lambda text: describe_error(Path("file.py"), "importing it", ValueError("x" * 19_900 + text)),
     "a key of errors": lambda text: error_key(type("E", (Exception,), {"_benchmark_detail": "x" * 19_900 + text})()),
+    "a short key of errors": lambda text: redact(error_key(type("E", (Exception,), {"_benchmark_detail": text})())),
     "AWS": lambda text: first_line(ValueError(text)),
     "a shortage": lambda text: shortage(LostProcessError("it ended", f"{text} Cannot allocate memory")),
     "Prometheus": lambda text: Web({}, {}).hide(text),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.text import one_line
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ def _share_of(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise BenchmarkError(f"--expect canary:SHARE must be a share of the arrivals, 2% or 0.02, not {text[:20]!r}.")
+        raise BenchmarkError(
+            f"--expect canary:SHARE must be a share of the arrivals, 2% or 0.02, not {quoted(text, 20)}."
+        )
     return share
 
 

@@ -54,7 +54,8 @@ def ordinary(text: str) -> str:
 
 
 def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_LENGTH else beginning(text, MAX_LENGTH)
+    """What has lines is hidden as well: ``plain`` makes one of them."""
+    return text if len(text) <= MAX_LENGTH and text.isprintable() else beginning(text, MAX_LENGTH)
 
 
 def storable(text: str) -> str:

@@ -16,7 +16,7 @@ from inference_benchmarker.recording.clock import plain_name
 from inference_benchmarker.recording.conversations.objects import beginning, lines_of, objects_of
 from inference_benchmarker.recording.source import TIME_NAMES
 from inference_benchmarker.records.record import MOST_TURN
-from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.redact import excerpt, quoted
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _message(said: dict[str, Any]) -> dict[str, Any]:
     who, text = str(said.get("from") or said["role"]), said.get("value", said.get("content"))
     role = "assistant" if who in _ANSWERS else who if who in _USERS else None
     if role is None:
-        raise ValueError(f"somebody is called {who[:30]!r}, neither a user nor a model")
+        raise ValueError(f"somebody is called {quoted(who, 30)}, neither a user nor a model")
     if not isinstance(text, str):
         raise ValueError("what somebody said is no text")
     return {"role": "user" if role == "human" else role, "content": text}
@@ -272,7 +272,7 @@ def _blocks(value: dict[str, Any]) -> list[int]:
 
 def _tokens(count: Any, least: int = 1) -> int:
     if type(count) is not int or not least <= count <= MOST_TOKENS:
-        raise ValueError(f"{str(count)[:30]} is no number of tokens")
+        raise ValueError(f"{excerpt(str(count), 30)} is no number of tokens")
     return count
 
 

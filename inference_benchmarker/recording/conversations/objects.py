@@ -10,7 +10,7 @@ import re
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any
 
-from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +59,7 @@ def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[tuple[i
         if isinstance(value, dict):
             yield number, value
         else:
-            left_out.add(number, f"is no JSON object: {excerpt(text.strip(), 60)!r}")
+            left_out.add(number, f"is no JSON object: {quoted(text.strip(), 60)}")
 
 
 def _pieces(file: IO[str], first: str) -> Iterator[tuple[int, str]]:

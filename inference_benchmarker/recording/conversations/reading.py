@@ -20,6 +20,7 @@ from inference_benchmarker.recording.folder import Rows, in_a_folder
 from inference_benchmarker.recording.formats import opened_text
 from inference_benchmarker.recording.reading import KeptRows, read
 from inference_benchmarker.recording.source import JSON, Lines, Source, blocks_of
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ class ReadFile:
         try:
             return self._clock.read(row.at)
         except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"{str(row.at)[:30]!r} is no time") from None
+            raise ValueError(f"{quoted(str(row.at), 30)} is no time") from None
 
     def _single(self, rows: Iterable[Found]) -> Iterator[_Talk]:
         for row in rows:
