@@ -14,6 +14,7 @@ _LEAST_NS = 500_000_000  # over which the two clocks of a host are compared: a l
 _PPM = 1e6
 _BURST_NS = 2_000_000_000  # from its first answer on, after which a burst over a long way is over, with a few of them
 _FEW = 4
+_CUT_NS = 1_000_000_000  # a round trip that no way has: the link was cut meanwhile, and the burst begins anew, once
 _CLOSE_NS = 1_000_000  # the round trip of a host nearby; where each took longer, as on a busy machine, there are more
 _MORE_NS = 500_000_000  # of them, for so long from the first answer on
 _DRIFT_KNOWN = 100e-6  # to which a drift is told: two oscillators differ by 78 ppm in the median
@@ -30,18 +31,21 @@ class ClockWatch:
         self._during: list[Exchange] = []
         self._first: tuple[int, int] | None = None
         self._last: tuple[int, int] | None = None
+        self._counts_from = 0
+        self._was_cut = False
         self.left = 0
 
     def burst(self) -> None:
         """The next exchanges are made one after the other."""
         self._bursts.append([])
+        self._was_cut = False
         self.left = EXCHANGES
 
     def take(self, answer: Message, returned: int) -> bool:
         """Take the answer to a question that came back then; True where the next question is to follow at once.
 
-        Questions that were on the way when the first answer of a burst came do not count: behind a link that was cut
-        they come back together, and hold each other up.
+        Questions that were on the way when the first answer of a burst came, or the first one after a cut, do not
+        count: behind a link that was cut they come back together, and hold each other up.
         """
         exchange = Exchange(answer["asked"], answer["heard"], answer["answered"], returned)
         self._last = (answer["answered"], answer["raw"])
@@ -49,10 +53,14 @@ class ClockWatch:
         if self.left:
             burst = self._bursts[-1]
             burst.append(exchange)
-            if len(burst) > 1 and exchange.asked < burst[0].returned:
+            is_cut = exchange.round_trip_ns > _CUT_NS and exchange.asked >= self._counts_from and not self._was_cut
+            if len(burst) == 1 or is_cut:
+                self._was_cut = is_cut
+                self._counts_from = returned
+            elif exchange.asked < self._counts_from:
                 return False
             self.left -= 1
-            elapsed = returned - burst[0].returned
+            elapsed = returned - self._counts_from
             if len(burst) >= _FEW and elapsed > _BURST_NS:
                 self.left = 0
             elif not self.left and elapsed < _MORE_NS and best(burst).round_trip_ns > _CLOSE_NS:

@@ -77,6 +77,25 @@ def test_a_link_that_is_cut_when_the_clock_is_asked_at_the_end_makes_it_known_no
     assert offset.uncertainty_ns < 1_000_000
 
 
+def test_a_link_that_is_cut_amid_the_last_questions_makes_the_clock_known_no_worse() -> None:
+    """On a busy machine the first answer took long; then the link was cut, and three questions of ``keep`` waited."""
+    host = Host(100_000)
+    host.burst()
+    host.watch.burst()
+    told = {"heard": host.now + OFFSET + 40_000_000, "raw": host.now}
+    host.now += 80_000_000
+    assert host.watch.take({"asked": host.now - 80_000_000, "answered": told["heard"], **told}, host.now)
+    asked, host.now = host.now, host.now + 3 * NS
+    told = {"heard": host.now + OFFSET, "answered": host.now + OFFSET, "raw": host.now}
+    follow = [host.watch.take({"asked": asked + number * NS, **told}, host.now + number) for number in range(3)]
+    assert follow == [True, False, False]
+    while host.watch.left:
+        host.ask()
+    offset = host.watch.offset()
+    assert offset is not None
+    assert offset.uncertainty_ns < 1_000_000
+
+
 def test_a_host_that_is_lost_before_its_last_answers_keeps_what_was_known() -> None:
     host = Host(100_000)
     host.burst()
