@@ -36,7 +36,7 @@ def _from_host(plan: WavePlan, hosts: Hosts, host: PlannedHost) -> dict[str, Any
         try:
             wave = run_wave(alone)
         except BenchmarkError as error:
-            why = str(error).removeprefix(f"{host.name}: ")
+            why = str(error).removeprefix(f"{host.name} cannot be used: ").removeprefix(f"{host.name}: ")
             nothing = {"latency_s": None, "turns": None}
             return {"name": host.name, "ok": False, "error": why, **nothing, "exit_code": BAD_INPUT}
         summary, ledger = wave.summary, wave.summary.ledger

@@ -112,7 +112,7 @@ def test_one_that_cannot_be_logged_in_again_is_refused_before_any_load(
         assert_whole(plan, stamps)
         two[1].kill_sshd(sessions=True)
         try:
-            with pytest.raises(BenchmarkError, match=r"other: it cannot be used: .*Connection refused"):
+            with pytest.raises(BenchmarkError, match=r"other cannot be used: .*Connection refused"):
                 run_wave(plan)
         finally:
             two[1].start_sshd()
