@@ -199,7 +199,10 @@ def _of_slower(slower: Slower | None) -> Iterator[str]:
     before, after = slower.before, slower.after
     if before.start_s >= after.start_s:
         yield f"it was slower at {after.start_s:g} s than later, at {before.start_s:g} s"
-    if before.share >= after.share:
+    if before.mean_s is not None and after.mean_s is not None:
+        if before.mean_s >= after.mean_s:
+            yield f"it got slower, but answers took no longer: {after.mean_s:g} s after {before.mean_s:g} s"
+    elif before.share >= after.share:
         yield f"it got slower, but the share over the limit did not rise: {after.share:g} after {before.share:g}"
     yield from _of_side("the early rate", slower.early)
 

@@ -19,7 +19,7 @@ from server_capacity.search.retried_rate import (
     without_warm_up,
 )
 from server_capacity.search.settings import USUAL_TIME_S
-from server_capacity.search.slow_down import lasts, without_slow_down
+from server_capacity.search.slow_down import from_then_on, lasts, slower
 from server_capacity.search.stretch import most_of_client
 from server_capacity.search.support import BENEATH, beneath
 
@@ -79,11 +79,12 @@ class Search:
         self._above = False
         self._looks = 0
         self._paced, self._known_pace = -1, Pace()
+        self._compared, self._lasts_from_s = 0, 0.0
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate to send from now on (0 pauses until the backlog is gone), the end, or None: as is."""
         running = moment.stretches[-1]
-        lasting = without_slow_down(self.limits, without_warm_up(moment.stretches))
+        lasting = self._lasting(without_warm_up(moment.stretches))
         moment = replace(moment, stretches=without_accidents(self.limits, lasting))
         if running.rate == 0:
             return self._after_pause(moment)
@@ -97,6 +98,13 @@ class Search:
         if running.seconds < self._least_s(running, moment):
             return None
         return self._next(moment)
+
+    def _lasting(self, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+        """Without what came before the endpoint got slower, as far as stretches tell that are over."""
+        if self._compared != len(stretches):
+            seen = slower(self.limits, stretches[:-1])
+            self._compared, self._lasts_from_s = len(stretches), seen.from_s if seen else 0.0
+        return from_then_on(stretches, self._lasts_from_s)
 
     def _after_pause(self, moment: Moment) -> float | Literal["end"] | None:
         pause = moment.stretches[-1]

@@ -163,7 +163,7 @@ def _slower(explored: SearchEvidence) -> Slower | None:
     """Two stretches that tell that the endpoint got slower with time, and the answer of what came before."""
     if (seen := explored.slower) is None:
         return None
-    before, after = (At(each.rate, each.start_s, each.share) for each in (seen.before, seen.after))
+    before, after = (At(each.rate, each.start_s, each.share, each.mean_s) for each in (seen.before, seen.after))
     return Slower(before, after, seen.until_s, side_of(explored.early))
 
 

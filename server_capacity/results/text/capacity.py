@@ -27,7 +27,7 @@ from server_capacity.results.text.headline import between, headline, rate_text, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.types.capacity import CapacityResult, Extrapolations, LimitRow, StretchRow
+    from server_capacity.results.types.capacity import At, CapacityResult, Extrapolations, LimitRow, StretchRow
 
 _MAX_ROWS = 24
 _MAX_ERRORS = 5
@@ -197,8 +197,13 @@ def _slower(found: CapacityResult) -> Iterator[str]:
     if found.rate is not None and found.outcome == "found":
         told.append(f"{rate_text(found.rate, found.interval, unit)} from {length_text(after.start_s)} on")
     yield f"The endpoint slowed down over time{': ' if told else ''}{', '.join(told)}."
-    at = [f"at {rate_text(each.rate, None, unit)}, {percent_text(each.share)} over" for each in (before, after)]
+    at = [f"at {rate_text(each.rate, None, unit)}, {_seen_there(each)}" for each in (before, after)]
     yield f"  After {length_text(before.start_s)} {at[0]}; after {length_text(after.start_s)} {at[1]}."
+
+
+def _seen_there(at: At) -> str:
+    over = f"{percent_text(at.share)} over"
+    return over if at.mean_s is None else f"{duration_text(at.mean_s)} on average, {over}"
 
 
 def _of_requests(found: CapacityResult) -> list[str]:

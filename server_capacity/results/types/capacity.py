@@ -144,11 +144,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A stretch, and its share over the limit."""
+    """A stretch, its share over the limit, and the mean time of its answers."""
 
     rate: Rate
     start_s: Seconds
     share: Share
+    mean_s: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)

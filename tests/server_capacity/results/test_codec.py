@@ -82,6 +82,10 @@ def test_a_forged_search_is_refused_in_a_sentence(tmp_path: Path, forged: dict[s
             {"slower": {**SLOWER, "after": {**SLOWER["after"], "share": 0.0}}},
             "slower, but the share over the limit did not rise",
         ),
+        (
+            {"slower": {**SLOWER, **{name: {**SLOWER[name], "mean_s": 0.02} for name in ("before", "after")}}},
+            "slower, but answers took no longer",
+        ),
         ({"slower": {**SLOWER, "early": {**SLOWER["early"], "rate": 300.0}}}, "early rate is 300, outside"),
         ({"memory": {"below": {"rate": 1.0, "interval": {"low": 2.0, "high": 3.0}}, "above": {}}}, "from below is 1"),
     ],

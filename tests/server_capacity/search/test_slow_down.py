@@ -18,39 +18,54 @@ if TYPE_CHECKING:
     import random
 
 P99 = Limit("p99<400ms", "response_time", 0.01, 0.4)
+LIMITS = P99, Limit("success>=0.95", "success", 0.05)
 FOUND = Answer("found", 66.0, Interval(60.0, 72.0), P99.expression, estimates=(Estimate(P99.expression, slope=9.0),))
 
 
-def at(start_s: float, rate: float, share: float, grown: int = 3, seconds: float = 8.0) -> Stretch:
-    sent = round(seconds * rate)
-    part = Slice(start_s, start_s + seconds, sent, sent, (Count(sent, round(share * sent)),))
-    return Stretch(int(start_s), rate, start_s, start_s + seconds, (part,), "below", in_flight=grown)
+def at(start_s: float, rate: float, mean_s: float = 0.02, seconds: float = 8.0, failed: int = 0) -> Stretch:
+    """Slices whose mean times differ by a tenth, in turn."""
+    sent = round(rate)
+    part = Slice(start_s, start_s + 1.0, sent, sent, (Count(sent, 0), Count(sent, failed)))
+    slices = tuple(
+        replace(part, start_s=start_s + second, spent_s=(sent - failed) * mean_s * (1 + 0.1 * (-1) ** second))
+        for second in range(round(seconds))
+    )
+    return Stretch(int(start_s), rate, start_s, start_s + seconds, slices, "below")
 
 
-BEFORE, AFTER = at(10, 120, 0.0), at(90, 121, 0.97, 400)
+BEFORE, AFTER = at(10, 120), at(90, 120, 0.08)
 
 
 @pytest.mark.parametrize(
     ("stretches", "told"),
     [
         ([BEFORE, AFTER], True),
-        ([BEFORE, at(90, 80, 0.97, 300)], True),
-        ([BEFORE, at(90, 150, 0.97, 400)], False),
-        ([BEFORE, at(30, 121, 0.97, 400)], False),
-        ([BEFORE, at(90, 121, 0.3, 400)], False),
-        ([BEFORE, at(90, 121, 0.97, 20)], False),
-        ([at(10, 120, 0.0, 200), AFTER], False),
-        ([at(10, 124, 0.0, seconds=1), at(90, 121, 0.97, 100)], False),
-        ([BEFORE, AFTER, at(120, 125, 0.0)], False),
+        ([BEFORE, at(90, 80, 0.08)], True),
+        ([BEFORE, at(90, 150, 0.08)], False),
+        ([BEFORE, at(22, 120, 0.08)], False),
+        ([BEFORE, at(90, 120, 0.021)], False),
+        ([BEFORE, at(90, 120, 0.026), at(100, 120, 0.026), at(110, 60, 0.026)], True),
+        ([at(10, 120, 0.08), at(90, 120)], False),
+        ([at(10, 2), at(90, 2, 0.08)], False),
+        ([BEFORE, AFTER, at(120, 125), at(130, 120), at(140, 119)], False),
         ([replace(BEFORE, void="schedule lag"), AFTER], False),
-        ([at(10, 10, 0.0), at(90, 10, 0.97, 40)], False),
+        ([at(0, 30, 0.08), at(10, 120), at(90, 60, 0.06)], False),
+        ([BEFORE, at(90, 110, 0.02, failed=55)], False),
     ],
 )
-def test_a_rate_that_went_well_once_and_not_any_more(stretches: list[Stretch], told: bool) -> None:
-    assert (slower([P99], stretches) is not None) == told
-    kept = without_slow_down([P99], stretches)
+def test_answers_that_took_longer_than_load_explains(stretches: list[Stretch], told: bool) -> None:
+    assert (slower(LIMITS, stretches) is not None) == told
+    kept = without_slow_down(LIMITS, stretches)
     assert [each.void for each in kept if each.void == SLOWER] == [SLOWER] * told
     assert kept[-1].void == stretches[-1].void
+
+
+def test_the_two_stretches_that_show_it_best_are_told() -> None:
+    seen = slower(LIMITS, [BEFORE, at(30, 125), at(50, 118, 0.03), AFTER])
+    assert seen is not None
+    assert (seen.before.rate, seen.after.rate) in {(120, 120), (125, 120)}
+    assert seen.after.mean_s == pytest.approx(0.08)
+    assert (seen.until_s, seen.from_s) == (38.0, 50.0)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +82,7 @@ def test_a_rate_that_went_well_once_and_not_any_more(stretches: list[Stretch], t
 def test_too_little_since_then_is_said_with_the_time_that_it_takes(
     since_s: float, time_s: float | None, found: Answer, told: str
 ) -> None:
-    stretches = [replace(at(0, 120, 0.0, seconds=100), void=SLOWER), at(100, 60, 0.0, seconds=since_s)]
+    stretches = [replace(at(0, 120, seconds=100), void=SLOWER), at(100, 60, seconds=since_s)]
     answer = if_it_lasts(Settings(time_s=time_s), stretches, found)
     assert (answer == found) == (not told)
     assert answer.reason.endswith(told or found.reason)

@@ -36,7 +36,7 @@ def slowed(*, in_users: bool = False) -> SearchEvidence:
 
 def _at(number: int, start_s: float, rate: float, over: int, in_flight: int) -> Stretch:
     counts = Count(1000, over), Count(1000, 0)
-    part = Slice(start_s, start_s + 8.0, 1000, 1000, counts)
+    part = Slice(start_s, start_s + 8.0, 1000, 1000, counts, 900.0 if over else 20.0)
     return Stretch(number, rate, start_s, start_s + 8.0, (part,), "grow", in_flight=in_flight)
 
 
@@ -55,7 +55,8 @@ def test_both_rates_are_told_and_the_first_is_no_answer(answer: Answer, told: st
 
     lines = [line.strip() for line in to_text(data).splitlines()]
     assert told in lines
-    assert "After 10 s at 120/s, 0% over; after 1 min 30 s at 120/s, 90% over." in lines
+    before, after = "After 10 s at 120/s, 20 ms on average, 0% over", "after 1 min 30 s at 120/s, 900 ms on average"
+    assert f"{before}; {after}, 90% over." in lines
     assert f"✗ 0 does not count: {SLOWER}." in lines
     assert [row.void for row in data.stretches or []] == [SLOWER, "", ""]
     assert [(point.rate, point.seconds) for point in data.curve or []] == [(60, 8), (120, 8)]
@@ -71,5 +72,5 @@ def test_what_was_known_before_is_kept_when_it_gets_slower_again() -> None:
     assert [stretch.void for stretch in seen.stretches] == [SLOWER, "", ""]
 
 
-def test_users_wait_and_so_make_no_backlog_that_would_tell() -> None:
+def test_users_wait_for_answers_and_so_their_rate_tells_nothing() -> None:
     assert slowed(in_users=True).slower is None
