@@ -16,7 +16,7 @@ from server_capacity.search.points import points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
 from server_capacity.search.stretch import NOTHING_VIOLATED
-from server_capacity.search.support import lowest_breaking, with_support
+from server_capacity.search.support import if_long_enough, lowest_breaking, with_support
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
     lasting = without_slow_down(limits, without_warm_up(stretches))
     stretches = without_accidents(limits, lasting)
     found = with_support(limits, stretches, _answer(limits, settings, stretches, lasting))
-    return if_it_lasts(settings, stretches, found)
+    return if_long_enough(stretches, if_it_lasts(settings, stretches, found))
 
 
 def _answer(

@@ -31,6 +31,8 @@ NOT_FAR, FURTHER = 4.0, 0.6
 LEAST_BREAKING = 3
 """So many requests over are no accident of one."""
 MORE_TIME = "give more with --time"
+LEAST_TIMES, USUAL_TIMES = 30.0, 60.0
+"""Such times of an answer must the load last to tell anything, and should it last."""
 
 
 class Broken(NamedTuple):
@@ -86,6 +88,18 @@ def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
             reason = f"{told}; at lower rates {over:,} of {of:,} were, too few to decide: {MORE_TIME}"
             return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
+
+
+def if_long_enough(stretches: Sequence[Stretch], found: Answer) -> Answer:
+    """The answer, unless the load lasted for few answers only: in that time no queue fills, whatever the rate."""
+    answer_s = pace_of(stretches).answer_s
+    load_s = sum(each.seconds for each in stretches if each.rate > 0 and not each.void)
+    if found.outcome not in ("found", "at_least") or load_s >= LEAST_TIMES * answer_s:
+        return found
+    minutes = math.ceil(USUAL_TIMES * answer_s / 60.0)
+    reason = f"an answer takes {answer_s:.3g} s, and {load_s:.0f} s of load are too short for that: --time {minutes}m"
+    estimates = tuple(replace(each, rate=None, interval=None, kept_everywhere=False) for each in found.estimates)
+    return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=estimates)
 
 
 def lowest_breaking(points: Sequence[Point], allowed: float) -> str | None:

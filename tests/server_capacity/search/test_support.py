@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from server_capacity.search.answer import Answer, Interval, Outcome
 from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit
 from server_capacity.search.points import Point
 from server_capacity.search.settings import Settings
-from server_capacity.search.support import BENEATH, beneath, lowest_breaking
+from server_capacity.search.stretch import Count, Slice, Stretch
+from server_capacity.search.support import BENEATH, beneath, if_long_enough, lowest_breaking
 from tests.mentions import mentions
 from tests.server_capacity.search.queues import Queue, play
 from tests.server_capacity.search.runs import run
@@ -91,3 +95,34 @@ def test_pauses_that_break_a_percentile_at_any_rate_leave_no_capacity() -> None:
     # One in ten searches does not see enough pauses; of the others, some sent too little at lower rates to tell.
     assert sum(each.rate is None and each.outcome in ("not_kept", "cannot_tell") for each in found) >= 2
     assert any(each.outcome == "not_kept" for each in found)
+
+
+def test_a_load_of_few_answers_tells_nothing_and_says_how_long_it_takes() -> None:
+    slow = Queue(8, lambda draw: draw.expovariate(1 / 10.0))
+    limits = [Limit("p95<60s", "response_time", 0.05, 60.0), Limit("success>=0.95", "success", 0.05)]
+    found = play(slow, limits, Settings(time_s=120.0), seed=1).answer
+    assert (found.outcome, found.rate, found.interval) == ("cannot_tell", None, None)
+    told = r"an answer takes \d+(\.\d+)? s, and 1\d\d s of load are too short for that: --time \d+m"
+    assert re.search(told, found.reason)
+    assert all(each.interval is None for each in found.estimates)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "load_s", "answer_s", "told"),
+    [
+        ("found", 59.0, 2.0, True),
+        ("found", 61.0, 2.0, False),
+        ("at_least", 59.0, 2.0, True),
+        ("not_kept", 59.0, 2.0, False),
+        ("found", 10.0, 0.02, False),
+    ],
+)
+def test_the_load_lasts_for_thirty_answers_at_least(
+    outcome: Outcome, load_s: float, answer_s: float, told: bool
+) -> None:
+    part = Slice(0.0, load_s, 1000, 1000, (Count(1000, 0),))
+    one = Stretch(0, 1000 / load_s, 0.0, load_s, (part,), "grow", in_flight=round(1000 / load_s * answer_s))
+    found = Answer(outcome, 10.0, Interval(9.0, 11.0))
+    long_enough = if_long_enough([one, replace(one, number=1, void="schedule lag")], found)
+    assert (long_enough.outcome == "cannot_tell") == told
+    assert told or long_enough == found
