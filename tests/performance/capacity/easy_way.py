@@ -33,7 +33,7 @@ def wilson(over: int, of: int) -> tuple[float, float]:
     share, square = over / of, _Z * _Z / of
     middle = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / of + square / of / 4)
-    return middle - half, middle + half
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def answer(trials: list[Trial]) -> Answer:

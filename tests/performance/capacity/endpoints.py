@@ -1,15 +1,12 @@
-"""Endpoints with a known capacity, and a broad family of random ones."""
+"""Endpoints with a known capacity."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from server_capacity.search.limits import Limit
-from tests.performance.capacity.queues import Rules, Service
+from tests.performance.capacity.queues import Rules
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.load import Arrivals
@@ -153,42 +150,3 @@ HELD_OUT = {
         ),
     )
 }
-
-
-def family(seed: int) -> Endpoint:
-    """A random endpoint: 1 to 64 servers, services of all kinds, limits at p90 to p99.9, some that refuse or batch."""
-    for attempt in range(100):
-        endpoint = _drawn(np.random.default_rng([seed, attempt]), seed)
-        if endpoint is not None:
-            return endpoint
-    raise AssertionError("no endpoint was drawn in 100 attempts")
-
-
-def _drawn(random: np.random.Generator, seed: int) -> Endpoint | None:
-    """An endpoint, or None where its limit is near what an idle one does."""
-    kinds: tuple[Service, ...] = ("exact", "exponential", "lognormal", "bimodal")
-    kind = kinds[random.integers(4)]
-    servers = round(math.exp(random.uniform(0, math.log(64))))
-    mean_s = math.exp(random.uniform(math.log(0.002), math.log(0.1)))
-    cv = {"exact": 0.0, "exponential": 1.0}.get(kind, float(random.uniform(0.2, 1.5)))
-    percentile = float(random.choice([90, 95, 99, 99, 99.9]))
-    share = random.random()
-    if share < 0.15:
-        rules = Rules(servers, mean_s, kind, cv, queue_limit=int(random.integers(1, 4 * servers + 8)))
-        limits: tuple[Limit, ...] = (success(float(random.choice([0.95, 0.99, 0.999]))),)
-    elif share < 0.25:
-        size = int(2 ** random.integers(1, 6))
-        rules = Rules(servers, mean_s, batch_size=size, batch_delay_s=mean_s * float(random.uniform(0.2, 3)))
-        limits = (times(percentile, rules.batch_delay_s + mean_s * float(random.uniform(1.3, 6))), success(0.95))
-    else:
-        rules = Rules(servers, mean_s, kind, cv)
-        limits = (times(percentile, mean_s * math.exp(random.uniform(math.log(2), math.log(20)))), success(0.95))
-    endpoint = Endpoint(f"family-{seed}", f"{rules}", rules, limits)
-    return endpoint if _idle_share(endpoint) < 0.3 * limits[0].allowed else None
-
-
-def _idle_share(endpoint: Endpoint) -> float:
-    """The share over the first limit of an endpoint with next to nothing to do."""
-    from tests.performance.capacity.truths import share_over
-
-    return share_over(endpoint, endpoint.limits[0], 0.02 * endpoint.rules.most, 30_000)

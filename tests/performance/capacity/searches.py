@@ -22,7 +22,7 @@ from tests.performance.capacity.endpoints import ENDPOINTS, HELD_OUT, Endpoint
 from tests.performance.capacity.oracle import oracle
 from tests.performance.capacity.results import Result
 from tests.performance.capacity.scenarios import SCENARIOS
-from tests.performance.capacity.truths import of_family, with_truth
+from tests.performance.capacity.truths import with_truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,7 +85,6 @@ def _made(tasks: Sequence[Task], processes: int) -> Iterable[Result]:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.performance capacity", description=__doc__)
     parser.add_argument("--endpoint", action="append", choices=list(ENDPOINTS), help="default: the six")
-    parser.add_argument("--family", type=int, default=0, metavar="N", help="N random endpoints, one search each")
     parser.add_argument("--held-out", action="store_true", help="endpoints that nothing was adjusted to, instead")
     parser.add_argument("--scenario", action="append", choices=["all", *SCENARIOS], help="what an endpoint can be, too")
     parser.add_argument("--easy-way", action="store_true", help="doubling and bisecting with separate waves instead")
@@ -107,8 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if options.scenario:
         _print_scenarios(options)
-    elif options.family:
-        _print_family(options)
     else:
         _print_table(options)
 
@@ -126,15 +123,6 @@ def _print_table(options: argparse.Namespace) -> None:
         _print_misses(mine, options)
     if options.held_out:
         print(results.many("held out", [result for mine in found.values() for result in mine]))
-
-
-def _print_family(options: argparse.Namespace) -> None:
-    settings, feed = Settings(time_s=options.time), Feed(delay_s=options.feed_delay)
-    drawn = (of_family(seed) for seed in range(options.seed, options.seed + options.family))
-    tasks = [Task(endpoint, options.seed, settings, feed) for endpoint in drawn if endpoint.truth != math.inf]
-    found = [result for mine in all_results(tasks, options).values() for result in mine]
-    print(results.many("family", found))
-    _print_misses(found, options)
 
 
 def _print_scenarios(options: argparse.Namespace) -> None:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.performance.capacity.endpoints import ENDPOINTS, Endpoint, family
-from tests.performance.capacity.queues import Queue
+from tests.performance.capacity.endpoints import ENDPOINTS, Endpoint
+from tests.performance.capacity.queues import Queue, Rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -54,9 +54,20 @@ def refused_share(servers: int, load: float, room: int) -> float:
 
 
 def closed_form(endpoint: Endpoint) -> float | None:
-    """The capacity of M/M/c with a limit on response time, or on refusals where its queue is limited; else None."""
+    """The capacity of M/M/c with a limit on response time, or on refusals where its queue is limited; else None.
+
+    Requests that are routed at random make as many of them as there are instances.
+    """
     rules, limit = endpoint.rules, endpoint.limits[0]
-    if rules.service != "exponential" or rules.batch_size > 1 or endpoint.arrivals == "constant":
+    plain = Rules(
+        rules.servers,
+        rules.mean_s,
+        "exponential",
+        rules.cv,
+        queue_limit=rules.queue_limit if limit.bound_s is None else None,
+        instances=rules.instances,
+    )
+    if rules != plain or endpoint.arrivals == "constant":
         return None
 
     def share(load: float) -> float:
@@ -68,7 +79,7 @@ def closed_form(endpoint: Endpoint) -> float | None:
     for _ in range(60):
         load = (low + high) / 2
         low, high = (low, load) if share(load) > limit.allowed else (load, high)
-    return low * rules.servers / rules.mean_s
+    return low * rules.most
 
 
 def first_crossing(endpoint: Endpoint, limit: Limit, arrivals: float = _ARRIVALS) -> float:
@@ -105,11 +116,6 @@ def with_truth(endpoint: Endpoint) -> Endpoint:
     fresh = replace(endpoint, rules=replace(endpoint.rules, most_servers=0, slow_s=0.0))
     [found] = kept(f"truth-{endpoint.name}", repr((fresh.rules, fresh.limits)), lambda: [truth(fresh)])
     return replace(endpoint, truth=found)
-
-
-def of_family(seed: int) -> Endpoint:
-    """A random endpoint with its truth."""
-    return with_truth(family(seed))
 
 
 def kept(name: str, key: str, make: Callable[[], Sequence[float]]) -> list[float]:
