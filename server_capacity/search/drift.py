@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 APART_S, LEAST_ANSWERS = 10.0, 20
 """So much later is another time; fewer answers tell nothing."""
-CHANCE = 2.0  # standard errors
+CHANCE = 2.4  # standard errors, of all stretches but the clearest
 MOST_INSTANTS = 32  # that are looked at
 WAITS, MOST_VARIANCE = 0.5, 1.0
 """The variance of the logarithm of a mean wait, over the part of a stretch that its queue remembers; and at most."""
@@ -163,7 +163,7 @@ def _errors_of(drift: Drift) -> float:
     """The standard errors by which all later stretches together took longer.
 
     Each later stretch is held against the mean of the earlier ones at its rate and above or at its rate and below,
-    whichever took longer.
+    whichever took longer. The clearest one does not count: a burst ends its stretch early, and looks like a change.
     """
     (rates, logs, variances), (own_rates, own_logs, own) = map(_columns, (drift.before, drift.after))
     ends_s = np.array([each.stretch.end_s for each in drift.before])
@@ -171,11 +171,12 @@ def _errors_of(drift: Drift) -> float:
     above, of_above = _means(apart & (rates >= own_rates[:, None]), logs, variances)
     below, of_below = _means(apart & (rates <= own_rates[:, None]), logs, variances)
     expected, of = np.maximum(above, below), np.where((below > above)[:, None], of_below, of_above)
-    told = np.isfinite(above)
+    told, variance = np.isfinite(above), own + of**2 @ variances
+    longer = np.where(told, own_logs - np.where(told, expected, 0.0), -np.inf)
+    told[np.argmax(longer / np.sqrt(variance))] = False
     if not told.any():
         return 0.0
-    weights = told / (own + of**2 @ variances)
-    longer = np.where(told, own_logs - np.where(told, expected, 0.0), 0.0)
+    weights, longer = told / variance, np.where(told, longer, 0.0)
     return float(weights @ longer / np.sqrt(weights**2 @ own + (weights @ of) ** 2 @ variances))
 
 
