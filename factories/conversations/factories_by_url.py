@@ -25,6 +25,7 @@ SHARED_PREFIX = ""  # a system prompt that conversations share: its tokens, or 4
 HISTORY = "live"  # a turn tells the answers before it as they came; recorded: made-up ones of OUTPUT_TOKENS
 SESSION_HEADER = ""  # the name of a header that tells the server which conversation a request is of
 SEED = "0"  # of all words and numbers of turns: the same seed, the same conversations
+SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
 VERIFY = True  # false: whatever certificate the server shows
 
@@ -66,9 +67,10 @@ def session_factory():
         messages = []
         if prefix is not None:
             group = prefix.group(chosen.random())
-            messages.append({"role": "system", "content": shared(group, prefix.tokens)})
+            messages.append({"role": "system", "content": salted(shared(group, prefix.tokens))})
         for _ in range(turns.draw(chosen.random())):
-            messages.append({"role": "user", "content": " ".join(chosen.choices(WORDS, k=INPUT_TOKENS))})
+            words = " ".join(chosen.choices(WORDS, k=INPUT_TOKENS))
+            messages.append({"role": "user", "content": words if messages else salted(words)})
             request = {"max_tokens": OUTPUT_TOKENS, "messages": list(messages), **MORE}
             request |= {"model": MODEL} if MODEL else {}
             answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request)
@@ -88,6 +90,10 @@ def canary(text):
     request = {"max_tokens": 64, "temperature": 0, "messages": [{"role": "user", "content": text}], **MORE}
     request |= {"model": MODEL} if MODEL else {}
     return (f"{SEED}-canary", request) if SESSION_HEADER else request
+
+
+def salted(text):
+    return f"{SALT} {text}" if SALT else text
 
 
 @lru_cache(maxsize=1000)

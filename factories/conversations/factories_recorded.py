@@ -20,6 +20,7 @@ OUTPUT_TOKENS = ""  # the most an answer may have; empty: as many as the recorde
 HISTORY = "live"  # a turn tells the answers before it as they came; recorded: as they were recorded
 SESSION_HEADER = ""  # the name of a header that tells the server which conversation a request is of
 SEED = "0"  # of the words in place of blocks and lengths: the same seed, the same words
+SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer as long as it may be
 VERIFY = True  # false: whatever certificate the server shows
 
@@ -49,7 +50,7 @@ def session_factory():
 
     def session(number, recorded=None):
         """`recorded` is a conversation of the file; without a file there is a made-up one, to try the server with."""
-        talk = RecordedConversation(recorded or EXAMPLE, SEED, live=HISTORY == "live")
+        talk = RecordedConversation(recorded or EXAMPLE, SEED, live=HISTORY == "live", salt=SALT)
         for turn in talk:
             request = {"max_tokens": int(OUTPUT_TOKENS or turn.output_tokens or 128), "messages": turn.messages, **MORE}
             request |= {"model": MODEL} if MODEL else {}

@@ -56,7 +56,8 @@ class EndpointConfig:
     When more than ``grow_queue`` wait (None: twice the batch size), a server is added, which serves ``grow_delay_s``
     later, one at a time up to ``most_servers`` (None: none is added). It goes when for ``grow_keep_s`` the others
     were enough. A request whose body is among the ``cache_size`` that were seen last takes the ``cache_speedup``-th
-    part of its service time.
+    part of its service time. ``prefix_cache``: the tokens of prompts and answers that its chat model keeps, in blocks;
+    an answer says how many of its prompt's were there, and takes no less time for it.
 
     The first request of each server takes ``cold_start_s`` longer. What begins in the first ``slow_start_s`` seconds
     from the first request on, and the first ``slow_start_requests``, takes ``slow_start_factor`` times as long, or
@@ -108,6 +109,7 @@ class EndpointConfig:
     grow_keep_s: float = 600.0
     cache_size: int = 0
     cache_speedup: float = 10.0
+    prefix_cache: int = 0
     error_share: float = 0.0
     error_status: int = 500
     close_share: float = 0.0
@@ -233,7 +235,7 @@ class EndpointConfig:
 
     def _wrong_integers(self) -> list[tuple[str, str]]:
         least: dict[str, int | None] = {"servers": 1, "tokens": 1, "seed": None, "instances": 1, "batch_size": 1}
-        least |= {"slow_start_requests": 0, "cache_size": 0}
+        least |= {"slow_start_requests": 0, "cache_size": 0, "prefix_cache": 0}
         optional = {"queue_limit": 0, "most_servers": 1, "grow_queue": 0, "models_in_memory": 1, "throttle_every": 1}
         least |= {name: low for name, low in optional.items() if getattr(self, name) is not None}
         return [

@@ -61,7 +61,8 @@ class Endpoint:
         self._exchanges: dict[Job, Exchange] = {}
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
-        dialects = queued(config.tokens, config.finish_reason, echo=config.echo)
+        told = (config.tokens, config.finish_reason)
+        dialects = queued(*told, echo=config.echo, prefix_cache=config.prefix_cache)
         immediate: list[Route[Answerer]] = [
             *at_once(),
             Route("GET", "/metrics", lambda _: self._render_metrics()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import secrets
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.words.redact import quoted
 
+AS_IS, FRESH = "as-is", "fresh"
+"""The server's cache may have what earlier runs sent, or each run begins its prompts with a word of its own."""
 MOST_GROUPS, MOST_PREFIX = 100_000, 10_000_000
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _TURNS = re.compile(
@@ -94,3 +97,8 @@ class SharedPrefix:
     @cached_property
     def _sums(self) -> tuple[float, ...]:
         return tuple(accumulate((place + 1) ** -self.zipf for place in range(self.groups)))
+
+
+def new_salt() -> str:
+    """A word that no run before had."""
+    return secrets.token_hex(8)

@@ -49,6 +49,7 @@ FindingCode = Literal[
     "sessions_raised",
     "canary_swapped",
     "canary_differs",
+    "cache_from_before",
     "too_few_samples",
 ]
 """The closed list of findings; docs/reference/findings.md has a row for each."""

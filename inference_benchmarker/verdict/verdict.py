@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.verdict.aborts import abort_findings
+from inference_benchmarker.verdict.cache_from_before import cache_findings
 from inference_benchmarker.verdict.canaries import canary_findings
 from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings, limited_by
 from inference_benchmarker.verdict.hosts import host_findings
@@ -89,6 +90,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *metric_findings(facts),
         *canary_findings(facts),
         *usage_findings(facts),
+        *cache_findings(facts),
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))

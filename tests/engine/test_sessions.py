@@ -367,3 +367,19 @@ def test_an_answer_without_end_fails_its_turn_and_is_not_kept(bench: Bench) -> N
         wave = bench.start(*flags, factories=ENDLESS, target=endpoint).finish()
     assert [row["error"] for row in wave.rows] == ["AnswerTooLargeError"] * 4
     check_books(wave)
+
+
+def test_a_repeat_is_seen_by_what_the_cache_had_before(bench: Bench) -> None:
+    """A fixed seed finds the first wave's prompts in the server's cache; --cache fresh, and another seed, do not."""
+    with bench.endpoint(service_s=0.002, prefix_cache=1_000_000) as endpoint:
+        flags = (
+            *(f"{endpoint.url}/v1", "--turns", 2, "--client-rps", 40, "--num-requests", 6, "--input-tokens", 40),
+            *("--output-tokens", 9, "--model", "demo", "--output-dir", "runs"),
+        )
+        seeds = [("--seed", 5), ("--seed", 5), ("--seed", 5, "--cache", "fresh"), ("--seed", 6)]
+        waves = [bench.run(*flags, *seed, factories=None) for seed in seeds]
+    codes = [{each["code"] for each in wave.summary["findings"]} for wave in waves]
+    assert ["cache_from_before" in found for found in codes] == [False, True, False, False]
+    firsts = [[row["metric.cached_tokens"] for row in wave.rows if row["turn"] == 1] for wave in waves]
+    assert firsts == [[0] * 6, [32] * 6, [0] * 6, [0] * 6]
+    assert {row["metric.cached_tokens"] for row in waves[2].rows if row["turn"] == 2} == {48}, "of its own first turn"

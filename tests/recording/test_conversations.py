@@ -106,6 +106,12 @@ def test_share_gpt_in_any_shape(tmp_path: Path, shape: str) -> None:
     assert said(rows[1], "eins", live=False)[1][2]["content"] == "1"
 
 
+def test_a_salt_stands_before_all_that_is_said(tmp_path: Path) -> None:
+    _, (row,) = found(tmp_path, lines(TOOLS))
+    sent = [turn.messages[0]["content"] for turn in RecordedConversation(row, salt="new")]
+    assert sent == ["new go", "new go"]
+
+
 def test_messages_keep_the_calls_that_tools_answered(tmp_path: Path) -> None:
     facts, (row,) = found(tmp_path, lines(TOOLS))
     assert (facts.format, facts.turns) == ("OpenAI messages", 2)

@@ -16,6 +16,7 @@ from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint.source import refused_sessions, source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
+from inference_benchmarker.plan.conversation import AS_IS, FRESH
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 OF_ENDPOINTS = "create and compare endpoints"
-FRESH, WARM = "fresh", "warm"
+WARM = "warm"
 LEAST_TIME_S = 5.0
 NOT_HERE = {
     "--client-rps": "the search chooses the rate: limit it with --start-rps and --max-rps",
@@ -42,6 +43,7 @@ NOT_HERE = {
     "--num-requests": "give --time (how long the search may send) or --precision (how narrow the interval must be)",
     "--warmup": "each stretch discards what the previous one left behind: leave it out",
     "--replay": "a recording has its own rates, but a search chooses the rates: leave it out",
+    "--conversations": "a search sends single requests: leave it out",
     "--replay-column": "only for --replay, which has its own rates: leave it out",
     "--speed": "only for --replay, which has its own rates: leave it out",
     "--window": "only for --replay, which has its own rates: leave it out",
@@ -78,6 +80,16 @@ def _choice(*allowed: str) -> Any:
         return text
 
     return parse
+
+
+def _cache(flag: str, text: str) -> str:
+    if text == FRESH:
+        raise BenchmarkError(
+            f"{flag} fresh puts a new word before each conversation, and a search sends single requests: {AS_IS} is "
+            "what fresh was before."
+        )
+    parsed: str = _choice(AS_IS, WARM)(flag, text)
+    return parsed
 
 
 _OF_A_WAVE = {flag.name: flag for flags in WAVE_FLAGS.values() for flag in flags}
@@ -137,8 +149,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "fresh (default), or warm: send each payload once before the search",
-                _choice(FRESH, WARM),
+                "as-is (default), or warm: send each payload once before the search",
+                _cache,
             ),
         ],
         "load": _of_a_wave(

@@ -14,7 +14,7 @@ from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_path, parse_size, read_flags
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+from inference_benchmarker.plan.conversation import FRESH, SharedPrefix, TurnCount, new_salt
 from inference_benchmarker.plan.media import Audio, Images
 from inference_benchmarker.plan.model_mix import ModelMix
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
@@ -210,7 +210,11 @@ def _of_address(
 
     problems += _contradictions(options)
     _take_conversations(text, options)
-    asked = AddressOptions(**read_flags(_ASKED, options, problems).values, recorded=options.get("conversations"))
+    asked = AddressOptions(
+        **read_flags(_ASKED, options, problems).values,
+        recorded=options.get("conversations"),
+        cache=FRESH if options.get("cache") == FRESH else None,
+    )
     own = headers_of(options["header"] or (), environment, problems)
     headers = {**of_environment(environment, problems), **own}
     described = None
@@ -303,6 +307,8 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
         options["factories_file"] = _file_of(options["factories_file"], problems)
         if len(problems) > before:
             options["set"] = None  # nobody knows the settings of what is not there
+    if options.get("cache") == FRESH:
+        _salt(options, problems)
     if options["header"]:
         if options["factories_file"] is not None and HEADERS in _source(options["factories_file"]):
             own = headers_of(options["header"], environment, problems)
@@ -312,6 +318,17 @@ def _take_file(options: dict[str, Any], problems: list[str], environment: Mutabl
     if stray:
         instead = "" if options["factories_file"] is None else "; for a factories file, use --set"
         problems.append(f"{', '.join(stray)}: only for a URL, as in `benchmark URL`{instead}.")
+
+
+def _salt(options: dict[str, Any], problems: list[str]) -> None:
+    """Set the SALT of a file that has one, so that no earlier run's cache helps."""
+    from inference_benchmarker.engine.endpoint.settings import settings_of
+
+    file = options["factories_file"]
+    if file is None or "SALT" not in settings_of(Path(file)):
+        problems.append("--cache fresh: for conversations at an address, or a file with a constant SALT.")
+    else:
+        options["set"] = [*(options["set"] or ()), f"SALT={new_salt()}"]
 
 
 def _file_of(text: str, problems: list[str]) -> str:

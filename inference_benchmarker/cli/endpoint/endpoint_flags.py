@@ -124,6 +124,12 @@ ENDPOINT_FLAGS = table_for(
                 parse_number,
             ),
             Flag(
+                "--prefix-cache",
+                "TOKENS",
+                "tokens that its chat model's prefix cache keeps, in blocks of 16; answers say how many were cached",
+                parse_int,
+            ),
+            Flag(
                 "--cold-start",
                 "S",
                 "additional seconds for the first request of each server",

@@ -10,6 +10,7 @@ from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
+from inference_benchmarker.plan.conversation import AS_IS, FRESH
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.recorded import Conversations
@@ -47,6 +48,12 @@ def _backoff(_: str, text: str) -> Backoff:
 
 def _request_limit(_: str, text: str) -> RequestLimit:
     return RequestLimit.parse(text)
+
+
+def _cache(_: str, text: str) -> str:
+    if text not in (AS_IS, FRESH):
+        raise BenchmarkError(f"--cache must be {AS_IS} or {FRESH}, not {text[:100]!r}; warm is for a search.")
+    return text
 
 
 def _without_secrets(_: str, text: str) -> str:
@@ -117,6 +124,13 @@ WAVE_FLAGS = table_for(
                 "send recorded conversations, in turn: ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or "
                 "agents' traces, BurstGPT's or Azure's CSV; with --replay FILE, each when it began there",
                 lambda flag, text: Conversations(parse_path(flag, text)),
+            ),
+            Flag(
+                "--cache",
+                "KIND",
+                "what the server may have cached of conversations: as-is (default), or fresh: a new word before each, "
+                "so that no earlier run's cache helps",
+                _cache,
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
             *REPLAY_FLAGS,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
+from inference_benchmarker.embedded.prefix_cache import PrefixCache
 from inference_benchmarker.embedded.protocols.dialects import MODEL, json_object, token
 from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS
 
@@ -22,16 +23,25 @@ if TYPE_CHECKING:
 class OpenAiDialect:
     """OpenAI's chat completions, whole or as server-sent events with one token in each."""
 
-    def __init__(self, tokens: int, finish_reason: str | None = None, *, echo: bool = False) -> None:
+    def __init__(
+        self, tokens: int, finish_reason: str | None = None, *, echo: bool = False, prefix_cache: int = 0
+    ) -> None:
         self._tokens = tokens
         self._echo = echo
+        self._prefixes = PrefixCache(prefix_cache)
         self._finish_reason = finish_reason
 
     def reply(self, request: Request, sequence: int) -> Answer | Stream:
         """As many tokens as the request allows, else as many as configured."""
         asked = json_object(request.body)
         return chat_completion(
-            asked, sequence, self._tokens, self._finish_reason, cached=request.cached, echo=self._echo
+            asked,
+            sequence,
+            self._tokens,
+            self._finish_reason,
+            cached=request.cached,
+            echo=self._echo,
+            prefixes=self._prefixes,
         )
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
@@ -54,20 +64,24 @@ def chat_completion(
     *,
     cached: bool | None = None,
     echo: bool = False,
+    prefixes: PrefixCache | None = None,
 ) -> Answer | ChatStream:
     """The answer to a request with ``messages``, ``tokens`` long where it sets no limit. Raises HttpError.
 
     ``cached``: the whole prompt came from a cache; None without one. ``echo``: it repeats the words of the last
-    message.
+    message. ``prefixes``: a cache of how prompts begin.
     """
     messages = asked.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise HttpError(400, "the body needs messages: a list with at least one object")
-    prompt_tokens = sum(len(str(message.get("content")).split()) for message in messages)
-    chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, prompt_tokens, finish_reason)
-    chat = replace(chat, cached=cached)
+    prompt = [word for message in messages for word in str(message.get("content")).split()]
+    chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, len(prompt), finish_reason)
     if echo and (words := str(messages[-1].get("content")).split()):
         chat = replace(chat, words=tuple(words), tokens=min(chat.tokens, len(words)))
+    known = None if cached is None else len(prompt) * cached
+    if prefixes is not None and known is None:
+        known = prefixes.take(prompt, chat.text().split())
+    chat = replace(chat, cached_tokens=known)
     return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
 
 
@@ -92,7 +106,7 @@ def _token_limit(asked: dict[str, Any]) -> int | None:
 class Chat:
     """One completion: its tokens are the numbers from 0, a word each, or else ``words``.
 
-    ``cached``: as ``chat_completion`` says.
+    ``cached_tokens``: those of the prompt that were in a cache; None without one.
     """
 
     id: str
@@ -101,7 +115,7 @@ class Chat:
     tokens: int
     prompt_tokens: int
     finish_reason: str
-    cached: bool | None = None
+    cached_tokens: int | None = None
     words: tuple[str, ...] = ()
 
     @classmethod
@@ -124,9 +138,9 @@ class Chat:
         """The token counts; where there is a cache, also of the tokens that came from it."""
         total = self.prompt_tokens + self.tokens
         counts = {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
-        if self.cached is None:
+        if self.cached_tokens is None:
             return counts
-        return {**counts, "prompt_tokens_details": {"cached_tokens": self.prompt_tokens if self.cached else 0}}
+        return {**counts, "prompt_tokens_details": {"cached_tokens": self.cached_tokens}}
 
     def envelope(self, kind: str) -> dict[str, object]:
         """The fields that stand around every object of this completion."""

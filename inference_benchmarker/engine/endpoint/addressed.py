@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from inference_benchmarker.plan.conversation import FRESH, new_salt
 from inference_benchmarker.system.files import kind_of
 from inference_benchmarker.system.packaged import HTTP_FILE
 from inference_benchmarker.url import SEED_SETTING
@@ -47,7 +48,7 @@ _NO_BODY = {
 _LINES = (".jsonl", ".ndjson")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MOST_LOOKED_AT = 1 << 20
-_OF_SESSIONS = ("shared_prefix", "history", "session_header")
+_OF_SESSIONS = ("shared_prefix", "history", "session_header", "cache")
 _OF_MEDIA = ("image", "audio")
 _OF_MODELS = ("model", "prompt", "input_tokens", "output_tokens", "turns", *_OF_SESSIONS, "recorded", *_OF_MEDIA)
 
@@ -67,6 +68,7 @@ class AddressOptions:
     shared_prefix: SharedPrefix | None = None
     history: str | None = None
     session_header: str | None = None
+    cache: str | None = None
     recorded: str | None = None
     image: Images | None = None
     audio: Audio | None = None
@@ -170,6 +172,7 @@ def _conversations(turns: TurnCount | None, base: SplitResult, asked: AddressOpt
         "SHARED_PREFIX": None if prefix is None else prefix.text,
         "HISTORY": asked.history,
         "SESSION_HEADER": asked.session_header,
+        "SALT": new_salt() if asked.cache == FRESH else None,
     }
     server = f"{base.netloc}{base.path}"
     settings = {"URL": base.netloc, "BASE_PATH": base.path, "MODEL": asked.model or ""}

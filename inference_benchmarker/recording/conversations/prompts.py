@@ -42,11 +42,11 @@ class RecordedConversation:
     ``row``: what the session is given. ``seed``: of the texts in place of numbered blocks and of mere lengths: the same
     number, the same text. With ``live`` a turn has the answers before it as they came (see ``hear``), else as they were
     recorded. An answer that called tools is put back as recorded in any case: the tools' results refer to it. Prompts
-    of blocks have all that was said before in them, as it was recorded.
+    of blocks have all that was said before in them, as it was recorded. ``salt``: words before the first message.
     """
 
-    def __init__(self, row: dict[str, Any], seed: str = "0", *, live: bool = True) -> None:
-        self._row, self._seed, self._live = row, seed, live
+    def __init__(self, row: dict[str, Any], seed: str = "0", *, live: bool = True, salt: str = "") -> None:
+        self._row, self._seed, self._live, self._salt = row, seed, live, salt
         self._messages: list[dict[str, Any]] = []
         self._blocks: list[int] = []
         self._recorded: dict[str, Any] | None = None
@@ -66,7 +66,13 @@ class RecordedConversation:
             else:
                 self._say(None, [_asked(self._text(turn["blocks"], turn["tokens"], number))])
             self._recorded, self._heard = turn.get("answer"), None
-            yield RecordedTurn(list(self._messages), turn.get("out"), turn.get("think_s"), self._row.get("tools"))
+            sent = [*map(self._salted, self._messages[:1]), *self._messages[1:]]
+            yield RecordedTurn(sent, turn.get("out"), turn.get("think_s"), self._row.get("tools"))
+
+    def _salted(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The first message, which begins with the salt where it is a text."""
+        content = message.get("content")
+        return {**message, "content": f"{self._salt} {content}"} if self._salt and isinstance(content, str) else message
 
     def _say(self, keep: int | None, messages: list[dict[str, Any]]) -> None:
         """Add messages: behind all before them and its answer, or behind so many, with the answer among them."""
