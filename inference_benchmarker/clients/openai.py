@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 _LIST = {CHAT: "choices", COMPLETIONS: "choices", EMBEDDINGS: "data"}  # without which an answer is none
 _EMPTY_BY_RIGHT = frozenset(("content_filter", "tool_calls", "function_call"))
+_DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_details", "reasoning_tokens"))
 _DONE = b"[DONE]"
 # Raised by reading JSON of another shape than the API's, what is no JSON, and a thousand lists in lists.
 _MISSHAPEN = (AttributeError, TypeError, ValueError, RecursionError)
@@ -61,8 +62,8 @@ class OpenAIClient:
     Made once in a worker, shared by all its requests; each method can be a factories file's ``invoke``. A payload is
     the request's JSON object, or its bytes. The methods that stream are generators: each event that brings something
     the model generated (text, reasoning, a refusal, a tool call's arguments; of several choices all that it brings) is
-    one piece of text, and a ``Response`` with the server's usage comes last, and as its metric ``cached_tokens`` those
-    of the prompt that came from a cache, where the server tells them. They add ``stream`` and
+    one piece of text, and a ``Response`` with the server's usage comes last, and as its metrics ``cached_tokens`` of
+    the prompt and ``reasoning_tokens`` of the answer, where the server tells them. They add ``stream`` and
     ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are.
 
     There are no retries, redirects or proxies. Errors have the openai package's names: APIStatusError and its kin
@@ -260,10 +261,11 @@ def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:
 def _usage(usage: Any, model: str | None, finish_reason: str | None) -> Response:
     told = usage if type(usage) is dict else {}
     tokens_in, tokens_out = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-    details = told.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if type(details) is dict else None
-    metrics = None if cached is None else {"cached_tokens": cached}
-    return Response(tokens_in, tokens_out, None, model, finish_reason, metrics)
+    metrics: dict[str, int | None] = {}
+    for part, name in _DETAILS:
+        if type(details := told.get(part)) is dict and (count := _count(details.get(name))) is not None:
+            metrics[name] = count
+    return Response(tokens_in, tokens_out, None, model, finish_reason, metrics or None)
 
 
 def _count(told: Any) -> int | None:

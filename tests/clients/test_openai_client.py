@@ -376,6 +376,15 @@ def test_the_cached_tokens_of_a_prompt_are_a_metric(details: Any, metrics: Any, 
     assert last.metrics == metrics
 
 
+@pytest.mark.parametrize(("details", "told"), [({"reasoning_tokens": 5}, 5.0), ({}, None), (None, None), ([5], None)])
+def test_the_tokens_of_a_models_reasoning_are_a_metric(details: Any, told: float | None, pair: Pair) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 8, "completion_tokens_details": details}
+    pair.give(stream(events(delta("a", finish="stop"), {"choices": [], "usage": usage})))
+    last = read(pair.ours)[-1]
+    assert isinstance(last, Response)
+    assert last.metrics == (None if told is None else {"reasoning_tokens": told})
+
+
 @pytest.mark.parametrize("reason", [["stop"], {"type": "stop"}, 5, "x" * 10_000])
 def test_a_finish_reason_of_another_type_is_told_as_a_text(reason: Any, pair: Pair) -> None:
     pair.give(stream(events(delta("a", finish=reason), delta("b", finish=reason))))

@@ -46,6 +46,7 @@ from tests.performance import (
     steering,
     streams,
     truth,
+    turns,
 )
 from tests.performance.figures import Program, machine
 
@@ -63,6 +64,7 @@ PROGRAMS = {
     "streams": streams.PROGRAM,
     "clients": clients.PROGRAM,
     "truth": truth.PROGRAM,
+    "turns": turns.PROGRAM,
     "limits": limits.PROGRAM,
     "stall": stall.PROGRAM,
     "startup": startup.PROGRAM,

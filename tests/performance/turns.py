@@ -1,0 +1,108 @@
+"""What a turn of a session costs a worker above a request, and the memory of a session that is open."""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import tracemalloc
+from time import monotonic_ns, thread_time_ns
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint
+from inference_benchmarker.engine.worker.conversations import Conversations
+from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
+from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.plan.pacing import Arrival
+from inference_benchmarker.plan.turn import Turn
+from inference_benchmarker.records.record import BatchWriter
+from tests.performance.figures import Figure, Program, below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TURNS = 5
+REPEATS = 7
+OPEN = 1000
+
+
+def invoke(_: Any) -> bytes:
+    """An endpoint that answers at once."""
+    return b"ok"
+
+
+def session(_: int) -> Iterator[Turn]:
+    """A session without anything of its own."""
+    for _ in range(TURNS):
+        yield Turn(1, think_s=0.0)
+
+
+REQUESTS = Endpoint(invoke=invoke, payloads=[1, 2, 3])
+SESSIONS = Endpoint(invoke=invoke, session=session)
+
+
+def made(endpoint: Endpoint, arrivals: int) -> tuple[Sessions, Slot, BatchWriter]:
+    """A worker's part without its processes: a slot that takes so many arrivals, and the turns that follow them."""
+    writer = BatchWriter()
+    sessions = invoke_sessions(endpoint, 1, lambda **_: None, writer)
+    sessions.requests.t0 = monotonic_ns()
+    dues: list[tuple[int, int]] = []
+    if isinstance(sessions, Conversations):
+        sessions.later = lambda due, number: heapq.heappush(dues, (due, number))
+    slot, left = Slot(), iter(range(arrivals))
+
+    def take() -> Arrival | None:
+        index = next(left, None)
+        if index is not None:
+            return Arrival(index, 0)
+        if dues and arrivals != OPEN:
+            due, number = heapq.heappop(dues)
+            return Arrival(number, due)
+        return None
+
+    slot.take = take
+    return sessions, slot, writer
+
+
+def cost_us(endpoint: Endpoint, requests: int) -> float:
+    """CPU time for each request of this thread, with its packing: the least of some repeats."""
+    found = []
+    for _ in range(REPEATS):
+        sessions, slot, writer = made(endpoint, requests // (TURNS if endpoint.session else 1))
+        gc.collect()
+        gc.disable()
+        begun = thread_time_ns()
+        sessions.serve(slot)
+        writer.take({})
+        found.append(thread_time_ns() - begun)
+        gc.enable()
+    return min(found) / requests / 1000
+
+
+def open_bytes() -> float:
+    """The memory of a session that thinks after its first turn."""
+    sessions, slot, writer = made(SESSIONS, OPEN)
+    gc.collect()
+    tracemalloc.start()
+    sessions.serve(slot)
+    writer.take({})
+    gc.collect()
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    return size / OPEN
+
+
+def figures(seconds: float) -> list[Figure]:
+    """Of ``seconds`` x 2,000 requests."""
+    requests = int(seconds * 2_000) // TURNS * TURNS
+    request, turn = cost_us(REQUESTS, requests), cost_us(SESSIONS, requests)
+    return [
+        Figure("a request, for a worker", request, "us"),
+        Figure("a turn, above that", turn - request, "us", below(3)),
+        Figure("a session that is open", open_bytes() / 1000, "kB", below(10)),
+    ]
+
+
+PROGRAM = Program("turns of sessions", figures, seconds=10, quick_seconds=2)
+
+if __name__ == "__main__":
+    PROGRAM.main()
