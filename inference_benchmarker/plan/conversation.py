@@ -55,6 +55,11 @@ class TurnCount:
         least, most = (int(match[name] or match["constant"]) for name in ("least", "most"))
         return cls(match[0], "uniform", least, most)
 
+    @property
+    def average(self) -> float:
+        """The mean over all sessions."""
+        return self.mean if self.kind == "geometric" else (self.least + self.most) / 2
+
     def draw(self, share: float) -> int:
         """The number that this share (from 0 to below 1) of all sessions are below, by inversion."""
         if self.kind == "uniform":

@@ -9,14 +9,16 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.conversation import TurnCount
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.counting import MOST_SLOWEST
-from inference_benchmarker.records.record import BASE
+from inference_benchmarker.records.record import BASE, TURN
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
 
+_BY_URL = ("conversations", "factories_by_url.py")
 REPORTED_BYTES = BASE.size
 STORED_BYTES = 20
 COUNTED_BYTES, COUNTED_STORED_BYTES = 20_000, 1_500
@@ -46,11 +48,24 @@ def room(plan: WavePlan) -> Room | None:
     most = None if load.is_steered else TokenBucket.of(plan).most_arrivals()
     if most is None:
         return None
+    turns = turns_of(plan)
+    reported = REPORTED_BYTES + (TURN.size if turns is not None else 0)
     if isinstance(load, OpenLoop):
         least = most if load.arrivals == "constant" else max(most - 20 * math.isqrt(most) - 20, 0)
     else:
         least = most if number is not None and plan.bounds.duration_ns is None else 0
-    return Room(most, REPORTED_BYTES * least, (REPORTED_BYTES + STORED_BYTES) * most)
+    requests = int(most * (turns or 1))
+    return Room(requests, reported * least, (reported + STORED_BYTES) * requests)
+
+
+def turns_of(plan: WavePlan) -> float | None:
+    """The mean number of turns of a session, where the plan tells it; a session that fails has fewer."""
+    recorded = None if plan.conversations is None else plan.conversations.recorded
+    if recorded is not None:
+        return recorded.turns / recorded.conversations
+    told = plan.factory_settings.get("TURNS")
+    is_ours = plan.factories_file is not None and plan.factories_file.parts[-2:] == _BY_URL
+    return TurnCount.parse(told).average if told is not None and is_ours else None
 
 
 def _counted(plan: WavePlan) -> Room | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker.plan.disk_space import Room, room
 from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.recorded import Conversations, Recorded
 from tests.waves import closed_plan, open_plan
 
 if TYPE_CHECKING:
@@ -29,6 +31,31 @@ if TYPE_CHECKING:
 )
 def test_what_the_plan_sends_for_sure_is_needed_for_sure(plan: WavePlan, requests: int) -> None:
     assert room(plan) == Room(requests, 53 * requests, 73 * requests)
+
+
+def conversations(turns: str = "", recorded: Recorded | None = None) -> WavePlan:
+    file = Path("factories/conversations/factories_by_url.py")
+    talks = None if recorded is None else Conversations(Path("talks.json"), recorded)
+    settings = {"TURNS": turns} if turns else {}
+    return replace(open_plan("100", "60"), factories_file=file, factory_settings=settings, conversations=talks)
+
+
+@pytest.mark.parametrize(
+    ("plan", "turns"),
+    [
+        (conversations("5"), 5),
+        (conversations("uniform:3..8"), 5.5),
+        (conversations("geometric:4"), 4),
+        (conversations(recorded=Recorded("ShareGPT", 1, 4, 10)), 2.5),
+    ],
+)
+def test_each_turn_of_a_session_takes_room_and_only_the_first_is_sure(plan: WavePlan, turns: float) -> None:
+    assert room(plan) == Room(int(6_000 * turns), 64 * 6_000, int(84 * 6_000 * turns))
+
+
+def test_another_files_setting_of_that_name_says_nothing_of_turns() -> None:
+    plan = replace(conversations("5"), factories_file=Path("mine/factories_by_url.py"))
+    assert room(plan) == Room(6_000, 53 * 6_000, 73 * 6_000)
 
 
 def test_what_is_drawn_may_be_fewer() -> None:
