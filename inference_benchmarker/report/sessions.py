@@ -31,6 +31,8 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
         yield f"{INDENT}Session duration: {middle_and_tail(sessions.duration)}, from arrival to last answer"
     if sessions.turns is not None:
         yield f"{INDENT}Turns/session:    {_turns(sessions.turns)}"
+    if sessions.cached_share is not None:
+        yield f"{INDENT}Cached:           {_cached(sessions.cached_share, sessions.recorded_reuse)}"
     if ledger.not_begun:
         yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
     yield ""
@@ -79,6 +81,11 @@ def _rates(sessions: Sessions) -> str:
     rates = sessions.rates
     target = "" if rates.target is None else f"{rate_text(rates.target)} target, "
     return f"{target}{rate_text(rates.started)} started, {rate_text(rates.completed)} completed"
+
+
+def _cached(share: float, recorded: float | None) -> str:
+    beside = "" if recorded is None else f"; the file's own blocks repeat {percent_text(recorded)}"
+    return f"{percent_text(share)} of the input tokens{beside}"
 
 
 def _turns(turns: Distribution) -> str:

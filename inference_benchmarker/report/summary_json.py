@@ -185,6 +185,8 @@ def _session_numbers(of: Sessions) -> SessionNumbers:
         duration=times(of.duration),
         turns_a_session=times(of.turns),
         by_turn=[_turn(row) for row in of.by_turn],
+        cached_share=of.cached_share,
+        recorded_reuse=of.recorded_reuse,
     )
 
 

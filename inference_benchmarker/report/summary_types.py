@@ -174,6 +174,8 @@ class SessionNumbers:
     turns_a_session: Times | None
     by_turn: list[Turn]
     of_turns: dict[str, TurnTimes] | None = field(default=None, metadata=OMITTED)
+    cached_share: float | None = field(default=None, metadata=OMITTED)
+    recorded_reuse: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

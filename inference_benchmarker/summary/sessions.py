@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,7 +70,9 @@ class Sessions:
 
     ``duration``: from when a session was due to its last answer, in seconds, of the completed ones; those that were
     ``open`` at the end have their age by then, a lower bound. ``turns``: how many turns each of them had. ``good``:
-    those that completed, and all of whose turns were good; None without ``--goodput``.
+    those that completed, and all of whose turns were good; None without ``--goodput``. ``cached_share``: of all input
+    tokens, those that the server had cached; None where it told none. ``recorded_reuse``: the share that is in blocks
+    which were there before, of the recorded conversations that were sent; None without any.
     """
 
     started: int
@@ -83,6 +85,8 @@ class Sessions:
     turns: Distribution | None
     rates: SessionRates
     by_turn: tuple[TurnRow, ...]
+    cached_share: float | None = None
+    recorded_reuse: float | None = None
 
     @property
     def success(self) -> float | None:
@@ -103,7 +107,10 @@ def sessions_of(facts: WaveFacts) -> Sessions:
     span = CompletedSpan.of(middle, max(gathered.started, 1), gathered.first_open_ns, facts.window)
     completed = CompletedGathered(span, ("ended",), _completed)
     gather(facts.records, completed)
-    return gathered.sessions(facts, completed.rate, turns.rows())
+    talks = facts.plan.conversations
+    reuse = None if talks is None or talks.recorded is None else talks.recorded.reuse
+    found = gathered.sessions(facts, completed.rate, turns.rows())
+    return replace(found, cached_share=turns.cached_share, recorded_reuse=reuse)
 
 
 def _completed(part: Records) -> Mask:
@@ -212,6 +219,11 @@ class TurnsGathered:
         ):
             self._times[name].add(place[measured], values[measured])
             self._ages[name].append((place[aged], values[aged]))
+
+    @property
+    def cached_share(self) -> float | None:
+        """The share of all input tokens that the server had cached, of the requests that told both."""
+        return _share(int(self._cached_tokens.sum()), int(self._counts["of_cached"].sum()))
 
     def rows(self) -> tuple[TurnRow, ...]:
         """A row for each turn. Nothing can follow."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import limits_of
+from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.slo import LATER_TURNS, RequestLimit, Slo, Turns
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.sessions import session_lines
@@ -120,6 +122,8 @@ def check(facts: WaveFacts, rows: list[RequestRecord]) -> None:
         assert turn.ttft.percentile(99) == pytest.approx(percentile(firsts, 99))
         assert turn.context_tokens == pytest.approx(100 * turn.turn)
         assert turn.cached_share == (None if turn.turn == 1 else pytest.approx(0.1))
+    cached = [(row.metrics["cached_tokens"], row.tokens_in or 0) for row in rows if row.metrics]
+    assert told.cached_share == pytest.approx(sum(each for each, _ in cached) / sum(each for _, each in cached))
     assert [turn.turn for turn in told.by_turn] == sorted({row.turn or 0 for row in rows})
     later = [row for row in rows if (row.turn or 0) > 1]
     part = summary.of_turns[LATER_TURNS]
@@ -135,6 +139,20 @@ def test_every_figure_by_session_and_by_turn_follows_from_the_rows(seed: int, ro
     records: Records = facts.records  # type: ignore[assignment]  # observe() makes them in memory
     parts = facts if rows is None else replace(facts, records=in_parts(records, rows))
     check(parts, list(records))
+
+
+def test_the_recordings_own_reuse_stands_beside_what_was_cached() -> None:
+    facts = wave(1)
+    recorded = Conversations(Path("t"), Recorded("Mooncake's trace", 1, 2, 3, reuse=0.5))
+    for talks, said in (
+        (recorded, "% of the input tokens; the file's own blocks repeat 50%"),
+        (None, "% of the input"),
+    ):
+        told = replace(facts, plan=replace(facts.plan, conversations=talks))
+        summary = summarise(told)
+        lines = [line for line in session_lines(summary.sessions, summary.ledger) if "Cached:" in line]
+        assert len(lines) == 1
+        assert said in lines[0]
 
 
 def test_limits_on_sessions_and_turns() -> None:
