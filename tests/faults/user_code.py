@@ -37,6 +37,34 @@ def answers(expression: str, before: str = "") -> Callable[[Stage], Ending]:
     )
 
 
+def sessions(*lines: str, parameters: str = "number") -> str:
+    """A factories file whose sessions begin with one request, and then do this."""
+    then = "\n        ".join(lines)
+    return f"""
+from inference_benchmarker import Turn
+from sender import post
+
+def invoke_factory():
+    return post
+
+def session_factory():
+    def session({parameters}):
+        yield Turn(number)
+        {then}
+
+    return session
+"""
+
+
+def cut_off_conversations(stage: Stage) -> Ending:
+    """A file of conversations, the last of which is cut off within a text, and one of which is none."""
+    lines = ['{"messages": [{"role": "user", "content": "q"}]}'] * 5
+    (stage.folder / "talks.jsonl").write_text("\n".join([*lines[:3], '{"messages": 7}', *lines[3:], lines[0][:20]]))
+    flags = (*SHORT, "--conversations", "talks.jsonl")
+    text = sessions('assert recorded["turns"]', parameters="number, recorded")
+    return wave(*flags, text=text)(stage)
+
+
 def labelled(expression: str) -> Callable[[Stage], Ending]:
     """A wave whose payloads have this label."""
     text = factories("pass").replace('"pre_computed": True,', f'"pre_computed": True, "label": lambda p: {expression},')
@@ -372,6 +400,33 @@ USER_CODE = (
         1,
         invoke("post(payload)", "gevent.sleep(1e6)", flags=(*SHORT, "--drain-timeout", "0.5")),
         slow=True,
+    ),
+    Fault(
+        "session-raises",
+        "a session's own code raises when it hears its first answer",
+        "everything; the session is counted as raised",
+        "the turns that it would have sent",
+        0,
+        wave(text=sessions("raise KeyError(number)")),
+    ),
+    Fault(
+        "session-yields-nonsense",
+        "a session yields something other than a turn, and its cleanup raises",
+        "everything; the session is counted as raised",
+        "the turns that it would have sent",
+        0,
+        wave(text=sessions("try:", "    yield number", "finally:", "    raise KeyError(number)")),
+        slow=True,
+    ),
+    Fault(
+        "conversations-cut-off",
+        "a file of recorded conversations is cut off, and one of its lines is none",
+        "everything; the other conversations are sent",
+        "the conversations of these lines; they are counted, and the first is named",
+        0,
+        cut_off_conversations,
+        slow=True,
+        says="2 lines without a conversation were left out, the first is line 4",
     ),
     Fault(
         "endless-stream",
