@@ -286,7 +286,7 @@ def test_what_may_not_be_asked_is_said_and_takes_nothing_else_with_it() -> None:
     events, remarks = told(Scaler(denied, [update(20, "ALARM")]))
     assert [event.kind for event in events] == ["alarm"]
     assert remarks == [
-        "Of the instances of e, who requested them is not known: these credentials may not call "
+        "For the instances of e, who requested them is not known: these credentials may not call "
         "application-autoscaling:DescribeScalingActivities (AccessDeniedException: no)."
     ]
     events, remarks = told(Scaler([[activity(5, 2)]], denied))
