@@ -13,7 +13,6 @@ from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.hosts import HostFacts
-from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.check import LONGEST_NS, MOST_COUNT
@@ -41,8 +40,6 @@ _KINDS: dict[str, Any] = {
     "host": HostUse | None,
     "processes": tuple[ProcessUse, ...],
     "hosts": tuple[HostFacts, ...],
-    "server_metrics": tuple[ServerMetric, ...] | None,
-    "server_logs": tuple[ServerLog, ...] | None,
     "foreign_connections": int,
     "calibration": dict[str, Any] | None,
     "environment": dict[str, Any],
