@@ -54,7 +54,7 @@ def ordinary(text: str) -> str:
 
 
 def _bounded(text: str) -> str:
-    """What has lines is hidden as well: ``plain`` makes one of them."""
+    """A text of several lines is hidden as well: ``plain`` makes one of them."""
     return text if len(text) <= MAX_LENGTH and text.isprintable() else beginning(text, MAX_LENGTH)
 
 

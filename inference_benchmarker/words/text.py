@@ -46,7 +46,7 @@ def one_line(text: str, limit: int = 60) -> str:
 
 
 def said(text: str, limit: int = 60, also: Iterable[str] = ()) -> str:
-    """What a server or another program said, in one line: without credentials, also those on several lines of it.
+    """The words of a server or another program in one line: without credentials, also those on several lines of it.
 
     Where ``one_line`` hides the values of secrets, since it also takes results, this hides what has their form, too.
     """
