@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from inference_benchmarker.cli.core.embedded import DEMO_URL
 from inference_benchmarker.cli.core.terminal import progress
 from inference_benchmarker.cli.endpoint.endpoint_flags import ENDPOINT_FLAGS
 from inference_benchmarker.cli.wave import wave as wave_command
-from inference_benchmarker.cli.wave.wave import wave_options, wave_parser
+from inference_benchmarker.cli.wave.wave import wave_of, wave_options, wave_parser
 from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import EndpointConfig
@@ -680,11 +681,18 @@ class TestEndpoint:
     @pytest.mark.usefixtures("served")
     def test_it_says_how_boto3_finds_it(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["endpoint", "--port", "0"]) == 0
-        listening, _, export = capsys.readouterr().out.splitlines()
+        listening, *lines = capsys.readouterr().out.splitlines()
         url = listening.removeprefix("Listening on ").removesuffix(" (press Ctrl-C to stop)")
         assert url.startswith("http://127.0.0.1:")
-        shell = subprocess.run(["sh", "-c", f"{export}; env"], capture_output=True, text=True, check=True)
-        assert {f"{name}={value}" for name, value in boto3_settings(url).items()} <= set(shell.stdout.splitlines())
+        exports = "; ".join(line for line in lines if "export " in line)
+        shell = subprocess.run(["sh", "-c", f"{exports}; env"], capture_output=True, text=True, check=True)
+        told = {"AWS_ENDPOINT_URL": url}
+        told |= {name: value for name, value in boto3_settings(url).items() if "URL" not in name}
+        assert {f"{name}={value}" for name, value in told.items()} <= set(shell.stdout.splitlines())
+        once, chat = (shlex.split(line)[1:] for line in lines if line.startswith("  benchmark "))
+        for words in (once, [*chat, "--model", "demo"]):
+            assert wave_of(words).endpoint is not None
+        assert max(map(len, lines)) < 100
 
     def test_its_help_tells_what_it_answers_and_the_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):

@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> int:
     with listen(port) as sock:
         port = sock.getsockname()[1]
         print(f"Listening on http://127.0.0.1:{port} (press Ctrl-C to stop)")
-        print(f"To make boto3 talk to it instead of AWS, run this in another terminal:\n{invitation(port)}", flush=True)
+        print(invitation(port), flush=True)
         serve(config, sock)
     return OK
 

@@ -6,7 +6,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, read_flags, table_for
-from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.embedded.config import (
     LOGS_FAULTS,
     METRIC_FAULTS,
@@ -29,7 +28,7 @@ Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, Describe
 CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags), Service Quotas
 and the price list (of instances, as the flags say), and Application Auto Scaling (scalable targets, target tracking
-policies, activities): it prints the line that makes boto3 take it for AWS, and publishes what it really did as
+policies, activities): it prints the lines that make boto3 take it for AWS, and publishes what it really did as
 SageMaker's metrics, and its errors as log lines.
 """
 PORT, HIGHEST_PORT = 8080, 65535
@@ -340,6 +339,12 @@ def _by_name(flag: str, given: Iterable[tuple[str, Any]], problems: list[str]) -
 
 
 def invitation(port: int) -> str:
-    """The line to paste into a terminal whose programs are to take the endpoint for AWS."""
-    settings = boto3_settings(f"http://127.0.0.1:{port}")
-    return "export " + " ".join(f"{name}={value}" for name, value in settings.items())
+    """Lines to paste into another terminal: waves to the endpoint, and what makes boto3 take it for AWS."""
+    url = f"http://127.0.0.1:{port}"
+    return f"""\
+Try it in another terminal:
+  benchmark {url}/invocations --body '{{}}' --client-rps 50 --obs-time 10
+  benchmark {url}/v1 --output-tokens 64 --client-rps 5 --obs-time 10
+To make boto3 talk to it instead of AWS there:
+  export AWS_ENDPOINT_URL={url} AWS_DEFAULT_REGION=us-east-1
+  export AWS_ACCESS_KEY_ID=demo AWS_SECRET_ACCESS_KEY=demo"""

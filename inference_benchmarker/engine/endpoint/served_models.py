@@ -68,4 +68,6 @@ def _answer(request: Request) -> bytes:
 
 def _untold(address: str, reason: str, hint: str = "") -> BenchmarkError:
     doubt = f" ({hint}?)" if hint else ""
-    return BenchmarkError(f"No --model is given, and {address} lists none: {reason}{doubt}.", "Give --model NAME.")
+    return BenchmarkError(
+        f"No --model is given, and none could be read from {address}: {reason}{doubt}.", "Give --model NAME."
+    )

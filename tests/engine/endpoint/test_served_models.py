@@ -35,7 +35,7 @@ def test_the_only_one_is_taken_and_the_headers_arrive() -> None:
         (answer(b'{"data": [1]}'), "its answer is not a list of models."),
         (answer(b"", "404 Not Found"), "it answered 404. Give --model NAME."),
         (answer(b"", "401 Unauthorized"), "it answered 401 (a key is missing or wrong?). Give --model NAME."),
-        (b"nonsense\r\n\r\n", "lists none: nonsense"),
+        (b"nonsense\r\n\r\n", "models: nonsense"),
     ],
 )
 def test_anything_else_is_said(said: bytes, told: str) -> None:
@@ -65,5 +65,5 @@ def test_nobody_else_gets_the_headers() -> None:
 def test_a_server_that_is_not_there_is_said() -> None:
     with listen(0) as unused:
         port = unused.getsockname()[1]
-    with pytest.raises(BenchmarkError, match=r"lists none: Connection refused \(is the server running there\?\)"):
+    with pytest.raises(BenchmarkError, match=r"models: Connection refused \(is the server running there\?\)"):
         only_model(f"http://127.0.0.1:{port}/v1/models", {})
