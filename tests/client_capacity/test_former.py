@@ -185,7 +185,7 @@ def test_without_a_limit_it_is_waited_on(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_key_of_waiting_that_there_is_not_is_told() -> None:
-    with pytest.raises(BenchmarkError, match="max_wait_config has no cpu_treshold"):
+    with pytest.raises(BenchmarkError, match="max_wait_config has no key cpu_treshold"):
         wait_for_client_idle({"cpu_treshold": 5})
 
 

@@ -103,7 +103,7 @@ def test_counts_weigh_like_repetitions() -> None:
     "name", ["", "p", "p101", "P99", "mean", "tm", "TM(:)", "PR(1%:2%)", "TM(1:2%)", "p99 ", "TM(a:b)"]
 )
 def test_what_is_no_statistic(name: str) -> None:
-    with pytest.raises(ValueError, match=r"no statistic|could not convert"):
+    with pytest.raises(ValueError, match=r"is not a CloudWatch statistic|could not convert"):
         parse_statistic(name)
 
 

@@ -10,7 +10,7 @@ import boto3
 import psutil
 import pytest
 
-from inference_benchmarker import made
+from inference_benchmarker import created_resources
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.engine.endpoint.endpoint_factory import begin, make, remove
 from inference_benchmarker.engine.endpoint.factories_file import load
@@ -65,11 +65,11 @@ class Held:
 @contextmanager
 def holding() -> Iterator[Held]:
     held = Held()
-    made.use_holder(held)
+    created_resources.use_holder(held)
     try:
         yield held
     finally:
-        made._holders.clear()
+        created_resources._holders.clear()
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_what_an_example_makes_serves_and_is_removed(
         endpoint_name = make(path, generator)
         assert tuple(call.operation.removeprefix("delete_") for call in held.calls) == KINDS[name]
         arn = sagemaker.describe_endpoint(EndpointName=endpoint_name)["EndpointArn"]
-        assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": made.RUN_TAG, "Value": "a-run"}]
+        assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": created_resources.RUN_TAG, "Value": "a-run"}]
         example = load(path, endpoint_name)
         assert example.payloads is not None
         assert example.invoke(example.payloads[0])

@@ -129,11 +129,12 @@ def test_without_a_price_it_is_said_how_to_give_one(tmp_path: Path, capsys: pyte
 
 
 def rank(folder: Path, *rows: RankedRow) -> None:
-    """A ranking of these rows, beside the folder of the first one's search."""
+    """A ranking of these rows, beside the folders of their searches."""
     endpoint = decoded(ENDPOINT, Endpoint)
-    first = replace(rows[0], endpoint=endpoint, seconds_to_create=endpoint.seconds_to_create)
-    capacity(folder / str(first.capacity), curve=CURVE, rate=first.rate, interval=encoded(first.interval))
-    save_ranking(folder, ranking([first, *rows[1:]], Aim()))
+    made = [replace(each, endpoint=endpoint, seconds_to_create=endpoint.seconds_to_create) for each in rows]
+    for each in made:
+        capacity(folder / str(each.capacity), curve=CURVE, rate=each.rate, interval=encoded(each.interval))
+    save_ranking(folder, ranking(made, Aim()))
 
 
 def test_a_ranking_is_planned_by_its_first_row(tmp_path: Path) -> None:

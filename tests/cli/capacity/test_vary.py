@@ -77,7 +77,7 @@ def test_variants_are_ranked_and_printed_again(tmp_path: Path, capsys: pytest.Ca
     assert {"ranking.html", "ranking_cost.png"} <= {path.name for path in folder.iterdir()}
     assert rows["3"]["endpoint"]["arguments"] == {"servers": "3"}
     assert data["spend"]["endpoints"] == 4
-    assert "endpoint_factory is to make 4 endpoints" in ran.err
+    assert "endpoint_factory would create 4 endpoints" in ran.err
     assert cli.main(["report", str(folder.relative_to(tmp_path))]) == 3
     assert capsys.readouterr().out == ran.out
     assert cli.main(["report", str(folder), "--json"]) == 3
@@ -163,7 +163,7 @@ def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     found = ranking.before(
         60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
     )
-    assert said == ["The embedded endpoint creates 2 endpoints, about 1 min 0 s of load each; this costs nothing."]
+    assert said == ["The embedded endpoint creates 2 endpoints (about 1 min 0 s of load each); this costs nothing."]
     assert found == ([], None)
 
 
@@ -187,9 +187,7 @@ def test_what_costs_nothing_that_anybody_knows_is_agreed_to_by_a_flag(
     (tmp_path / "f.py").write_text((tmp_path / "f.py").read_text().replace(', instance_type: str = "ml.m5.large"', ""))
     ran = Ran(capsys, "--vary", "servers=1")
     assert ran.code == 2
-    assert (
-        "There is no terminal to ask on. Give --yes if it costs nothing, as a process of this machine does" in ran.err
-    )
+    assert "There is no terminal to ask on. Give --yes if it costs nothing, for example because it starts" in ran.err
     ran = Ran(capsys, "--vary", "servers=1", "--yes", "--max-cost", "1")
     assert ran.code == 2
     assert "no price of an endpoint without instance_type. Leave --max-cost out." in ran.err

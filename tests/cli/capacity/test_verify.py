@@ -150,7 +150,11 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     plan = planned(tmp_path, "--target-rps", "100")
     data = json.loads((plan / "fleet_plan.json").read_text())
     del data["digest"]
-    for endpoints, said in (([], "plans no endpoint"), (2 * data["endpoints"], "plans 2 endpoints"), ([{}], "missing")):
+    for endpoints, said in (
+        ([], "neither plans nor refuses an endpoint"),
+        (2 * data["endpoints"], "plans 2 endpoints"),
+        ([{}], "missing"),
+    ):
         (plan / "fleet_plan.json").write_text(json.dumps({**data, "endpoints": endpoints, "target_rps": None}))
         assert verify("--verify", str(plan), "--factories-file", "f.py") == 2
         assert said in capsys.readouterr().err

@@ -38,7 +38,7 @@ HEEDED = {"--body", "--header", "--method", "--content-type", "--model", "--prom
 HEEDED |= {"--output-tokens", "--api-key", "--no-abort", "--export", "--export-wait", "--json", "--quiet", "--config"}
 HEEDED |= {"--hosts", "--hosts-file", "--join-timeout", "--listen", "--max-clock-error", "--pass-env", "--with-file"}
 HEEDED |= {"--requirements"}  # with the others above, parts of the plan's hosts
-HEEDED |= {"--turns", "--shared-prefix", "--history", "--session-header", "--cache"}
+HEEDED |= {"--turns", "--shared-prefix", "--history", "--session-header", "--cache", "--image", "--audio"}
 
 
 @pytest.fixture
