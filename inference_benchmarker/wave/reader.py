@@ -39,8 +39,8 @@ W = TypeVar("W", bound="FinishedWave")
 
 _FACTS = (
     *("schema_version", "verdict", "exit_code", "interrupted", "window", "environment", "ledger", "lost_workers"),
-    *("primary_lost", "disk_error", "aborted", "left_behind", "foreign_connections", "errors", "server_metrics"),
-    *("server_logs", "hosts", "calibration", "client"),
+    *("primary_lost", "disk_error", "loopback_down_s", "aborted", "left_behind", "foreign_connections", "errors"),
+    *("server_metrics", "server_logs", "hosts", "calibration", "client"),
 )
 
 
