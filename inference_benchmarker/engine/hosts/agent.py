@@ -255,7 +255,7 @@ def main() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     os.dup2(2, 1)
-    os.write(writing, f"\n{marker}".encode())
+    os.write(writing, f"\n{marker.replace('-', '')}".encode())
     lines = Lines(reading, writing)
     adopt_orphans()
     with ExitStack() as stack:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS, mends
+from inference_benchmarker.engine.hosts.transport import in_command
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.output import EndlessOutputError, output_of
 from inference_benchmarker.system.packaged import packaged
@@ -38,9 +39,10 @@ NEEDED = ("locust", "geventhttpclient", "jsonschema-rs", "msgspec", "psutil", "p
 _PACKAGES = ("inference_benchmarker", "factories")
 _OLDEST_GLIBC = 5  # manylinux_2_5 is the oldest tag
 _NOT_SENT = ("__pycache__",)
+_NOT_ASKED = "it answered something else than it was asked: what answers there is no ordinary shell"
 _FACTS = (
     "import json,platform,sys;"
-    "print({marker!r}+json.dumps([list(sys.version_info[:3]),platform.machine(),platform.libc_ver()]))"
+    "print({marker!r}.replace('-','')+json.dumps([list(sys.version_info[:3]),platform.machine(),platform.libc_ver()]))"
 )
 # Of the Pythons there, the one that is like ours, else the first that is new enough.
 _FIND = (
@@ -116,11 +118,14 @@ def clean_hosts(names: Sequence[str]) -> list[Done]:
 def _look(name: str) -> Kind | Done:
     """The kind of a host, or why nothing can be installed there."""
     marker = secrets.token_hex(8)
-    line = _with_python("-c", _FACTS.format(marker=marker))
+    line = _with_python("-c", _FACTS.format(marker=in_command(marker)))
     told, problem = _told(name, line, marker, None, LOOK_S)
     if problem is not None:
         return Done(name, problem=problem)
-    (major, minor, _), machine, (libc, version) = told
+    try:
+        (major, minor, _), machine, (libc, version) = told
+    except (TypeError, ValueError):
+        return Done(name, problem=_NOT_ASKED)
     if libc != "glibc":
         return Done(name, problem="it has no glibc, for which wheels are made: install this tool there by hand")
     return Kind((major, minor), machine, int(version.split(".")[1]))
@@ -179,7 +184,11 @@ def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
     source = base64.b64encode(Path(__file__).with_name("unpacking.py").read_bytes()).decode()
     code = f"import base64; exec(compile(base64.b64decode({source!r}), 'unpacking.py', 'exec'))"
     with archive.open("rb") as sent:
-        told, problem = _told(name, _with_python("-c", code, f"~/{PREPARED}", marker), marker, sent, INSTALL_S)
+        told, problem = _told(
+            name, _with_python("-c", code, f"~/{PREPARED}", in_command(marker)), marker, sent, INSTALL_S
+        )
+    if problem is None and not (isinstance(told, dict) and {"failed", "bytes"} & set(told)):
+        problem = _NOT_ASKED
     if problem is not None or "failed" in told:
         return Done(name, kind.text, problem=plain(redact(problem or told["failed"])))
     return Done(name, kind.text, size=told["bytes"])
@@ -187,10 +196,10 @@ def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
 
 def _clean(name: str) -> Done:
     marker = secrets.token_hex(8)
-    folder = PREPARED.rpartition("/")[0]
+    folder, here = PREPARED.rpartition("/")[0], in_command(marker).replace("-", "''")
     script = (
         REMOVE_DEAD_SOCKETS
-        + f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {marker}null; }}"
+        + f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {here}null; }}"
     )
     _, problem = _told(name, script, marker, None, LOOK_S)
     return Done(name, problem=problem)
@@ -221,10 +230,13 @@ def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_
         raise BenchmarkError(f"ssh cannot be started ({error.strerror}).", "Install OpenSSH's client.") from None
     _, found, told = done.stdout.decode(errors="replace").partition(marker)
     if found and not done.returncode:
-        return json.loads(told.splitlines()[0]), None
+        try:
+            return json.loads(told.splitlines()[0]), None
+        except (ValueError, IndexError, RecursionError):
+            return None, _NOT_ASKED
     said = done.stderr.decode(errors="replace")
     words = _last_of("\n".join([said.rstrip(), *mends(name, said)]), 3)
-    return None, words or f"ssh ended with {done.returncode}"
+    return None, words or (f"ssh ended with {done.returncode}" if done.returncode else _NOT_ASKED)
 
 
 def _last_of(said: str, most: int) -> str:

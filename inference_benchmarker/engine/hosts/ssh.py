@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.hosts.transport import Lines
+from inference_benchmarker.engine.hosts.transport import Lines, in_command
 from inference_benchmarker.engine.processes.child_logs import HiddenLines
 from inference_benchmarker.version import __version__
 from inference_benchmarker.words.text import plain_lines
@@ -206,7 +206,7 @@ class SshTransport:
         self._words.clear()
         self._words_whole.clear()
         forwarded = () if self._socket is None else ("-R", f"{name}:{self._socket}")
-        line = ["ssh", *OPTIONS, *forwarded, "--", self._host, _command(marker, name)]
+        line = ["ssh", *OPTIONS, *forwarded, "--", self._host, _command(in_command(marker), name)]
         (their_input, writing), (reading, their_output) = os.pipe(), os.pipe()
         try:
             # In a session of its own: Ctrl-C is this process's to hear.

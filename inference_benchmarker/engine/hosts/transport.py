@@ -43,6 +43,10 @@ class Transport(Protocol):
         """Close the way, at the latest after so many seconds."""
 
 
+class _NoMessageError(Exception):
+    """A line was no message."""
+
+
 class Lines:
     """Lines of JSON over two descriptors, which it owns: a thread reads and stamps, another one writes.
 
@@ -81,13 +85,13 @@ class Lines:
 
     def _read_all(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
         pending = b""
-        with suppress(OSError):
+        with suppress(OSError, _NoMessageError):  # what speaks otherwise is no agent: it is as if it had ended
             while data := os.read(self._reading, _READ):
                 now = time.monotonic_ns()
                 *lines, pending = (pending + data).split(b"\n")
                 for line in lines:
                     if told := self._told(line):
-                        take(json.loads(told), now)
+                        take(_message(told), now)
         on_end()
         os.close(self._reading)
 
@@ -101,6 +105,24 @@ class Lines:
             return told
         self.noise = [*self.noise[-9:], before.decode(errors="replace")]
         return b""
+
+
+def _message(line: bytes) -> Message:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _NoMessageError from None
+    if not isinstance(message, dict):
+        raise _NoMessageError
+    return message
+
+
+def in_command(marker: str) -> str:
+    """A marker as a command line has it, from which the other side takes the ``-`` out.
+
+    Else a host that prints the command line itself (a router, a restricted shell) would seem to answer.
+    """
+    return f"{marker[:4]}-{marker[4:]}"
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -66,7 +66,7 @@ def _made(folder: pathlib.Path) -> int:
 
 def main() -> None:
     """Make it, and say what came of it."""
-    folder, marker = pathlib.Path(sys.argv[1]).expanduser(), sys.argv[2]
+    folder, marker = pathlib.Path(sys.argv[1]).expanduser(), sys.argv[2].replace("-", "")
     try:
         told: dict[str, int | str] = {"bytes": _made(folder)}
     except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile) as error:

@@ -6,11 +6,15 @@ import json
 import os
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.engine.hosts.preparing import clean_hosts, prepare_hosts
 from inference_benchmarker.engine.hosts.transport import Lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PATIENCE_S = 10.0
 MARKER = "3f2a"
@@ -78,3 +82,35 @@ def test_whoever_sends_does_not_wait_for_a_pipe_that_is_full(pipes: tuple[int, i
     assert {len(message["data"]) for message in told} == {100_000}
     os.close(their_writing)
     here.lines.end(PATIENCE_S)
+
+
+@pytest.mark.parametrize("line", [b"null", b"[1]", b"[" * 3_000, b"nonsense", b'{"say": "hello"'])
+def test_what_is_no_message_is_an_end(pipes: tuple[int, int, int, int], line: bytes) -> None:
+    reading, writing, their_reading, their_writing = pipes
+    here = Side(reading, writing, MARKER)
+    os.write(their_writing, MARKER.encode() + line + b"\n")
+    assert here.over.wait(PATIENCE_S)
+    assert here.told == []
+    for descriptor in (their_reading, their_writing):
+        os.close(descriptor)
+
+
+SHELLS = {
+    "a router": 'echo "Unknown command: $*"',
+    "nothing": "exit 0",
+    "another answer": "printf '%s[1]' $(echo \"$*\" | grep -oE '[0-9a-f]{4}-[0-9a-f]{12}' | head -1 | tr -d -)",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_host_without_a_shell_is_named(shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\n{SHELLS[shell]}\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (prepared,) = prepare_hosts(["h1"], None, None, lambda _: None)
+    assert prepared.problem is not None
+    assert "something else than it was asked" in prepared.problem
+    if shell != "another answer":
+        (cleaned,) = clean_hosts(["h1"])
+        assert cleaned.problem == prepared.problem
