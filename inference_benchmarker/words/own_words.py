@@ -15,7 +15,7 @@ true false null
 abandoned abort_on aborted above advice alarm_s asked_s at_least at_low at_most attempts_per_arrival average
 backoff base below block bounds broken build by_attempts by_input_length by_label cache calibration called caps
 clear_until_s closed cloudwatch collections comparison completed_rate condition confirmation confirmed_at
-constant counted counts cpu_percent cpu_share current debug descriptor_limit descriptors desired diagnosis
+constant conversations counted counts cpu_percent cpu_share current debug descriptor_limit descriptors desired diagnosis
 differ dimensions direction discarded disk_error drain_timeout_s dropped duration_s end_s end_time endpoint_name
 environment errors even_arrivals events exit_code exponential expression factories_file factory_settings
 failed_latency findings finish_reasons fired first_payload first_s fits fixed followed foreign_connections

@@ -150,7 +150,7 @@ def test_the_columns_of_the_table_are_these() -> None:
         *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
     )
     assert COLUMNS[78:80] == ("aborted", "sessions_started")
-    assert COLUMNS[-1] == "turns_a_session"
+    assert COLUMNS[-2:] == ("turns_a_session", "labels")
     assert len(set(COLUMNS)) == len(COLUMNS)
 
 

@@ -191,7 +191,7 @@ def test_without_records_it_is_said_what_they_would_tell() -> None:
     facts, counts = both(PLAN, on_time(PLAN))
     told = [to_text(each, summarise(each), judge(each, summarise(each))) for each in (facts, counts)]
     assert "Records:" not in told[0]
-    assert "of the slowest 13 requests only; not measured: whether the first requests were slower" in told[1]
+    assert "kept for the slowest 13 requests only; not measured: whether the first requests were slower" in told[1]
     assert "percentiles ±1%" in told[1]
 
 

@@ -89,9 +89,7 @@ def test_an_overloaded_server_has_the_goodput_of_what_it_answered_in_time() -> N
 def test_a_limit_on_what_no_request_has_was_not_measured() -> None:
     plan = plan_with("latency<1s,ttft<1s", 4, "goodput>=0.5")
     observed = observe(plan, on_time(plan))
-    assert line(text_of(observed), "Goodput:").startswith(
-        "Goodput:          not measured: no answered request has ttft"
-    )
+    assert line(text_of(observed), "Goodput:").startswith("Goodput:          not measured: no answer has ttft")
     assert json_of(observed)["goodput"] == {
         "rate": None,
         "share": None,

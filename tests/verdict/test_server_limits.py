@@ -66,7 +66,7 @@ def test_a_limit_is_held_against_the_whole_or_the_number(text: str, row: ServerM
     [
         ("server.CPUUtilization<70%", NOBODY_KNOWS, "InstanceType"),
         ("server.CPUUtilization<70", CPU, "write 70%"),
-        ("server.CPUUtilization<70ms", CPU, "is no time"),
+        ("server.CPUUtilization<70ms", CPU, "is not a time"),
         ("server.CPUUtilization.p99<70%", CPU, "has no p99, only Average, Maximum"),
         ("server.queue_length<70%", QUEUE, "not known which queue_length is 100%"),
         ("server.GPUUtilization<70%", CPU, "no GPUUtilization, only CPUUtilization"),
