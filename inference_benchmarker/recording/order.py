@@ -33,7 +33,7 @@ MOST_NEEDLESS_TOGETHER = 3_000_000
 """The same, but for some among them that are wanted: of a crowd whose times are whole seconds there is no first one."""
 
 _STREAM = 0x5E71A1
-_FARTHEST_NS = 1 << 62  # 146 years from 1970
+FARTHEST_NS = 1 << 62  # 146 years from 1970
 NEVER = 1 << 62
 
 
@@ -121,7 +121,7 @@ def _instants(source: Source, block: Block) -> Int64:
 
 def _instant(at_ns: int) -> int:
     """An instant whose distance to any other one fits into 64 bits; OverflowError for others."""
-    if abs(at_ns) >= _FARTHEST_NS:
+    if abs(at_ns) >= FARTHEST_NS:
         raise OverflowError
     return at_ns
 

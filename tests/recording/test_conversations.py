@@ -212,6 +212,36 @@ def test_any_damage_is_left_out(tmp_path: Path) -> None:
     assert read > refused > 0
 
 
+def test_half_a_character_is_sent_as_unknown_and_a_whole_one_as_it_is(tmp_path: Path) -> None:
+    half, whole, told = "a \ud83d", "\U0001f600", r"\ud800"
+    asked = {"role": "user", "content": f"{half} {whole} {told}", half: [half]}
+    called = {"messages": [asked], "tools": [{half: half}]}
+    _, (row,) = found(tmp_path, lines(called))
+    ((message,),) = said(row)
+    assert message == {"role": "user", "content": f"a \ufffd {whole} {told}", "a \ufffd": ["a \ufffd"]}
+    assert row["tools"] == [{"a \ufffd": "a \ufffd"}]
+    facts, (row,) = found(tmp_path, lines(mooncake(1, 3, [], session_id=half), mooncake(2, 3, [], session_id=half)))
+    assert (row["id"], facts.turns) == ("a \ufffd", 2)
+    facts, _ = found(tmp_path, lines({half: 1}, called, {"messages": [{"role": "user"}], half: half}))
+    assert (facts.conversations, facts.left_out) == (2, 1)
+    facts, _ = found(tmp_path, lines({"conversations": [{"from": half, "value": "a"}]}, GPT[0]))
+    assert (facts.conversations, facts.left_out) == (1, 1)
+
+
+def test_an_instant_beyond_any_clock_is_left_out(tmp_path: Path) -> None:
+    """Also where the turns of a conversation are rows, which are put in order by it."""
+    for far in (10**16, -(10**16), 9 * 10**18, 9e18):
+        for more in ({}, {"session_id": "a"}):
+            rows = [mooncake(5, 3, [], **more), mooncake(far, 3, [], **more)]  # type: ignore[arg-type]
+            facts, _ = found(tmp_path, lines(*rows))
+            assert (facts.turns, facts.left_out) == (1, 1), (far, more)
+            assert "is no time" in facts.first_left_out
+            file = tmp_path / "talks"
+            read, _ = replayed(Conversations(file), Replay(file), 1, None, tmp_path / "out")
+            assert read.recorded is not None
+            assert (read.recorded.turns, read.recorded.left_out) == (1, 1)
+
+
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", "{}\n", "[1, 2]", "PAR1", gzip.compress(b"{}")[:-5]])
 def test_a_file_without_any_is_refused(tmp_path: Path, content: str | bytes) -> None:
     with pytest.raises(BenchmarkError, match=r"talks: (holds no conversation|is parquet|cannot be read)"):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_CHARACTERS = 1 << 25
 """Characters of one object: that of a long agent's conversation has some millions."""
 _PIECE = 1 << 20
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # or of a whole one, in two such halves
 _MARKS = re.compile(r'["{}]')
 _TEXT = re.compile(r'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)  # up to its end, or as far as it is there
 
@@ -72,9 +73,16 @@ def _pieces(file: IO[str], first: str) -> Iterator[tuple[int, str]]:
 
 def _value(text: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        return _whole(value) if _HALF.search(text) else value
     except (ValueError, RecursionError):
         return None
+
+
+def _whole(value: Any) -> Any:
+    """The same with U+FFFD for each half of a character, as of an emoji that was cut: no UTF-8 can have it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _apart(pieces: Iterable[tuple[int, str]], left_out: LeftOut) -> Iterator[tuple[int, str]]:

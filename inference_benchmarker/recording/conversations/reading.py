@@ -18,6 +18,7 @@ from inference_benchmarker.recording.conversations.left_out import LeftOut
 from inference_benchmarker.recording.conversations.reuse import Reuse
 from inference_benchmarker.recording.folder import Rows, in_a_folder
 from inference_benchmarker.recording.formats import opened_text
+from inference_benchmarker.recording.order import FARTHEST_NS
 from inference_benchmarker.recording.reading import KeptRows, read
 from inference_benchmarker.recording.source import JSON, Lines, Source, blocks_of
 from inference_benchmarker.words.redact import quoted
@@ -129,9 +130,12 @@ class ReadFile:
         if row.at in (None, "") or self._clock is _NO_CLOCK:
             return None
         try:
-            return self._clock.read(row.at)
+            at = self._clock.read(row.at)
         except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"{quoted(str(row.at), 30)} is no time") from None
+            at = FARTHEST_NS
+        if abs(at) >= FARTHEST_NS:
+            raise ValueError(f"{quoted(str(row.at), 30)} is no time")
+        return at
 
     def _single(self, rows: Iterable[Found]) -> Iterator[_Talk]:
         for row in rows:
