@@ -27,6 +27,7 @@ from inference_benchmarker.recording.source import (
     BLOCK,
     BLOCK_BYTES,
     JSON,
+    MOST_LINE,
     TYPED,
     Block,
     Lines,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HEAD_BYTES = 1 << 16
-_MOST_LINE = 1 << 24
 _MOST_GROWTH = 1_000  # of a column that is unpacked; text that people or programs wrote grows tenfold
 _UNPACKED = 1 << 26  # bytes that any column may have
 _LIST_ITEM = 8  # bytes of a number in a list
@@ -192,11 +192,11 @@ def _check_size(path: Path, metadata: pq.FileMetaData) -> None:
         rows = metadata.row_group(number).num_rows
         for chunk, unpacked in _chunks(metadata, number):
             packed = max(chunk.total_compressed_size, 1)
-            if unpacked > max(_UNPACKED, min(_MOST_GROWTH * packed, _MOST_LINE * rows)):
+            if unpacked > max(_UNPACKED, min(_MOST_GROWTH * packed, MOST_LINE * rows)):
                 raise BenchmarkError(
                     f"{path}: the column {chunk.path_in_schema} has {unpacked >> 20:,} MiB in {rows:,} rows, "
                     f"and {packed:,} bytes in the file.",
-                    f"At most {_MOST_LINE >> 20} MiB per row are read, at most {_MOST_GROWTH:,} times the packed size.",
+                    f"At most {MOST_LINE >> 20} MiB per row are read, at most {_MOST_GROWTH:,} times the packed size.",
                 )
 
 
@@ -216,7 +216,7 @@ def _rows_at_once(metadata: pq.FileMetaData) -> int:
     largest = 1
     for number in range(metadata.num_row_groups):
         large = (
-            min(unpacked, _MOST_LINE)
+            min(unpacked, MOST_LINE)
             for chunk, unpacked in _chunks(metadata, number)
             if chunk.physical_type == "BYTE_ARRAY" or unpacked > chunk.total_uncompressed_size
         )
@@ -263,10 +263,10 @@ def _small_batches(path: Path, parquet: pq.ParquetFile) -> Iterator[pa.RecordBat
                 waiting += [few.slice(half), few.slice(0, half)]
                 continue
             before += len(few)
-            if few.nbytes > _MOST_LINE * len(few):
+            if few.nbytes > MOST_LINE * len(few):
                 raise BenchmarkError(
                     f"{path}, row {before:,}: has {few.nbytes >> 20:,} MiB.",
-                    f"At most {_MOST_LINE >> 20} MiB per row are read.",
+                    f"At most {MOST_LINE >> 20} MiB per row are read.",
                 )
             yield few
 
@@ -280,9 +280,9 @@ def _as_one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _numbered(file: io.TextIOWrapper) -> Iterator[tuple[int, str]]:
     blank = 0
-    for number, line in enumerate(iter(lambda: file.readline(_MOST_LINE), ""), 1):
-        if len(line) == _MOST_LINE:
-            raise OSError(f"line {number:,} has more than {_MOST_LINE:,} characters")
+    for number, line in enumerate(iter(lambda: file.readline(MOST_LINE), ""), 1):
+        if len(line) == MOST_LINE:
+            raise OSError(f"line {number:,} has more than {MOST_LINE:,} characters")
         blank = blank + 1 if line.isspace() else 0
         if blank > _MOST_BLANK:
             raise OSError(f"line {number:,} is the last of more than {_MOST_BLANK:,} blank ones")

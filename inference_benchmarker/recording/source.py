@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 BLOCK = 2048  # rows that a worker reads at once: it must not hold up arrivals
 BLOCK_BYTES = 4 << 20
 """The same of bytes: a block ends with the row that reaches it, whatever its size, so that memory does not grow."""
+MOST_LINE = 1 << 24
+"""Characters of a line, and bytes of a row."""
 TEXT, JSON, TYPED = "text", "json", "typed"
 """How the rows of a recording are kept: as texts, as lines of JSON, as typed values."""
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 import re
+import tracemalloc
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ import pytest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.replay import Replay
-from inference_benchmarker.recording.conversations import objects
+from inference_benchmarker.recording.conversations import grouping, objects, reading
 from inference_benchmarker.recording.conversations.prompts import RecordedConversation
 from inference_benchmarker.recording.conversations.reading import are_in, read_conversations, replayed
 from inference_benchmarker.recording.rows import RowFile
@@ -279,6 +280,39 @@ def test_a_long_object_is_left_out_and_what_follows_is_read(tmp_path: Path, monk
     assert facts.conversations == 2_001
     facts, _ = found(tmp_path, lines(GPT[0], long, GPT[1]))
     assert (facts.left_out, re.findall(r"line \d", facts.first_left_out)) == (1, ["line 2"])
+
+
+def test_a_conversation_that_memory_need_not_hold_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (objects, grouping):
+        monkeypatch.setattr(module, "MOST_HELD", 1 << 16)
+    good = {"messages": [{"role": "user", "content": "q"}]}
+    short = {"messages": [{"role": "user", "content": [{}] * 2_000}]}  # 8 kB, of which Python makes 144 kB
+    facts, _ = found(tmp_path, lines(good, short, good))
+    assert (facts.conversations, facts.left_out) == (2, 1)
+    assert facts.first_left_out.startswith("line 2: would take more than")
+    turns = [{"session_id": "a", "text_input": "x" * 20_000} for _ in range(4)]
+    facts, rows = found(tmp_path, lines({**turns[0], "session_id": "b"}, *turns))
+    assert ([row["id"] for row in rows], facts.left_out) == (["b"], 1)
+    assert facts.first_left_out.startswith("line 2: its session would take more than")
+    monkeypatch.setattr(reading, "_MOST_KEPT", 30_000)
+    facts, rows = found(tmp_path, lines(*turns[:2], {**turns[0], "session_id": "b"}))
+    assert ([row["id"] for row in rows], facts.turns) == (["b"], 1)
+    assert facts.first_left_out.startswith("line 1: its turns add more than 30,000 characters")
+
+
+@pytest.mark.parametrize("more", [{}, {"session_id": 0, "output_length": 1}])
+def test_memory_does_not_grow_with_the_rows_of_a_file(tmp_path: Path, more: dict[str, Any]) -> None:
+    rows = [{"messages": [{"role": "user", "content": "x" * (1 << 20)}], **more} for _ in range(60)]
+    content = lines(*({**row, "session_id": at} if more else row for at, row in enumerate(rows)))
+    (tmp_path / "talks").write_text(content)
+    del content
+    tracemalloc.start()
+    try:
+        read_conversations(Conversations(tmp_path / "talks"), None, tmp_path / "out")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 << 20
 
 
 def test_blocks_begin_unlike_any_other() -> None:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.recording.clock import plain_name
-from inference_benchmarker.recording.conversations.objects import beginning, lines_of, objects_of
+from inference_benchmarker.recording.conversations.objects import Row, beginning, lines_of, objects_of
 from inference_benchmarker.recording.source import TIME_NAMES
 from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.words.redact import excerpt, quoted
@@ -40,6 +40,7 @@ class Found(NamedTuple):
     """A conversation, or one turn of the conversation that is called ``key``, as its row has it.
 
     ``at``: when it was sent, as it stands there; None where nothing says so. ``took_ns``: until its answer was whole.
+    ``held``: the bytes that the row takes in memory, about.
     """
 
     line: int
@@ -48,6 +49,7 @@ class Found(NamedTuple):
     key: str | None = None
     took_ns: int = 0
     about: dict[str, Any] = {}  # noqa: RUF012 - never changed: what is kept beside the turns
+    held: int = 0
 
 
 class Format(NamedTuple):
@@ -70,9 +72,9 @@ def format_of(file: IO[str], left_out: LeftOut) -> Format | None:
     return _of_csv(lines_of(file, left_out, begun), left_out)
 
 
-def _of_objects(objects: Iterator[tuple[int, dict[str, Any]]], left_out: LeftOut) -> Format | None:
-    for line, value in islice(objects, _MOST_BEFORE):
-        rows = chain([(line, value)], objects)
+def _of_objects(objects: Iterator[Row], left_out: LeftOut) -> Format | None:
+    for first in islice(objects, _MOST_BEFORE):
+        rows, (line, value, _) = chain([first], objects), first
         if "conversations" in value or "conversation" in value:
             return Format("ShareGPT", _read(rows, _share_gpt, left_out))
         if isinstance(value.get("requests"), list):
@@ -95,19 +97,20 @@ def _of_csv(lines: Iterator[tuple[int, str]], left_out: LeftOut) -> Format | Non
     if columns is None:
         return None
     grouped = columns.session in names
-    rows = _read(lines, _Csv(columns, names, max(",;\t|", key=first[1].count), grouped).read, left_out)
+    table = (Row(line, text, len(text)) for line, text in lines)
+    rows = _read(table, _Csv(columns, names, max(",;\t|", key=first[1].count), grouped).read, left_out)
     return Format(columns.name, rows, columns.unit, grouped)
 
 
-def _read(rows: Iterator[tuple[int, Any]], reader: Callable[[int, Any], Found], left_out: LeftOut) -> Iterator[Found]:
-    for line, value in rows:
+def _read(rows: Iterator[Row], reader: Callable[[int, Any], Found], left_out: LeftOut) -> Iterator[Found]:
+    for line, value, held in rows:
         try:
             found = reader(line, value)
         except (ValueError, TypeError, LookupError, AttributeError, OverflowError, csv.Error) as error:
             left_out.add(line, f"has no {error.args[0]}" if isinstance(error, KeyError) else str(error))
         else:
             left_out.good()
-            yield found
+            yield found._replace(held=held)
 
 
 def _share_gpt(line: int, value: dict[str, Any]) -> Found:

@@ -6,18 +6,19 @@ import json
 import shutil
 import sqlite3
 from contextlib import closing, suppress
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.recording.conversations.objects import MOST_HELD, held_by
 from inference_benchmarker.records.record import MOST_TURN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from inference_benchmarker.recording.conversations.left_out import LeftOut
+
 _FILE = "grouping.db"
-_AT_ONCE = 1000
 _PAGE = 4096
 _MOST_OF_DISK = 0.5
 _CACHE_KIB = 32 << 10
@@ -33,10 +34,11 @@ class Piece(NamedTuple):
     turn: dict[str, Any]
 
 
-def grouped(pieces: Iterable[Piece], folder: Path) -> Iterator[list[Piece]]:
+def grouped(pieces: Iterable[Piece], folder: Path, left_out: LeftOut) -> Iterator[list[Piece]]:
     """The turns of each conversation, the conversations by their first instant, or as they began in the file.
 
-    A turn without a key is a conversation of its own. BenchmarkError where they take more than half of the free space.
+    A turn without a key is a conversation of its own. A conversation that is too large for memory is left out.
+    BenchmarkError where they take more than half of the free space.
     """
     file = folder / _FILE
     with closing(sqlite3.connect(file, isolation_level=None)) as base:
@@ -45,7 +47,7 @@ def grouped(pieces: Iterable[Piece], folder: Path) -> Iterator[list[Piece]]:
             base.execute(f"PRAGMA {pragma}")
         try:
             _write(base, pieces)
-            yield from _read(base)
+            yield from _read(base, left_out)
         except sqlite3.Error as error:
             raise BenchmarkError(
                 f"{folder.parent}: its turns could not be put together ({error}).",
@@ -57,21 +59,26 @@ def grouped(pieces: Iterable[Piece], folder: Path) -> Iterator[list[Piece]]:
 
 
 def _write(base: sqlite3.Connection, pieces: Iterable[Piece]) -> None:
-    base.execute("CREATE TABLE piece (key TEXT, line INTEGER, at INTEGER, took INTEGER, turn TEXT)")
+    base.execute("CREATE TABLE piece (key TEXT, line INTEGER, at INTEGER, took INTEGER, turn TEXT, held INTEGER)")
     base.execute("BEGIN")
-    rows = (
-        (piece.key if piece.key is not None else f"\0{piece.line}", *piece[1:4], json.dumps(piece.turn))
-        for piece in pieces
-    )
-    while some := list(islice(rows, _AT_ONCE)):
-        base.executemany("INSERT INTO piece VALUES (?, ?, ?, ?, ?)", some)
+    base.executemany("INSERT INTO piece VALUES (?, ?, ?, ?, ?, ?)", map(_row, pieces))
     base.execute("COMMIT")
     base.execute("CREATE INDEX by_key ON piece (key, line)")
-    base.execute("CREATE TABLE talk AS SELECT key, MIN(at) AS at, MIN(line) AS line FROM piece GROUP BY key")
+    base.execute(
+        "CREATE TABLE talk AS SELECT key, MIN(at) AS at, MIN(line) AS line, SUM(held) AS held FROM piece GROUP BY key"
+    )
 
 
-def _read(base: sqlite3.Connection) -> Iterator[list[Piece]]:
-    for (key,) in base.execute("SELECT key FROM talk ORDER BY at, line"):
+def _row(piece: Piece) -> tuple[Any, ...]:
+    turn = json.dumps(piece.turn)
+    return piece.key if piece.key is not None else f"\0{piece.line}", *piece[1:4], turn, held_by(turn)
+
+
+def _read(base: sqlite3.Connection, left_out: LeftOut) -> Iterator[list[Piece]]:
+    for key, line, held in base.execute("SELECT key, line, held FROM talk ORDER BY at, line"):
+        if held > MOST_HELD:
+            left_out.add(line, f"its session would take more than {MOST_HELD >> 20} MiB of memory")
+            continue
         rows = base.execute(
             "SELECT line, at, took, turn FROM piece WHERE key = ? ORDER BY line LIMIT ?", (key, MOST_TURN)
         )

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from itertools import chain
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from inference_benchmarker.recording.source import MOST_LINE
 from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
@@ -17,12 +18,23 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.recording.conversations.left_out import LeftOut
 
-MOST_CHARACTERS = 1 << 25
+MOST_CHARACTERS = MOST_LINE
 """Characters of one object: that of a long agent's conversation has some millions."""
+MOST_HELD = 1 << 27
+"""Bytes that a conversation may take in memory, about: in one row, or in all of its rows."""
+_VALUE_BYTES = 32  # about, of a number, a short text or an empty object, beside its characters
 _PIECE = 1 << 20
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # or of a whole one, in two such halves
 _MARKS = re.compile(r'["{}]')
 _TEXT = re.compile(r'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)  # up to its end, or as far as it is there
+
+
+class Row(NamedTuple):
+    """An object, or the text of a line, the line that it begins in, and the bytes that it takes in memory, about."""
+
+    line: int
+    value: Any
+    held: int
 
 
 def beginning(file: IO[str]) -> str:
@@ -48,17 +60,25 @@ def lines_of(file: IO[str], left_out: LeftOut, begun: str = "") -> Iterator[tupl
             yield number, line
 
 
-def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a text that begins with one, or with an array of them, each with the line that it begins in.
+def held_by(text: str) -> int:
+    """The bytes that a text of JSON takes once it is parsed, about: short values take tenfold what they are long."""
+    return len(text) + _VALUE_BYTES * sum(map(text.count, "{[,"))
+
+
+def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[Row]:
+    """The objects of a text that begins with one, or with an array of them; too large ones are left out.
 
     ``begun``: what was read of the first line already.
     """
     is_apart = begun.lstrip().startswith("[") or (begun.endswith("\n") and _value(begun) is None)
     found = _apart(_pieces(file, begun), left_out) if is_apart else lines_of(file, left_out, begun)
     for number, text in found:
-        value = _value(text)
+        held = held_by(text)
+        value = _value(text) if held <= MOST_HELD else None
         if isinstance(value, dict):
-            yield number, value
+            yield Row(number, value, held)
+        elif held > MOST_HELD:
+            left_out.add(number, f"would take more than {MOST_HELD >> 20} MiB of memory")
         else:
             left_out.add(number, f"is no JSON object: {quoted(text.strip(), 60)}")
 

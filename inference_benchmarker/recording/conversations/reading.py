@@ -20,7 +20,7 @@ from inference_benchmarker.recording.folder import Rows, in_a_folder
 from inference_benchmarker.recording.formats import opened_text
 from inference_benchmarker.recording.order import FARTHEST_NS
 from inference_benchmarker.recording.reading import KeptRows, read
-from inference_benchmarker.recording.source import JSON, Lines, Source, blocks_of
+from inference_benchmarker.recording.source import JSON, MOST_LINE, Lines, Source, blocks_of
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.recording.conversations.formats import Format
 
 _LOOKED_AT = 100  # rows from which the unit of times is learned
+_LOOKED_AT_BYTES = 1 << 23  # that they take in memory, about: the row that reaches it is the last of them
 _EXPECTED = "ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or agents' traces, BurstGPT's or Azure's CSV"
+_MOST_KEPT = 2 * MOST_LINE  # characters of a conversation as workers read it: its line, and what its turns add to it
 _NO_CLOCK = Clock("no instants", "", 0, int)
 
 
@@ -98,19 +100,27 @@ class ReadFile:
     def _rows(self, found: Format) -> Iterator[tuple[int, list[Any]]]:
         """The conversations as rows: the instant of each, and its JSON."""
         self._format = found.name
-        begun = list(islice(found.rows, _LOOKED_AT))
-        self._learn_clock(found, begun)
-        rows = chain(begun, found.rows)
+        rows = self._with_clock(found)
         talks = self._grouped(rows) if found.is_grouped else self._single(rows)
         for number, talk in enumerate(talks):
             turns = self._encoded(talk, number)
-            self._conversations += 1
-            self._turns += len(turns)
             kept = {"id": talk.key or str(number), "number": number, "turns": turns}
             if self._block_tokens:
                 kept["block_tokens"] = talk.about["block_tokens"]
             kept |= {name: value for name, value in talk.about.items() if name in ("own_blocks", "tools")}
-            yield talk.line, [talk.at or 0, json.dumps(kept, ensure_ascii=False)]
+            text = json.dumps(kept, ensure_ascii=False)
+            if len(text) > _MOST_KEPT:
+                self._left_out.add(talk.line, f"its turns add more than {_MOST_KEPT:,} characters")
+                continue
+            self._conversations += 1
+            self._turns += len(turns)
+            yield talk.line, [talk.at or 0, text]
+
+    def _with_clock(self, found: Format) -> Iterator[Found]:
+        """All rows; the clock is learned from the first ones, which are held meanwhile."""
+        begun = list(_begun(found.rows))
+        self._learn_clock(found, begun)
+        return chain(begun, found.rows)
 
     def _learn_clock(self, found: Format, begun: list[Found]) -> None:
         stamps = [row.at for row in begun if row.at not in (None, "")]
@@ -160,7 +170,7 @@ class ReadFile:
                 about.update(row.about)
                 yield Piece(row.key, row.line, at, row.took_ns, row.turns[0])
 
-        for parts in grouped(pieces(), self._folder):
+        for parts in grouped(pieces(), self._folder, self._left_out):
             first = parts[0]
             if self._is_dated(first.at, first.line):
                 key = None if first.key is None or first.key.startswith("\0") else first.key
@@ -211,6 +221,15 @@ class ReadFile:
                 self._reuse.add(((own, each) for each in blocks), self._block_tokens, turn["tokens"])
         elif not adds:
             kept["tokens"] = max(1, turn["tokens"] - before["tokens"] - before["out"])
+
+
+def _begun(rows: Iterator[Found]) -> Iterator[Found]:
+    held = 0
+    for row in islice(rows, _LOOKED_AT):
+        yield row
+        held += row.held
+        if held >= _LOOKED_AT_BYTES:
+            return
 
 
 def _same(these: list[Any], those: list[Any]) -> int:
