@@ -45,6 +45,11 @@ ALLOWED = {
     "inference_benchmarker/words/redact.py:beginning text[:limit + spare]": "is the place itself",
     "inference_benchmarker/words/redact.py:beginning clean[:limit - 1]": "is the place itself",
     "inference_benchmarker/words/redact.py:excerpt clean[:limit]": "is the place itself",
+    "inference_benchmarker/engine/endpoint/expected.py:_Said.shown repr(self.value)[:_LOOKED_AT]": "is cut again",
+    "inference_benchmarker/engine/worker/canaries.py:Canaries._show text[:_LOOKED_AT]": "is cut again",
+    "inference_benchmarker/plan/media.py:Picture.__init__ b''.join((bytes((block,)) * _BLOCK for block in blocks))[:width]":
+    "is our own picture",
+    "inference_benchmarker/plan/media.py:Picture.__init__ b''.join(lines)[:height * (width + 1)]": "is our own picture",
     "inference_benchmarker/words/text.py:one_line line[:limit - 1]": "cuts a beginning, of which each secret is hidden",
     # What is cut was hidden just before.
     "inference_benchmarker/engine/hosts/preparing.py:_last_of redact(said).strip().splitlines()[-most:]": "is hidden",
@@ -70,9 +75,6 @@ ALLOWED = {
     "inference_benchmarker/data/json_text.py:_number text[:_MOST_DIGITS]": "is a number",
     "inference_benchmarker/data/typed.py:_parts str(key)[:40]": "is a key of a result, in which secrets are hidden",
     "inference_benchmarker/plan/replay.py:Replay.from_json data['speed'][:100]": "is a number",
-    "inference_benchmarker/plan/expectation.py:_share_of text[:20]": "is a share",
-    "inference_benchmarker/recording/conversations/formats.py:_tokens str(count)[:30]": "is a number",
-    "inference_benchmarker/recording/conversations/reading.py:ReadFile._instant str(row.at)[:30]": "is a time",
     "inference_benchmarker/recording/clock.py:_iso_reader.read text[:20]": "is a time",
     "inference_benchmarker/system/files.py:forget_drafts path.name[:200]": "is of a file of ours",
     "inference_benchmarker/system/files.py:replacing path.name[:200]": "is of a file of ours",

@@ -113,14 +113,11 @@ def _lasting_files(folder: Path) -> dict[str, str]:
 def _require_unchanged(folder: Path) -> None:
     """Hold a search against its digest and what it is built on, or the files of a wave against their digests."""
     if is_file(folder / _SEARCH):
-        search = read_json(folder / _SEARCH, inside=folder.parent)
-        try:
-            require_digest(search)
-        except ValueError:
-            raise ValueError(f"{folder.name}/{_SEARCH} was changed after the search was stored") from None
-        require_built_on(folder, search)
+        require_built_on(folder, _undamaged(folder / _SEARCH, "search"))
         return
     digests = _lasting_files(folder)
+    if digests:  # asked for the server's metrics again, a wave writes its summary with a new digest
+        _undamaged(RunDir(folder).summary, "wave")
     for name in digests:
         if not is_file(folder / name):
             raise ValueError(f"{folder.name} has lost its {name}")
@@ -128,3 +125,13 @@ def _require_unchanged(folder: Path) -> None:
             require_unchanged(folder / name, digests)
         except (BenchmarkError, OSError):
             raise ValueError(f"{folder.name}/{name} was changed after the wave was stored") from None
+
+
+def _undamaged(file: Path, kind: str) -> dict[str, Any]:
+    """The content of a file that has its own digest; ValueError where it is another's."""
+    told = read_json(file, inside=file.parent.parent)
+    try:
+        require_digest(told)
+    except ValueError:
+        raise ValueError(f"{file.parent.name}/{file.name} was changed after the {kind} was stored") from None
+    return told

@@ -712,7 +712,7 @@ class TestEndpoint:
             (["--service-time", "1e999"], ["--service-time must be "]),
             (
                 ["--error-share", "0.8", "--hang-share", "0.7"],
-                ["--error-share and the shares that close, hang and break"],
+                ["--error-share and the shares that close, hang, break and swap"],
             ),
             (["--service", "slow"], ["--service is 'slow': it must be one of none, fixed"]),
             (["--discipline", "lcfs"], ["--discipline is 'lcfs': it must be one of fifo, lifo, ps."]),

@@ -449,7 +449,7 @@ def test_tls_waits_without_holding_up_others(certificate: Path, tls: ssl.SSLCont
     with socket.create_server(("127.0.0.1", 0)) as mute:
         client = HttpClient(f"https://127.0.0.1:{mute.getsockname()[1]}", connect_timeout_s=0.2)
         with pytest.raises(
-            ConnectTimeoutError, match=r"^connected, but no TLS handshake with 127.* does it speak http\?$"
+            ConnectTimeoutError, match=r"^connected, but there was no TLS handshake with 127.* is it an http server\?$"
         ):
             client.post(b"")
 

@@ -109,7 +109,7 @@ def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> N
     summary = waves_of(folder)[0] / "summary.json"
     told = json.loads(summary.read_text())
     told["files"]["summary.txt"] = "of another report"
-    summary.write_text(json.dumps({**told, "server_metrics": []}))
+    write_with_digest(summary, {**{key: value for key, value in told.items() if key != "digest"}, "server_metrics": []})
     of_capacity.load(folder)
 
 
@@ -138,6 +138,18 @@ def test_a_ranking_whose_search_was_changed_is_refused(tmp_path: Path, change: d
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
     with pytest.raises(BenchmarkError, match=said):
         of_ranking.load(tmp_path)
+
+
+def test_the_summary_of_a_wave_two_levels_down_is_held_against_its_own_digest(tmp_path: Path) -> None:
+    one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
+    of_ranking.save(tmp_path, ranking_of(one))
+    file = waves_of(one)[0] / "summary.json"
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps({**told, "ledger": {**told["ledger"], "ok": 1}}))
+    with pytest.raises(BenchmarkError, match=r"summary\.json was changed after the wave was stored"):
+        of_ranking.load(tmp_path)
+    with pytest.raises(BenchmarkError, match=r"summary\.json was changed after the wave was stored"):
+        of_capacity.load(one)
 
 
 def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path) -> None:

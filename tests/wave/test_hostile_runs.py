@@ -210,7 +210,7 @@ class TestSpools:
             ((), {"ledger": {**Ledger().to_json(), "sent": -5}}, "ledger.sent is -5"),
             ((), {"ledger": 3}, "batch.ledger is the number 3"),
             ((), {"use": {"delays_us": ["x"]}}, "delays_us[0] is a str"),
-            ((2_000, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "arrival 2,000 is none of the 20 that were planned"),
+            ((2_000, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "arrival 2,000 is not one of the 20 that were planned"),
             ((-1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "requests of a warm-up, but none was planned"),
             ((1, 0, 0, (1 << 63) - 1, 0, NONE, 0, 0, 0), {}, "window.duration_ns is 9.223e+09 s"),
             ((1, 0, 0, NS, 0, NONE, 0, 0, 0), {}, "an arrival has two first attempts"),

@@ -130,7 +130,8 @@ class TestVersionBefore:
         of_the_version_before(run_dir)
         again = Wave.load(run_dir.path)
         assert list(again.records) == list(first.records)
-        assert (again.caps, again.workers, again.host, again.processes, again.calibration) == ((), (), None, (), None)
+        assert (again.caps, again.host, again.processes, again.calibration) == ((), None, (), None)
+        assert [(use.cpu_s, use.max_rss_bytes, use.loop_delay) for use in again.workers] == [(0.5, 1 << 20, None)] * 2
         assert again.verdict.findings == first.verdict.findings
         assert again.verdict.exit_code == 0
         assert "RESULTS" in again.text()

@@ -20,7 +20,7 @@ from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.words.redact import excerpt, redact
+from inference_benchmarker.words.redact import excerpt, quoted, redact
 from inference_benchmarker.words.units import MAX_SECONDS
 
 PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
@@ -52,7 +52,7 @@ def _request_limit(_: str, text: str) -> RequestLimit:
 
 def _cache(_: str, text: str) -> str:
     if text not in (AS_IS, FRESH):
-        raise BenchmarkError(f"--cache must be {AS_IS} or {FRESH}, not {text[:100]!r}; warm is for a search.")
+        raise BenchmarkError(f"--cache must be {AS_IS} or {FRESH}, not {quoted(text)}; warm is for a search.")
     return text
 
 

@@ -101,7 +101,7 @@ def test_a_wave_leaves_its_report_alone_on_the_terminal(bench: Bench, person: Pe
         place = person.place
         running.finish()
     person.see("Run directory: ")
-    assert re.match(r"(?:IN)?VALID(?:: |, client-limited: )", left(person)[0])
+    assert re.match(r"LIMIT MISSED: |INVALID(?:: |, client-limited: )", left(person)[0])
     assert max(map(len, left(person))) < 80
     assert not [line for line in left(person) if re.search("running|Loading|so far", line)]
     *drawn, _ = person.seen_since(place).split("\x1b[J")[1:]

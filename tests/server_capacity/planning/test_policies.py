@@ -186,8 +186,8 @@ def test_steps_leave_no_gap_and_the_lower_alarm_does_not_undo_the_upper_one() ->
 def test_what_is_not_known_is_a_placeholder_and_said() -> None:
     _, files, missing = made({})
     assert files["scalable_target.json"]["ResourceId"] == f"endpoint/{NAME}/variant/{VARIANT}"
-    assert any(f"{NAME} and {VARIANT} in the files are yours to fill in: --endpoint-name" in each for each in missing)
-    assert any("scaling_policy_cpu.json is not written: the instance type" in each for each in missing)
+    assert any(f"Replace {NAME} and {VARIANT} in the files, or give --endpoint-name" in each for each in missing)
+    assert any("scaling_policy_cpu.json was not written: the instance type" in each for each in missing)
     gone = {**DEMO, "name": "made-for-the-search", "arguments": {}}
     assert made(gone)[1]["scalable_target.json"]["ResourceId"] == f"endpoint/{NAME}/variant/AllTraffic"
     named = made(gone, name="mine")[1]["scaling_policy_cpu.json"]
@@ -199,9 +199,9 @@ def test_what_is_not_known_is_a_placeholder_and_said() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"resources": None}, "scaling_policy_cpu.json is not written: CPUUtilization was not measured"),
+        ({"resources": None}, "scaling_policy_cpu.json was not written: CPUUtilization was not measured"),
         ({"resources": {"all": [{**CPU, "reason": "bent"}]}}, "does not grow linearly"),
-        ({"curve": [{"rate": 168, "mean": 0.05}]}, "scaling_policy_concurrency.json is not written: the mean latency"),
+        ({"curve": [{"rate": 168, "mean": 0.05}]}, "scaling_policy_concurrency.json was not written: the mean latency"),
     ],
 )
 def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str, Any], said: str) -> None:

@@ -176,7 +176,7 @@ class TestFile:
         assert [each["by_hand"] for each in json.loads((folder / NAME).read_text())["entries"]][1] == "rm 'a b'"
 
     def test_one_process_holds_it_at_a_time(self, folder: Path) -> None:
-        with CleanupFile.taken(folder), pytest.raises(HeldError, match="a process that runs holds cleanup"):
+        with CleanupFile.taken(folder), pytest.raises(HeldError, match="a running process holds cleanup"):
             CleanupFile.taken(folder).__enter__()
         with CleanupFile.taken(folder) as cleanup:
             assert len(cleanup.entries) == 2

@@ -195,8 +195,8 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
     with CleanupFile.taken(tmp_path) as cleanup:
         cleanup.hold("scaling", undo, "another")
         assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
-    assert "a process that runs holds cleanup.json" in capsys.readouterr().out
-    reason = "it was changed in AWS account another, and these credentials belong to 123456789012"
+    assert "a running process holds cleanup.json" in capsys.readouterr().out
+    reason = "it was changed in AWS account another, but these credentials belong to 123456789012"
     for is_there in (True, False):
         if not is_there:
             assert one.state == BEFORE
@@ -214,7 +214,7 @@ def test_nothing_is_removed_in_another_account(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(performing, "account_of_credentials", lambda _: "here")
     call = Call("sagemaker", "delete_model", {"ModelName": "a-model"}, "us-east-1")
     with pytest.raises(
-        NotDoneError, match="changed in AWS account another, and these credentials belong to here"
+        NotDoneError, match="changed in AWS account another, but these credentials belong to here"
     ) as no:
         perform_undo(call, "another")
     assert no.value.final
@@ -239,7 +239,7 @@ def test_what_a_simulator_made_is_gone_with_it(tmp_path: Path, capsys: pytest.Ca
     with CleanupFile.taken(tmp_path) as cleanup:
         cleanup.hold("model", call, "123456789012")
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
-    assert "model: is gone, so nothing is left to remove." in capsys.readouterr().out
+    assert "model: is gone, so there is nothing to remove." in capsys.readouterr().out
     with pytest.raises(NotDoneError, match="these credentials belong to 123456789012"):
         perform_undo(call, "210987654321")
 

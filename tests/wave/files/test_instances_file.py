@@ -40,7 +40,7 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
         file.write('{"of": "demo/AllTraffic", "count": {"at": 17')
     assert main(["report", str(run.path)]) == 3, "its primary was lost, too"
     out = capsys.readouterr().out
-    assert "   Instances:        1 -> 3; no limit was missed; served 1.5 s after the load rose\n" in out
+    assert "   Instances:        1 -> 3; no limit was missed; in service 1.5 s after the load rose\n" in out
     told = (
         "0.0s the load rose: 10 requests/s",
         "0.5s +0.5 s 3 instances requested instead of 1",

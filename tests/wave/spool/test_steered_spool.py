@@ -51,7 +51,7 @@ def test_who_heard_late_or_never_makes_the_wave_invalid(
         wave = Wave.load(run_dir.path)
         assert wave.ledger.late_changes == count
         found = next(finding for finding in wave.verdict.findings if finding.code == "schedule_late")
-        assert found.measured.startswith(f"worker {int(heard == (2, 1))} heard of {count} change")
+        assert found.measured.startswith(f"worker {int(heard == (2, 1))} received {count} change")
         assert "ledger_broken" not in codes(wave)
         assert wave.verdict.exit_code == 3
 

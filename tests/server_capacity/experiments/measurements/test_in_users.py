@@ -110,4 +110,4 @@ def test_the_response_time_law_is_told_beside_the_answer() -> None:
     text = to_text(searched(**{"in": "users", "rate": 199, "interval": {"low": 180, "high": 210}, "users": users}))
     assert mentions(text, "164.6/s", "44 ms", "1 s", "171.8 users")
     assert mentions(text, "4.532%", "180")
-    assert mentions(text, "199 users", "p99<100ms", "95%", "180", "210", "exponential:1s")
+    assert mentions(text, "p99<100ms", "199 users", "95%", "180", "210", "exponential:1s")
