@@ -1,8 +1,10 @@
 """The check of answers: each is held against what is expected of it.
 
-A check runs in the worker's loop, so it takes linear time whatever an answer holds: regular expressions are those of
+A check runs in the worker's loop, so its time is bounded whatever an answer holds: regular expressions are those of
 Rust's automata, without look-around and back references, in schemas too, and longer answers than ``MOST_CHECKED`` have
-failed unread. It opens no file and no connection: a schema must hold all that it refers to.
+failed unread. A schema that applies too many rules to one part of an answer is refused; its time is that of its rules,
+times the parts. The rule that an answer breaks is told only where that is little work, since the library makes the
+errors of all alternatives for it. It opens no file and no connection: a schema must hold all that it refers to.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
+from inference_benchmarker.engine.endpoint.schema_work import SchemaWork
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.response import Response
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_CHECKED = {"json": 4 << 20, "schema": 1 << 18, "text": 1 << 18}  # bytes: 4 ms, and 3 or at the worst 13 ms
 MOST_PATTERN = 100_000  # bytes of a compiled expression, which bound the work for each byte of an answer
+MOST_STEPS = 1 << 16  # of a schema for one part of an answer, which take 0.5 ms
+_MOST_TOLD, _MOST_TOLD_GROWING = 100_000, 2_000  # steps of an answer whose error is told: 20 ms
 _SHOWN, _LOOKED_AT = 100, 64 << 10
 _DOT_ALL = re.compile(r"(?<!\\)\(\?[a-z]*s")  # the library takes it, and leaves the dot as it is
 _RAW = msgspec.json.Decoder(msgspec.Raw)  # holds the syntax, and builds nothing
@@ -138,6 +143,7 @@ class _SchemaCheck:
 
     def __init__(self, expectation: Expectation) -> None:
         self._validator = _validator(expectation)
+        self._work = _work(expectation)
 
     def __call__(self, said: _Said) -> None:
         try:
@@ -145,7 +151,17 @@ class _SchemaCheck:
         except _NO_JSON as error:
             raise UnexpectedAnswerError("schema", f"expected JSON ({error}), got {said.shown}") from None
         if not self._validator.is_valid(value):
-            raise UnexpectedAnswerError("schema", f"{_broken(self._validator, value)}; the answer is {said.shown}")
+            raise UnexpectedAnswerError("schema", f"{self._broken(value)}; the answer is {said.shown}")
+
+    def _broken(self, value: Any) -> str:
+        """The first rule of the schema that a value breaks, and the place where, if that is little work."""
+        most = _MOST_TOLD_GROWING if self._work.grows else _MOST_TOLD
+        if self._work.of(value, most) <= most:
+            try:
+                self._validator.validate(value)
+            except ValueError as error:
+                return _told(error)
+        return "it does not keep the schema (too much of it applies to say where)"
 
 
 def _bounded(kind: str, said: _Said) -> str:
@@ -160,11 +176,23 @@ def _bounded(kind: str, said: _Said) -> str:
     return text
 
 
-def _broken(validator: Any, value: Any) -> str:
-    """The first rule of a schema that a value breaks, and the place where."""
-    error = next(iter(validator.iter_errors(value)))
+def _told(error: Any) -> str:
     place = "".join(f"[{part!r}]" for part in error.instance_path)
     return one_line(f"{place}: {error.message}" if place else error.message, 2 * _SHOWN)
+
+
+def _work(expectation: Expectation) -> SchemaWork:
+    try:
+        work = SchemaWork(expectation.schema)
+    except RecursionError as error:
+        raise _unusable(expectation, error) from None
+    if work.most > MOST_STEPS:
+        raise BenchmarkError(
+            f"--expect {one_line(expectation.text, _SHOWN)}: the schema applies {work.most:,} or more rules to one part"
+            f" of an answer, which takes too long; at most {MOST_STEPS:,} are checked.",
+            "Let fewer of its alternatives refer to the same schemas.",
+        )
+    return work
 
 
 def _validator(expectation: Expectation) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +134,55 @@ def test_deep_json_of_a_deep_schema_ends_no_worker(tmp_path: Path) -> None:
         failed = gevent.spawn(lambda depth=depth: check("[" * depth + "1" + "]" * depth)).get
         with pytest.raises(UnexpectedAnswerError):
             failed()
+
+
+def of_two(reference: dict[str, Any]) -> dict[str, Any]:
+    """Two alternatives that refer to the same, and a text."""
+    branches = [{"properties": {"args": {"items": reference}, "op": {"const": name}}} for name in ("and", "or")]
+    return {"anyOf": [*({"type": "object", "required": ["op"], **each} for each in branches), {"type": "string"}]}
+
+
+ALTERNATIVES: dict[str, dict[str, Any]] = {
+    "root": of_two({"$ref": "#"}),
+    "defs": {"$defs": {"e/f": of_two({"$ref": "#/$defs/e~1f"})}, "$ref": "#/$defs/e~1f"},
+    "each other": {
+        "$defs": {"a": of_two({"$ref": "#/$defs/b"}), "b": of_two({"$ref": "#/$defs/a"})},
+        "oneOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}],
+    },
+    "anchor": {"$defs": {"e": {"$anchor": "n", **of_two({"$ref": "#n"})}}, "$ref": "#n"},
+    "dynamic": {"$dynamicAnchor": "n", **of_two({"$dynamicRef": "#n"})},
+    "draft 7": {"$schema": "http://json-schema.org/draft-07/schema#", **of_two({"$ref": "#"})},
+}
+
+
+@pytest.mark.parametrize("schema", ALTERNATIVES.values(), ids=ALTERNATIVES)
+def test_the_error_of_a_deep_answer_is_no_work(tmp_path: Path, schema: Any) -> None:
+    """The errors of all alternatives double with each level: at 40 they take years, and the test its time limit."""
+    check = checking(tmp_path, "schema:FILE", schema=schema)
+    for depth in (0, 1, 2, 12, 40, 100):
+        for leaf in ("5", '"a"'):
+            answer = '{"args":[' * depth + leaf + '],"op":"or"}' * depth
+            if leaf == "5":
+                key, text = why(check, answer)
+                assert key.endswith(" schema")
+                assert ("is not valid under" in text) == (depth <= 2), (depth, text)
+            else:
+                with contextlib.suppress(UnexpectedAnswerError):
+                    check(answer)
+
+
+def test_the_errors_of_a_wide_answer_are_no_work(tmp_path: Path) -> None:
+    items = {"anyOf": [{"type": name} for name in ("string", "null", "object")]}
+    check = checking(tmp_path, "schema:FILE", schema={"items": items})
+    assert "[0]: 0 is not valid under any" in why(check, json.dumps([*range(1000)]))[1]
+    assert "too much of it applies to say where" in why(check, json.dumps([*range(35_000)]))[1]
+
+
+def test_a_schema_of_too_much_work_is_refused(tmp_path: Path) -> None:
+    """Each of 25 schemas has the one before it twice as an alternative: a number takes a second."""
+    twice = {f"a{at}": {"anyOf": [{"$ref": f"#/$defs/a{at - 1}"}] * 2} for at in range(1, 26)}
+    with pytest.raises(BenchmarkError, match="rules to one part of an answer, which takes too long"):
+        checking(tmp_path, "schema:FILE", schema={"$defs": {"a0": {"type": "null"}, **twice}, "$ref": "#/$defs/a25"})
 
 
 @pytest.mark.parametrize(
