@@ -158,6 +158,16 @@ def test_mooncakes_rows_are_requests_or_turns_of_sessions(tmp_path: Path) -> Non
     assert len(added[1][2]["content"].split()) == 20
 
 
+def test_a_session_of_texts_and_of_lengths_is_left_out(tmp_path: Path) -> None:
+    text, length = {"session_id": "a", "text_input": "hi"}, {"session_id": "a", "input_length": 5, "hash_ids": [1]}
+    talk = {"session_id": "a", "messages": [{"role": "user", "content": "hi"}]}
+    for mixed in ((text, length), (length, text), (talk, length, talk), (length, talk)):
+        facts, rows = found(tmp_path, lines({**text, "session_id": "b"}, *mixed))
+        assert ([row["id"] for row in rows], facts.left_out) == (["b"], 1)
+        assert facts.first_left_out == "line 2: some turns of its session are texts, and others are lengths"
+    assert len(found(tmp_path, lines(text, talk, text))[1][0]["turns"]) == 3
+
+
 def test_tables_have_the_turns_of_a_session_or_single_ones(tmp_path: Path) -> None:
     facts, rows = found(tmp_path, BURST)
     assert (facts.format, facts.conversations, facts.turns, facts.left_out) == ("BurstGPT", 2, 3, 2)

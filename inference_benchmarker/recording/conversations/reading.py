@@ -172,7 +172,9 @@ class ReadFile:
 
         for parts in grouped(pieces(), self._folder, self._left_out):
             first = parts[0]
-            if self._is_dated(first.at, first.line):
+            if len({"blocks" in piece.turn for piece in parts}) > 1:
+                self._left_out.add(first.line, "some turns of its session are texts, and others are lengths")
+            elif self._is_dated(first.at, first.line):
                 key = None if first.key is None or first.key.startswith("\0") else first.key
                 yield _Talk(first.line, first.at, self._thought(parts), key, about)
 
