@@ -13,10 +13,9 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_LEVELS = 32
-"""Levels of an answer that are checked with a schema whose work grows with them."""
-_BEGINNING = 3  # levels
-_ENOUGH = 1 << 40  # steps: more need not be told apart
+MOST_LEVELS = 16
+"""Levels of an answer for which the steps are known: an answer with more may take any number of them."""
+_ENOUGH = 1 << 20  # steps: more need not be told apart
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMES = {"$anchor": "#", "$dynamicAnchor": "#", "$id": "", "id": ""}
 _HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
@@ -28,25 +27,29 @@ _EACH = ("contains", "unevaluatedItems", "unevaluatedProperties", "propertyNames
 class SchemaWork:
     """The steps of a schema: its rules that are applied to one part of an answer, by the level of that part.
 
-    ``grows``: they become more with each level. ``most``: those for any part of which nothing is remembered.
+    ``grows``: they become more with each level. ``most``: those for one part, but for what is remembered.
     """
 
     def __init__(self, schema: Any) -> None:
         self._root = schema
         self._named: dict[str, Any] = {}
-        self._name(schema)
         self._known: dict[tuple[int, int], int] = {}
-        self.steps = [self._steps(schema, level) for level in range(MOST_LEVELS + 1)]
-        self.grows = self.steps[MOST_LEVELS] > self.steps[MOST_LEVELS // 2]
-        self.most = max(self.steps[:_BEGINNING] if self.grows else self.steps)
+        every = self._named_and_all(schema)
+        self.steps = [self._steps(schema, 0)]
+        while len(self.steps) <= MOST_LEVELS and 0 < self.steps[-1] < _ENOUGH:
+            self.steps.append(self._steps(schema, len(self.steps)))
+        self.grows = self.steps[-1] > self.steps[len(self.steps) // 2]
+        self.most = max((self._steps(each, 0) for each in every), default=1)
+        if not self.grows:
+            self.most = max(self.most, *self.steps)
         del self._known, self._named
 
     def of(self, value: Any, most: int) -> int:
         """The steps that a value may take; where they are more than ``most``, a number above it."""
         total, parts, level = 0, [value], 0
         while parts and total <= most:
-            if level > MOST_LEVELS:
-                return _ENOUGH
+            if level >= len(self.steps):
+                return total if not self.steps[-1] else most + 1
             total += len(parts) * self.steps[level]
             parts = [part for each in parts for part in _parts(each)]
             level += 1
@@ -98,16 +101,18 @@ class SchemaWork:
             return self._root
         return found
 
-    def _name(self, value: Any) -> None:
-        """Learn the names that schemas have within the whole."""
-        waiting = [value]
+    def _named_and_all(self, value: Any) -> list[dict[str, Any]]:
+        """All that may be schemas within the whole; the names that they have are learned."""
+        waiting, every = [value], []
         while waiting:
             each = waiting.pop()
+            waiting += _parts(each)
             if isinstance(each, dict):
+                every.append(each)
                 for name, before in _NAMES.items():
                     if isinstance(each.get(name), str):
                         self._named.setdefault(before + each[name], each)
-            waiting += _parts(each)
+        return every
 
 
 def _parts(value: Any) -> list[Any]:

@@ -178,6 +178,15 @@ def test_the_errors_of_a_wide_answer_are_no_work(tmp_path: Path) -> None:
     assert "too much of it applies to say where" in why(check, json.dumps([*range(35_000)]))[1]
 
 
+def test_a_schema_of_many_kinds_that_refer_to_themselves_is_checked(tmp_path: Path) -> None:
+    """As that of a language's syntax: each level has 70 times the alternatives of the one before it."""
+    kinds = [{"properties": {"kind": {"const": at}, "of": {"$ref": "#"}}, "required": ["kind"]} for at in range(70)]
+    check = checking(tmp_path, "schema:FILE", schema={"oneOf": kinds})
+    for depth in (1, 9):
+        check('{"kind":3,"of":' * depth + '{"kind":69}' + "}" * depth)
+        assert why(check, '{"kind":3,"of":' * depth + '{"kind":70}' + "}" * depth)[0].endswith(" schema")
+
+
 def test_a_schema_of_too_much_work_is_refused(tmp_path: Path) -> None:
     """Each of 25 schemas has the one before it twice as an alternative: a number takes a second."""
     twice = {f"a{at}": {"anyOf": [{"$ref": f"#/$defs/a{at - 1}"}] * 2} for at in range(1, 26)}
