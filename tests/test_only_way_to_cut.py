@@ -47,9 +47,6 @@ ALLOWED = {
     "inference_benchmarker/words/redact.py:excerpt clean[:limit]": "is the place itself",
     "inference_benchmarker/engine/endpoint/expected.py:_Said.shown repr(self.value)[:_LOOKED_AT]": "is cut again",
     "inference_benchmarker/engine/worker/canaries.py:Canaries._show text[:_LOOKED_AT]": "is cut again",
-    "inference_benchmarker/plan/media.py:Picture.__init__ b''.join((bytes((block,)) * _BLOCK for block in blocks))[:width]":
-    "is our own picture",
-    "inference_benchmarker/plan/media.py:Picture.__init__ b''.join(lines)[:height * (width + 1)]": "is our own picture",
     "inference_benchmarker/words/text.py:one_line line[:limit - 1]": "cuts a beginning, of which each secret is hidden",
     # What is cut was hidden just before.
     "inference_benchmarker/engine/hosts/preparing.py:_last_of redact(said).strip().splitlines()[-most:]": "is hidden",

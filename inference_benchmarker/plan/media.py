@@ -121,8 +121,10 @@ class Picture:
         lines = []
         for _ in range(0, height, _BLOCK):
             blocks = chosen.randbytes(-(-width // _BLOCK))
-            lines += [b"\0", b"".join(bytes((block,)) * _BLOCK for block in blocks)[:width], *[above] * (_BLOCK - 1)]
-        pixels = b"".join(lines)[: height * (width + 1)]
+            row = b"".join(bytes((block,)) * _BLOCK for block in blocks)
+            lines += [b"\0", row[:width], *[above] * (_BLOCK - 1)]
+        pixels = b"".join(lines)
+        pixels = pixels[: height * (width + 1)]
         self._head = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
         self._pixels = _chunk(b"IDAT", zlib.compress(pixels)) + _chunk(b"IEND", b"")
 

@@ -206,7 +206,7 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
         assert told in capsys.readouterr().out
     monkeypatch.setattr(performing, "account_of_credentials", lambda _: "another")
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
-    assert "is gone, so nothing is left to put back" in capsys.readouterr().out
+    assert "is gone, so there is nothing to restore" in capsys.readouterr().out
 
 
 def test_nothing_is_removed_in_another_account(monkeypatch: pytest.MonkeyPatch) -> None:
