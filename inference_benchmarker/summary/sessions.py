@@ -207,7 +207,7 @@ class TurnsGathered:
         self._count("tokens", place[told], part.int("tokens_in")[told])
         if self._cached is not None:
             cached = part.metric(_CACHED)
-            both = told & ~np.isnan(cached)
+            both = told & (cached <= part.int("tokens_in"))  # a part of the prompt; nan is none
             self._count("of_cached", place[both], part.int("tokens_in")[both])
             found = np.bincount(place[both], cached[both]).astype(np.int64)
             self._cached_tokens = summed(self._cached_tokens, found)

@@ -33,7 +33,8 @@ def cache_findings(facts: WaveFacts) -> Iterator[Finding]:
     sent, context, tokens, cached, is_first = begun
     order = np.argsort(sent, kind="stable")
     explained = np.concatenate([[0.0], np.maximum.accumulate(context[order])[:-1]])
-    known = is_first[order] & (cached[order] >= _BLOCK) & (cached[order] > explained)
+    possible = (cached[order] >= _BLOCK) & (cached[order] <= tokens[order])
+    known = is_first[order] & possible & (cached[order] > explained)
     if known.any():
         share = percent_text(float(cached[order][known].sum() / tokens[order][known].sum()))
         yield Finding(

@@ -360,6 +360,8 @@ def test_a_usage_that_can_be_none_is_as_if_none_were_told(told: Any, tokens: int
     [
         ({"cached_tokens": 7}, {"cached_tokens": 7.0}),
         ({"cached_tokens": 0, "audio_tokens": 3}, {"cached_tokens": 0.0}),
+        ({"cached_tokens": 9}, {"cached_tokens": 9.0}),
+        ({"cached_tokens": 10}, None),  # of a prompt of 9
         ({"cached_tokens": None}, None),
         ({"cached_tokens": -1}, None),
         ({"cached_tokens": "7"}, None),

@@ -45,6 +45,10 @@ def found(*records: RequestRecord) -> list[str]:
         ([request(-1, 96), request(0, 96)], 1),
         ([request(0, 0, 20, turn=1, session=0), request(0, 64, turn=2, session=0, sent=3)], 0),  # a later turn's own
         ([request(0, None), request(1, None)], 0),
+        ([request(0, 100), request(1, 0)], 1),
+        ([request(0, 101), request(1, 0)], 0),  # no prompt of 100 tokens has 101 in the cache
+        ([request(0, 500, None), request(1, 0)], 0),
+        ([request(0, 500, 0), request(1, 0)], 0),
     ],
 )
 def test_only_what_nothing_of_the_wave_explains_is_from_before(records: list[RequestRecord], count: int) -> None:
@@ -56,4 +60,6 @@ def test_only_what_nothing_of_the_wave_explains_is_from_before(records: list[Req
 def test_of_a_long_wave_only_the_beginning_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_from_before, "_LOOKED_AT", 3)
     assert found(request(0, 96), *(request(number, 0) for number in range(1, 9)))
-    assert not found(*(request(number, 96 * (number == 2), 10) for number in range(9))), "a longer one may be before it"
+    assert not found(*(request(number, 96 * (number == 2), 100 if number == 2 else 10) for number in range(9))), (
+        "a longer one may be before it"
+    )
