@@ -265,7 +265,7 @@ def _usage(usage: Any, model: str | None, finish_reason: str | None) -> Response
     for part, name in _DETAILS:
         if type(details := told.get(part)) is dict and (count := _count(details.get(name))) is not None:
             metrics[name] = count
-    if metrics.get("cached_tokens", 0) > (tokens_in or 0):
+    if (metrics.get("cached_tokens") or 0) > (tokens_in or 0):
         del metrics["cached_tokens"]  # of a prompt no more can be cached than it has
     return Response(tokens_in, tokens_out, None, model, finish_reason, metrics or None)
 
