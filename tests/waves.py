@@ -335,15 +335,18 @@ def make_run(
     stream: bool = False,
     closed: bool = False,
     name: str | None = None,
+    label: str = "",
+    error: str = "HttpError 500",
 ) -> Wave:
     """A wave, stored, with lognormal latencies around ``middle_ms``; its last ``failed`` requests fail.
 
-    ``dropped`` arrivals come after those that were sent: the wave is INVALID.
+    ``dropped`` arrivals come after those that were sent: the wave is INVALID. ``label``: of every second request, and
+    "again" of the others.
     """
     path.mkdir(parents=True)
     load = ClosedLoop(4) if closed else OpenLoop(Decimal(rate))
     plan = WavePlan(load, Bounds(None, requests + dropped), name=name)
-    records = _records(requests, rate, middle_ms, failed, stream=stream)
+    records = _records(requests, rate, middle_ms, failed, stream=stream, label=label, error=error)
     wave = Wave(
         plan=plan,
         window=Window(START * NS, 0, requests * NS // rate, int(records.int("done").max(initial=0))),
@@ -357,7 +360,9 @@ def make_run(
     return writer.save(wave, RunDir(path))
 
 
-def _records(requests: int, rate: int, middle_ms: float, failed: int, *, stream: bool) -> Records:
+def _records(
+    requests: int, rate: int, middle_ms: float, failed: int, *, stream: bool, label: str, error: str
+) -> Records:
     draw = np.random.default_rng(requests + rate)
     index = np.arange(requests)
     due = index * NS // rate
@@ -371,9 +376,9 @@ def _records(requests: int, rate: int, middle_ms: float, failed: int, *, stream:
         "done": sent + latency,
         "build_ns": np.zeros(requests, np.int64),
         "worker": np.zeros(requests, np.uint16),
-        "label": _dictionary(np.zeros(requests, np.int32), [""]),
+        "label": _dictionary((index % 2 * bool(label)).astype(np.int32), [label, f"{label} again"]),
         "outcome": _dictionary(outcome, ["ok", "failed"]),
-        "error": _dictionary(np.zeros(requests, np.int32), ["HttpError 500"], null=outcome == 0),
+        "error": _dictionary(np.zeros(requests, np.int32), [error], null=outcome == 0),
     }
     columns |= _tokens(sent, latency) if stream else {}
     return records_of(columns)

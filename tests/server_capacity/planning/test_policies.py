@@ -201,7 +201,7 @@ def test_what_is_not_known_is_a_placeholder_and_said() -> None:
     [
         ({"resources": None}, "scaling_policy_cpu.json was not written: CPUUtilization was not measured"),
         ({"resources": {"all": [{**CPU, "reason": "bent"}]}}, "does not grow linearly"),
-        ({"curve": [{"rate": 168, "mean": 0.05}]}, "scaling_policy_concurrency.json was not written: "),
+        ({"curve": [{"rate": 168, "mean": 0.05}]}, "scaling_policy_concurrency.json was not written: mean latency"),
     ],
 )
 def test_a_policy_that_nothing_tells_the_target_of_is_not_written(more: dict[str, Any], said: str) -> None:

@@ -134,7 +134,7 @@ def test_what_anybody_may_have_written_is_text_everywhere(opened: Tab, tmp_path:
     for name in ("one", "two"):
         title = f"{evil} {name}"
         waves[tmp_path / name] = make_run(
-            tmp_path / name, 300, middle_ms=20 * len(name) + ord(name[0]), failed=20, name=title
+            tmp_path / name, 300, middle_ms=20 * len(name) + ord(name[0]), failed=20, name=title, label=evil, error=evil
         )
         summary = facts_of(RunDir(tmp_path / name))
         summary["errors"] = [{"key": evil, "count": 20, "texts": [evil]}]
@@ -152,7 +152,7 @@ def test_what_anybody_may_have_written_is_text_everywhere(opened: Tab, tmp_path:
     opened.ask("document.querySelectorAll('details').forEach((details) => { details.open = true; })")
     opened.point_at("figure[data-title='Latency'] .row")
     assert opened.ask("document.querySelectorAll('img').length") == 0
-    for part in ("#overview", "#tip"):
+    for part in ("#overview", "#labels h3", "#errors", "#tip"):
         assert evil in opened.ask(f"document.querySelector('{part}').textContent"), part
     opened.resolve()
     assert opened.complaints == []
