@@ -159,7 +159,7 @@ STORED = (
     fault(
         "stored-rows-missing",
         "half of the rows of `requests.parquet` are missing, and `report` reads the run",
-        "requests of worker 0, and",
+        "requests of worker 0, but",
         told_after(rows(lambda table: table.slice(0, len(table) // 2))),
         slow=False,
     ),
