@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.data.digest import digest_of
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import is_there, replace_file
 from inference_benchmarker.wave.built_on import not_checked
 from server_capacity.planning.measured import Measured, measured
@@ -18,6 +19,7 @@ from server_capacity.planning.text import to_text
 from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_plan
 from server_capacity.results.stored import Stored, writable
+from server_capacity.results.text.ranking_headline import left_open_beside
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import GIVEN
 
@@ -54,7 +56,14 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
         if isinstance(found, str):
             return found
         found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, told))
-        return replace(found, variant=best.variant, tied=best.tied, price=best.price)
+        return replace(
+            found,
+            variant=best.variant,
+            tied=best.tied,
+            price=best.price,
+            beside=best.beside,
+            ranking_code=best.ranking_code,
+        )
     except UNREADABLE as error:
         raise foreign(folder / capacity_folder.FILE, error) from None
 
@@ -87,12 +96,14 @@ def _digest_of(file: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Best:
-    """The search of a ranking's first row, its values, those that tie with it, and the price of its instance."""
+    """The search of a ranking's first row, and what the ranking says of it: see ``Measured``."""
 
     folder: Path
     variant: dict[str, str] = field(default_factory=dict)
     tied: tuple[str, ...] = ()
     price: Price | None = None
+    beside: tuple[str, ...] = ()
+    ranking_code: int = OK
 
 
 def _best_of(folder: Path) -> _Best:
@@ -106,7 +117,14 @@ def _best_of(folder: Path) -> _Best:
             f"{folder}: its first row names {name!r}, which is not a folder in it.", "Give another one."
         )
     tied = tuple(label_of(found.rows[place - 1].variant) for place in row.tied_with)
-    return _Best(folder / name, row.variant, tied, row.price and _ranked_price(row.price))
+    return _Best(
+        folder / name,
+        row.variant,
+        tied,
+        row.price and _ranked_price(row.price),
+        tuple(left_open_beside(found, row)),
+        found.exit_code,
+    )
 
 
 def _ranked_price(told: Price) -> Price:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.words.wording import length_text
 from server_capacity.planning.request import MOST_INSTANCES
 from server_capacity.results.text.agreement import planned_with
@@ -42,6 +43,7 @@ class Measured:
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
     ``factories_file``: which its waves were sent with, None where they do not tell. ``variant``: its values in a
     ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
+    ``beside`` are clauses on what else the ranking leaves open, and ``ranking_code`` is its exit code.
     ``unchecked``: a clause on waves that it is built on and that are not there any more, or may be others.
     """
 
@@ -56,6 +58,8 @@ class Measured:
     variant: dict[str, str] = field(default_factory=dict)
     tied: tuple[str, ...] = ()
     price: Price | None = None
+    beside: tuple[str, ...] = ()
+    ranking_code: int = OK
     unchecked: str = ""
 
     def told(self) -> Source:
@@ -108,12 +112,12 @@ class Measured:
     @property
     def warnings(self) -> list[str]:
         """Clauses on what the search leaves open, which the plan inherits."""
-        return [*warnings_of(self.data), *([self.unchecked] if self.unchecked else [])]
+        return [*warnings_of(self.data), *self.beside, *([self.unchecked] if self.unchecked else [])]
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the search."""
-        return standing(self.data).exit_code
+        """The exit code of the search, or of its ranking where that is the graver."""
+        return worst_exit_code(standing(self.data).exit_code, self.ranking_code)
 
     def is_same_endpoint(self, other: Measured) -> bool:
         """Tells whether both are of one endpoint, but for the number of instances: all else that is known agrees."""

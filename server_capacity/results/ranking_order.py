@@ -19,7 +19,7 @@ from server_capacity.results.text.ranking_headline import headline
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import NO_PRICE, per_million
 from server_capacity.results.types.ranking import By, RankingResult, Score
-from server_capacity.results.types.standing import broken_code
+from server_capacity.results.types.standing import row_code
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
@@ -139,11 +139,11 @@ def _placed(place: int, scored: Sequence[tuple[Scores, RankedRow]]) -> RankedRow
 def _exit_code(ordered: Sequence[RankedRow], others: Sequence[RankedRow], *, interrupted: bool) -> int:
     if interrupted:
         return INTERRUPTED
-    broken = map(broken_code, others)
+    codes = [row_code(row) for row in (*ordered, *others)]
     if ordered:
-        return worst_exit_code(*broken, *(row.exit_code or OK for row in ordered))
+        return worst_exit_code(*codes)
     limited = INVALID if any(row.outcome == "client_limited" for row in others) else OK
-    return worst_exit_code(MISSED, limited, *broken)
+    return worst_exit_code(MISSED, limited, *codes)
 
 
 def _remarks(answered: Sequence[RankedRow], by: By) -> list[str]:

@@ -13,9 +13,11 @@ from inference_benchmarker.words.wording import metric_text, money_text, plurali
 from server_capacity.results.text.headline import rate_text
 from server_capacity.results.types.axes import PAYLOAD, label_of
 from server_capacity.results.types.bounds import Interval
-from server_capacity.results.types.standing import broken_code
+from server_capacity.results.types.standing import broken_code, row_code
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from server_capacity.results.types.price import Price
     from server_capacity.results.types.ranking import By, RankedRow, RankingResult
 
@@ -32,6 +34,15 @@ def headline(data: RankingResult) -> str:
     answer = _answer(data)
     broken = ((row, _what_broke(row)) for row in data.rows if broken_code(row) != OK)
     return " ".join([answer, *(_sentence(row, what) for row, what in broken if what not in answer)])
+
+
+def left_open_beside(data: RankingResult, chosen: RankedRow) -> Iterator[str]:
+    """Clauses on a ranking and its other rows, where they add to its exit code, for whoever builds on ``chosen``."""
+    if data.interrupted:
+        yield "its ranking was interrupted"
+    for row in data.rows:
+        if row is not chosen and row_code(row) != OK:
+            yield f"in its ranking {_sentence(row, _what_broke(row)).rstrip('.')}"
 
 
 def _sentence(row: RankedRow, what: str) -> str:

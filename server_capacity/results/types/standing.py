@@ -82,6 +82,11 @@ def broken_by(found: CapacityResult) -> Iterator[str]:
     yield from (f"its search: {each}" for each in left_behind(found))
 
 
+def row_code(row: RankedRow) -> int:
+    """What a row adds to the exit code of its ranking: its own where it has a rank, else what broke."""
+    return broken_code(row) if row.rank is None else row.exit_code or OK
+
+
 def broken_code(row: RankedRow) -> int:
     """The exit code of what went wrong with a search beside its answer; OK where nothing did.
 

@@ -12,14 +12,16 @@ from inference_benchmarker import cli
 from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INVALID
 from inference_benchmarker.system.files import is_file
 from server_capacity.experiments.proof.planned import read_planned
 from server_capacity.planning.folder import save as save_plan
 from server_capacity.planning.totals import content
 from server_capacity.results.capacity_folder import save
+from server_capacity.results.ranking_folder import read as read_ranking
 from server_capacity.results.ranking_folder import save as save_ranking
 from server_capacity.results.ranking_order import ranking
-from server_capacity.results.ranking_row import Aim
+from server_capacity.results.ranking_row import Aim, failed_row
 from server_capacity.results.types.bounds import Endpoint
 from tests.capacities import found, searched
 from tests.mentions import mentions
@@ -141,6 +143,22 @@ def test_a_ranking_is_planned_by_its_first_row(tmp_path: Path) -> None:
     rank(tmp_path / "r", row("b", 100.0, 110.0), row("c", 50.0, 55.0))
     assert plan("r", "--target-rps", "1000") == 0
     assert only_plan(tmp_path)[1]["endpoints"][0]["capacity"] == "r/x_b_capacity"
+
+
+def test_a_plan_of_a_ranking_inherits_what_the_ranking_leaves_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "the endpoint could not be created: no capacity in us-east-1a"
+    broken = failed_row({"instance_type": "c"}, why, code=INVALID)
+    rank(tmp_path / "r", row("b", 100.0, 110.0))
+    save_ranking(tmp_path / "r", ranking([*read_ranking(tmp_path / "r").rows, broken], Aim()))
+
+    assert plan("r", "--target-rps", "1000") == INVALID
+    folder, data = only_plan(tmp_path)
+    assert f"in its ranking c has no rank: {why}" in data["endpoints"][0]["warnings"]
+    assert data["exit_code"] == INVALID
+    assert why in " ".join(capsys.readouterr().out.split())
+    assert read_planned(folder).exit_code == INVALID
 
 
 def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
