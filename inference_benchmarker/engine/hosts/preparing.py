@@ -18,6 +18,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS, mends
 from inference_benchmarker.engine.hosts.transport import in_command
 from inference_benchmarker.errors import BenchmarkError
@@ -38,12 +40,14 @@ NEEDED = ("locust", "geventhttpclient", "jsonschema-rs", "msgspec", "psutil", "p
 
 _PACKAGES = ("inference_benchmarker", "factories")
 _OLDEST_GLIBC = 5  # manylinux_2_5 is the oldest tag
+_NEWEST_GLIBC = 999  # pip is given a tag for each version up to a host's
 _NOT_SENT = ("__pycache__",)
 _NOT_ASKED = "it answered something else than it was asked: what answers there is no ordinary shell"
 _FACTS = (
     "import json,platform,sys;"
     "print({marker!r}.replace('-','')+json.dumps([list(sys.version_info[:3]),platform.machine(),platform.libc_ver()]))"
 )
+_Facts = tuple[tuple[int, int, int], str, tuple[str, str]]
 # Of the Pythons there, the one that is like ours, else the first that is new enough.
 _FIND = (
     "for python in {pythons}; do "
@@ -122,13 +126,20 @@ def _look(name: str) -> Kind | Done:
     told, problem = _told(name, line, marker, None, LOOK_S)
     if problem is not None:
         return Done(name, problem=problem)
+    found = kind_of(told)
+    return found if isinstance(found, Kind) else Done(name, problem=found)
+
+
+def kind_of(facts: object) -> Kind | str:
+    """The kind of a host by what it answered, which may be anything, or why nothing can be installed there. Pure."""
     try:
-        (major, minor, _), machine, (libc, version) = told
-    except (TypeError, ValueError):
-        return Done(name, problem=_NOT_ASKED)
-    if libc != "glibc":
-        return Done(name, problem="it has no glibc, for which wheels are made: install this tool there by hand")
-    return Kind((major, minor), machine, int(version.split(".")[1]))
+        (major, minor, _), machine, (libc, version) = msgspec.convert(facts, _Facts)
+        if libc != "glibc":
+            return "it has no glibc, for which wheels are made: install this tool there by hand"
+        glibc = int(version.split(".")[1])
+    except (ValueError, IndexError):  # msgspec's own error is a ValueError
+        return _NOT_ASKED
+    return Kind((major, minor), machine, glibc) if glibc <= _NEWEST_GLIBC else _NOT_ASKED
 
 
 def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | None) -> Path | Done:

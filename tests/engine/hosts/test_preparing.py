@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.engine.hosts.preparing import NEEDED, Kind, clean_hosts
+from inference_benchmarker.engine.hosts.preparing import NEEDED, Kind, clean_hosts, kind_of
 from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED
 from inference_benchmarker.version import __version__
 from tests.hosts.host import LOGIN, Spec
@@ -107,6 +107,30 @@ def test_wheels_are_taken_for_the_hosts_python_processor_and_glibc() -> None:
     assert "--platform manylinux2014_aarch64" in told
     assert "manylinux_2_29" not in told
     assert "x86_64" not in told
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        None,
+        5,
+        [],
+        [[3, 11, 1], "x86_64"],
+        [[3, 11, 1], "x86_64", "glibc"],
+        [[3, "11", 1], "x86_64", ["glibc", "2.36"]],
+        [[3, 11, 1], 7, ["glibc", "2.36"]],
+        [[3, 11, 1], "x86_64", ["glibc", "2"]],
+        [[3, 11, 1], "x86_64", ["glibc", "2.x"]],
+        [[3, 11, 1], "x86_64", ["glibc", "2.999999999"]],
+    ],
+)
+def test_a_host_that_answers_something_else_is_of_no_kind(facts: object) -> None:
+    assert "something else than it was asked" in str(kind_of(facts))
+
+
+def test_a_host_is_of_the_kind_that_it_answers() -> None:
+    assert kind_of([[3, 11, 1], "x86_64", ["glibc", "2.36"]]) == Kind((3, 11), "x86_64", 36)
+    assert "no glibc" in str(kind_of([[3, 11, 1], "x86_64", ["", ""]]))
 
 
 def test_a_worker_imports_nothing_else_than_what_is_installed_for_it() -> None:
