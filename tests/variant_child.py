@@ -1,6 +1,7 @@
 """A process that stands for one that makes an endpoint and searches it: it finds at once what its job's name says.
 
-``servers=N`` holds N times 100/s; ``fails`` fails; ``dies`` dies; ``waits`` waits until it is interrupted.
+``servers=N`` holds N times 100/s; ``fails`` fails; ``dies`` dies; ``stopped`` ends as by SIGTERM; ``waits`` waits
+until it is interrupted.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def _found(job: dict[str, Any], place: int, name: str) -> dict[str, Any]:
     kind = name.rpartition("=")[2]
     if kind == "fails":
         return {"failed": "f.py, line 3: endpoint_factory() raised ValueError: no."}
+    if kind == "stopped":
+        sys.exit(130)
     if kind == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
     outcome, code = "found", 0

@@ -367,7 +367,7 @@ def _needed(instances: int, each: float, target: float) -> bool:
 def _of_proof(found: ProofResult) -> Iterator[str]:
     if found.exit_code == 0 and found.outcome != "holds":
         yield f"its exit code is 0, but its outcome is {found.outcome.replace('_', ' ')}"
-    if found.exit_code == 130 and found.outcome != "interrupted":
+    if found.exit_code == INTERRUPTED and found.outcome != "interrupted" and found.plan_exit_code != INTERRUPTED:
         yield f"its exit code is 130, but its outcome is {found.outcome.replace('_', ' ')}"
     if found.outcome == "holds" and found.ended_early is not None:
         yield "its outcome is holds, but it ended early"

@@ -83,6 +83,22 @@ def killed_in_a_ranking(stage: Stage) -> Ending:
     return Ending(finished, None, built=True)
 
 
+def not_removed_in_a_ranking(stage: Stage) -> Ending:
+    """The program that is to remove both endpoints is not there."""
+    stage.start("factory", text="from sender import post\n").finish()
+    with stage.bench.endpoint(**SERVER) as endpoint:
+        ranked = flags(stage, "/nowhere/to/be/found", "--vary", "kind=a,b", "--parallel", "1")
+        finished = stage.start(*ranked, text=None, target=endpoint).finish(240)
+    (folder,) = (stage.folder / "runs").glob("*_ranking")
+    told = json.loads((folder / "ranking.json").read_text())
+    assert (told["exit_code"], [row["exit_code"] for row in told["rows"]]) == (3, [3, 3]), told
+    assert "was not removed" in told["headline"], told
+    assert search(stage, folder, "report").code == 3
+    planned = search(stage, folder, "plan", "--target-rps", "100", "--output-dir", "runs")
+    assert (planned.code, "was not removed" in planned.out) == (3, True), planned
+    return Ending(finished, None, built=True)
+
+
 def without_its_keeper(name: str) -> Callable[[Stage], Ending]:
     """The process with this module, which keeps the endpoint or makes it, is killed in mid-search."""
 
@@ -130,6 +146,16 @@ SEARCHES = (
         "nothing",
         3,
         not_removed,
+        slow=True,
+    ),
+    Fault(
+        "search-not-removed-in-a-ranking",
+        "the endpoints that were created for two searches of `capacity --vary` cannot be removed",
+        "both searches; the exit code of each, of the ranking and of a plan on it is that of a search that left "
+        "something behind",
+        "nothing",
+        3,
+        not_removed_in_a_ranking,
         slow=True,
     ),
     Fault(

@@ -13,7 +13,14 @@ from inference_benchmarker.cli.capacity.capacity_flags import (
     without_others,
 )
 from inference_benchmarker.cli.capacity.ranking import before, rank
-from inference_benchmarker.cli.capacity.searching import refuse_scaling, removed_if_empty, search, served, tidied
+from inference_benchmarker.cli.capacity.searching import (
+    cleaned,
+    refuse_scaling,
+    removed_if_empty,
+    search,
+    served,
+    tidied,
+)
 from inference_benchmarker.cli.capacity.vary_flags import asked_of
 from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_several, verify
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
@@ -103,7 +110,7 @@ def _searched(
     folder = make_folder(question)
     with removed_if_empty(folder), served(question, job.arguments, job.known, folder, tell) as asked:
         found = search(asked, options, folder, tell, export)
-    return folder, tidied(folder, found)
+    return folder, tidied(folder, found, cleaned(folder))
 
 
 def _print(found: CapacityResult, folder: str, *, as_json: bool | None) -> None:

@@ -101,12 +101,12 @@ def search(
     return save(folder, settled(replace(found, suspended=suspension.told())))
 
 
-def tidied(folder: Path, found: CapacityResult) -> CapacityResult:
+def tidied(folder: Path, found: CapacityResult, clean_up: CleanUp | None) -> CapacityResult:
     """The answer with what became of what was made for it: what is left behind makes its exit code a failure's."""
     from server_capacity.results.capacity_folder import save
     from server_capacity.results.types.standing import settled
 
-    if (clean_up := cleaned(folder)) is None:
+    if clean_up is None:
         return found
     return save(folder, settled(replace(found, clean_up=clean_up)))
 

@@ -11,27 +11,46 @@ import signal
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.cli.capacity.capacity_flags import make_question
-from inference_benchmarker.cli.capacity.searching import refuse_scaling, removed_if_empty, search, served
+from inference_benchmarker.cli.capacity.searching import (
+    cleaned,
+    refuse_scaling,
+    removed_if_empty,
+    search,
+    served,
+    tidied,
+)
 from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.redacting_stream import redacted_streams
 from inference_benchmarker.cli.core.terminal import say, say_nothing
 from inference_benchmarker.errors import BenchmarkError, interrupt
-from inference_benchmarker.exit_codes import INTERRUPTED, OK
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator, Mapping
 
     from server_capacity.experiments.measurements.question import Question
+    from server_capacity.results.types.capacity import CapacityResult
 
     Tell = Callable[[str], None]
 
 PRESS_AGAIN_S = 5.0
+
+
+class Searched(NamedTuple):
+    """A search, and its folder."""
+
+    folder: Path
+    result: CapacityResult
+
+
+Told = Searched | str  # the reason why there is no search
 
 
 def main() -> int:
@@ -63,13 +82,31 @@ def _end_with_parent() -> None:
 def _measure(job: dict[str, Any], tell_result: Callable[[dict[str, Any]], None]) -> None:
     from server_capacity.experiments.capacity.run import make_folder
 
-    options, places = job["options"], list(range(len(job["payloads"])))
-    tell = _tell_of(job)
     try:
         questions = [_question(job, payload, name) for payload, name in zip(job["payloads"], job["names"], strict=True)]
         if job["arguments"] is None:
-            refuse_scaling(questions[0], options)
+            refuse_scaling(questions[0], job["options"])
         folder = make_folder(questions[0])
+    except BenchmarkError as error:
+        for place in range(len(job["payloads"])):
+            tell_result({"place": place, "failed": str(error)})
+        return
+    told: dict[int, Told] = {}
+    try:
+        with closing(_searches(job, questions, folder)) as searches:
+            for place, found in searches:
+                told[place] = found
+                tell_result({"place": place, **_for_parent(found)})
+    finally:  # whether all was removed is known by now
+        add_clean_up(folder, told, tell_result)
+
+
+def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> Generator[tuple[int, Told]]:
+    """What came of each search of an endpoint, as it ends; last, of those that could not begin."""
+    from server_capacity.experiments.capacity.run import make_folder
+
+    options, tell, begun = job["options"], _tell_of(job), 0
+    try:
         with (
             removed_if_empty(folder),
             served(questions[0], job["arguments"], job["known"], folder, tell) as first,
@@ -78,14 +115,31 @@ def _measure(job: dict[str, Any], tell_result: Callable[[dict[str, Any]], None])
                 own = folder if place == 0 else make_folder(question)
                 plan = replace(question.plan, endpoint_name=first.plan.endpoint_name)
                 asked = replace(question, plan=plan, endpoint=first.endpoint, lost=first.lost)
-                told = _searched(asked, options, own, tell)
-                places.remove(place)
-                tell_result({"place": place, **told})
-                if told.get("interrupted"):
+                found = _searched(asked, options, own, tell)
+                begun = place + 1
+                yield place, found
+                if isinstance(found, Searched) and found.result.exit_code == INTERRUPTED:
                     return
     except BenchmarkError as error:
-        for place in places:
-            tell_result({"place": place, "failed": str(error)})
+        for place in range(begun, len(questions)):
+            yield place, str(error)
+
+
+def _for_parent(told: Told) -> dict[str, Any]:
+    if isinstance(told, str):
+        return {"failed": told}
+    return {"folder": told.folder.name, "interrupted": told.result.exit_code == INTERRUPTED}
+
+
+def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[dict[str, Any]], None]) -> None:
+    """Add to each result what became of what was made for all of them, of which ``folder`` has the list."""
+    clean_up = cleaned(folder)
+    for place, found in told.items():
+        if isinstance(found, Searched):
+            tidied(found.folder, found.result, clean_up)
+        elif clean_up == "failed":
+            reason = f"{found} Something that was created for it was not removed."
+            tell_result({"place": place, "failed": reason, "code": INVALID})
 
 
 def _tell_of(job: dict[str, Any]) -> Tell:
@@ -101,15 +155,15 @@ def _question(job: dict[str, Any], payload: dict[str, Any] | None, name: str) ->
     return replace(question, plan=plan, most_workers=min(question.most_workers, job["cores"]))
 
 
-def _searched(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
+def _searched(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> Told:
     """The result of one search; a failure of it leaves the endpoint for the next one."""
     try:
         with removed_if_empty(folder):
             found = search(question, options, folder, tell)
     except BenchmarkError as error:
-        return {"failed": str(error)}
+        return str(error)
     draw_capacity(found, folder, tell)
-    return {"folder": folder.name, "interrupted": found.exit_code == INTERRUPTED}
+    return Searched(folder, found)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class _Child:
 
     def __init__(self, number: int, module: str, job: dict[str, Any]) -> None:
         self.number = number
-        self.missing = list(range(len(job["payloads"])))
+        self.missing = set(range(len(job["payloads"])))
         self.ended = False
         self._buffer = b""
         self._process = subprocess.Popen(
@@ -64,19 +64,22 @@ class _Child:
             self._process.stdin.flush()
 
     def results(self) -> Iterator[Result]:
-        """Those that it tells now; at its end a reason for each variant of which it told nothing."""
+        """Those that it tells now; at its end a reason for each variant of which it told nothing.
+
+        It tells of a variant again that was not searched, and whose endpoint could not be removed.
+        """
         data = os.read(self.output, 65536)
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             told = json.loads(line)
-            self.missing.remove(told["place"])
-            yield Result(self.number, told["place"], told.get("folder"), told.get("failed"))
+            self.missing.discard(told["place"])
+            yield Result(self.number, told["place"], told.get("folder"), told.get("failed"), told.get("code", MISSED))
         if not data:
             self.ended = True
             code = self._process.wait()
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             why = None if code == INTERRUPTED else f"The process that ran the search {how}."
-            for place in self.missing:
+            for place in sorted(self.missing):
                 yield Result(self.number, place, None, why, INVALID)
 
     def interrupt(self, *, last: bool) -> None:

@@ -12,7 +12,7 @@ from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
 from server_capacity.results.capacity_folder import load
 from server_capacity.results.ranking_order import ranking
-from server_capacity.results.ranking_row import failed_row, row_of
+from server_capacity.results.ranking_row import failed_row, is_ranked, row_of
 from server_capacity.results.types.bounds import Endpoint
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.ranking import RankedRow, RankingResult
 
 INTERRUPTED = "interrupted"
+LOST = "The process that ran the search was interrupted by another program."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +42,18 @@ class Collector:
     def ranking(self, results: Mapping[tuple[int, int], Result], *, interrupted: bool, created: str) -> RankingResult:
         """The ranking. ``results``: by a job's place and a variant's in it; others were not reached."""
         rows = [
-            self._row(job, place, results.get((number, place)))
+            self._row(job, place, results.get((number, place)), interrupted=interrupted)
             for number, job in enumerate(self.jobs)
             for place in range(len(job.variants))
         ]
         return ranking(rows, self.aim, interrupted=interrupted, created=created)
 
-    def _row(self, job: Job, place: int, result: Result | None) -> RankedRow:
+    def _row(self, job: Job, place: int, result: Result | None, *, interrupted: bool) -> RankedRow:
         variant = job.variants[place].to_json()
-        if result is None or (result.folder, result.failed) == (None, None):
+        if result is None or (interrupted and (result.folder, result.failed) == (None, None)):
             return failed_row(variant, "The command ended before it was measured.", INTERRUPTED)
         if result.folder is None:
-            return failed_row(variant, str(result.failed), code=result.code)
+            return failed_row(variant, result.failed or LOST, code=result.code)
         try:
             found = load(self.folder / result.folder).found
         except BenchmarkError as error:
@@ -60,7 +61,10 @@ class Collector:
         endpoint = found.endpoint or Endpoint()
         kind = endpoint.instance_type or needed_by(job.known).instance_type
         price = None if kind is None else self.prices.of(kind, endpoint.region or region_of(None))
-        return row_of(variant, result.folder, found, price, self.aim)
+        row = row_of(variant, result.folder, found, price, self.aim)
+        if row.outcome == INTERRUPTED and not interrupted and not is_ranked(row):
+            return failed_row(variant, LOST, folder=result.folder, code=INVALID)
+        return row
 
 
 def quotas_of_target(found: RankingResult) -> list[StatedQuota]:

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.cli.capacity import ranking, vary_flags
+from inference_benchmarker.cli.capacity import ranking, variant_process, vary_flags
+from server_capacity.experiments.ranking.collecting import LOST
 from server_capacity.experiments.ranking.jobs import Job
 from server_capacity.planning.costs.prices import Prices
+from server_capacity.provisioning.cleanup_file import CleanupFile
+from server_capacity.provisioning.undo import CommandLine
+from server_capacity.results.capacity_folder import load, save
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Variant
+from server_capacity.results.types.standing import settled
 from tests.bench import factories
+from tests.capacities import searched
 from tests.fake_cloudwatch import alone
 from tests.mentions import mentions
 
@@ -82,6 +88,14 @@ def test_variants_are_ranked_and_printed_again(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().out == ran.out
     assert cli.main(["report", str(folder), "--json"]) == 3
     assert json.loads(capsys.readouterr().out) == data
+
+
+def test_a_process_that_another_program_interrupts_is_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(capsys, "--vary", "servers=1,stopped", "--yes")
+
+    _, data = left(tmp_path)
+    assert (ran.code, data["exit_code"], data["interrupted"]) == (3, 3, False)
+    assert data["headline"].endswith(f"servers=stopped has no rank: {LOST}")
 
 
 def test_traffics_share_an_endpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,9 +244,14 @@ import sys
 from pathlib import Path
 
 from geventhttpclient import HTTPClient
+from inference_benchmarker import created
 
 
 def endpoint_factory(servers: int):
+    if servers < 0:
+        created({"command": ["/nowhere/to/be/found"]})
+        yield "http://127.0.0.1:9"
+        return
     if servers == 0:
         with open("removed", "a") as file:
             yield "http://127.0.0.1:9"
@@ -268,14 +287,39 @@ def test_an_endpoint_that_answers_nothing_is_removed_unmeasured(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.py").write_text(SERVED)
 
-    ran = Ran(capsys, "--vary", "servers=0", "--yes")
+    ran = Ran(capsys, "--vary", "servers=0,-1", "--parallel", "1", "--yes")
 
     _, data = left(tmp_path)
-    assert ran.code == 1
-    assert data["headline"].startswith(
-        "No variant has a capacity: http://127.0.0.1:9: the first request to it failed: "
-    ), data
+    assert (ran.code, data["exit_code"]) == (3, 3), "of the second something is left"
+    removed, kept = data["rows"]
+    assert (removed["exit_code"], kept["exit_code"]) == (1, 3)
+    assert removed["headline"].startswith("http://127.0.0.1:9: the first request to it failed: ")
+    assert kept["headline"].startswith("http://127.0.0.1:9: the first request to it failed: ")
+    assert "was not removed" in kept["headline"]
+    assert "was not removed" in data["headline"]
     assert (tmp_path / "removed").read_text() == "removed"
+
+
+@pytest.mark.parametrize(("left_over", "code"), [(True, 3), (False, 0)])
+def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
+    tmp_path: Path, *, left_over: bool, code: int
+) -> None:
+    """Two searches of one endpoint, and one that failed; the list of what was made lies in the first folder."""
+    folders = [tmp_path / "x_1_capacity", tmp_path / "x_2_capacity"]
+    told: dict[int, variant_process.Told] = {2: "it failed."}
+    for place, folder in enumerate(folders):
+        folder.mkdir()
+        told[place] = variant_process.Searched(folder, save(folder, settled(searched())))
+    with CleanupFile.taken(folders[0]) as cleanup:
+        number = cleanup.hold("the endpoint", CommandLine(("false",)), None)
+        if not left_over:
+            cleanup.conclude(number, "undone")
+    again: list[dict[str, Any]] = []
+
+    variant_process.add_clean_up(folders[0], told, again.append)
+
+    assert [load(folder).found.exit_code for folder in folders] == [code, code]
+    assert [each["code"] for each in again] == ([3] if left_over else [])
 
 
 @pytest.mark.slow

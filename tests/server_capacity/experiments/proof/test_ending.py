@@ -125,6 +125,8 @@ def test_what_ended_early_is_told_and_never_holds(tmp_path: Path) -> None:
         (0.002, INVALID, INVALID),
         (0.1, MISSED, MISSED),
         (0.1, INVALID, INVALID),
+        (0.002, INTERRUPTED, INTERRUPTED),
+        (0.1, INTERRUPTED, INTERRUPTED),
     ],
 )
 def test_a_proof_inherits_the_exit_code_of_its_plan(share: float, plan: int, code: int) -> None:
