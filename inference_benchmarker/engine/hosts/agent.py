@@ -1,10 +1,10 @@
 """The agent of a command far away: it starts, signals, samples and reaps the workers on its own host.
 
-``python -m inference_benchmarker.engine.hosts.agent MARKER [SOCKET]`` speaks lines of JSON with the command over its
-standard input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. SOCKET leads to
-the primary. The command holds a lease: once it has not answered for ``LEASE_S``, the workers end, and the agent
-with them, for the end of a link that is cut is told to nobody. Another login may renew the lease, by touching a file.
-What the agent keeps lies in a folder that goes with it, and what a wave keeps there goes with the wave.
+``python -m inference_benchmarker.engine.hosts.agent MARKER`` speaks lines of JSON with the command over its standard
+input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. The command holds a
+lease: once it has not answered for ``LEASE_S``, the workers end, and the agent with them, for the end of a link that
+is cut is told to nobody. Another login may renew the lease, by touching a file. What the agent keeps lies in a folder
+that goes with it, the socket that leads to the primary too, and what a wave keeps there goes with the wave.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from signal import Signals
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -26,7 +25,7 @@ from inference_benchmarker.engine.hosts.local import LocalHost
 from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE, LEASE_S, SOCKET, WAVE
 from inference_benchmarker.engine.hosts.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.hosts.transport import Lines
-from inference_benchmarker.engine.processes.scratch import scratch_folder
+from inference_benchmarker.engine.processes.scratch import place_of_sockets, scratch_folder
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.system.host import adopt_orphans, raise_descriptor_limit, usable_cores
 from inference_benchmarker.version import __version__
@@ -34,6 +33,7 @@ from inference_benchmarker.wave.run_dir import RunDir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from inference_benchmarker.engine.hosts.transport import Message
 
@@ -48,10 +48,9 @@ _IN_FILES = ("factories_file", "locust_file")
 class Agent:
     """Does what the command asks, wave after wave, until it is told to close, hears no more, or its lease is over."""
 
-    def __init__(self, lines: Lines, folder: Path, socket: Path | None) -> None:
+    def __init__(self, lines: Lines, folder: Path) -> None:
         self._lines = lines
         self._folder = folder
-        self._socket = socket
         self._asked: SimpleQueue[Message] = SimpleQueue()
         self._heard_at = time.monotonic()
         self._wave: _Wave | None = None
@@ -102,7 +101,7 @@ class Agent:
         word = message.pop("do")
         try:
             if word == "wave":
-                self._wave = _Wave(self._lines.send, self._folder / WAVE, self._socket)
+                self._wave = _Wave(self._lines.send, self._folder / WAVE, self._folder / SOCKET)
                 self._lines.send({"say": "ready"})
             elif word == "finish":
                 self._finish()
@@ -121,7 +120,7 @@ class Agent:
 class _Wave:
     """A wave as it is there: its workers, variables and files, all of which ``end`` with it."""
 
-    def __init__(self, say: Callable[[Message], None], folder: Path, socket: Path | None) -> None:
+    def __init__(self, say: Callable[[Message], None], folder: Path, socket: Path) -> None:
         self._say = say
         self._folder = folder
         self._run_dir = RunDir(folder)
@@ -236,21 +235,9 @@ def _hello(**more: Any) -> Message:
     return {"say": "hello", "versions": versions, "variables": sorted(os.environ), **facts, **more}
 
 
-def _moved(socket: Path, folder: Path) -> Path | None:
-    """The socket at its place in the folder, which is the user's alone; None where there is none."""
-    place = folder / SOCKET
-    try:
-        socket.rename(place)
-    except FileNotFoundError:
-        return None
-    except OSError:  # another file system
-        return socket
-    return place
-
-
 def main() -> None:
     """Run an agent for whoever has its standard input and output."""
-    marker, *sockets = sys.argv[1:]
+    (marker,) = sys.argv[1:]
     reading, writing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -260,14 +247,13 @@ def main() -> None:
     adopt_orphans()
     with ExitStack() as stack:
         try:
-            folder = stack.enter_context(scratch_folder("benchmark-"))
-            socket = _moved(Path(sockets[0]), folder) if sockets else None
-            agent = Agent(lines, folder, socket)
+            folder = stack.enter_context(scratch_folder("benchmark-", place_of_sockets()))
+            agent = Agent(lines, folder)
         except OSError as error:
             lines.start(lambda *_: None, lambda: None)
             lines.send(_hello(failed=f"{error.filename or 'its folder'}: {error.strerror}"))
         else:
-            lines.send(_hello(folder=str(folder), socket=socket is not None))
+            lines.send(_hello(folder=str(folder)))
             agent.run()
         lines.end(LAST_WORDS_S)
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
-from inference_benchmarker.engine.hosts.protocol import ASK_S, KEEP_S, LEASE, LEASE_S, LOST_S, QUIET_S, SILENT_S
+from inference_benchmarker.engine.hosts.protocol import ASK_S, KEEP_S, LEASE, LEASE_S, LOST_S, QUIET_S, SILENT_S, SOCKET
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class Link:
                 if self.clock.take(message, at):
                     self._ask_clock()
             case "hello":
-                self.hello, self.problem = message, self.problem or self._refused(message)
+                problem = self._refused(message) or self._without_socket(message)
+                self.hello, self.problem = message, self.problem or problem
             case "failed":
                 self.lose(message["reason"])
             case "closed":
@@ -163,9 +164,8 @@ class Link:
         version = hello["versions"]["benchmark"]
         if version != __version__:
             return f"it has version {version}, and this host has {__version__}: `benchmark hosts prepare` installs it"
-        if self._needs_socket and not hello["socket"]:
-            return (
-                "its SSH server forwards no Unix socket (AllowStreamLocalForwarding in its sshd_config, or a /tmp that "
-                "cannot be written): allow it, or let the workers come to an address of this machine with --listen"
-            )
         return None
+
+    def _without_socket(self, hello: Message) -> str | None:
+        """Why no worker there can reach the primary, though it needs a socket for that."""
+        return self._transport.lead_here(f"{hello['folder']}/{SOCKET}") if self._needs_socket else None

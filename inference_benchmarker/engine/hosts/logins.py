@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import threading
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -12,14 +10,13 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.engine.hosts.link import Link
 from inference_benchmarker.engine.hosts.protocol import SOCKET
 from inference_benchmarker.engine.hosts.ssh import SshTransport
-from inference_benchmarker.engine.processes.scratch import scratch_folder
+from inference_benchmarker.engine.processes.scratch import place_of_sockets, scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 KEEP_S = 0.1
-_LONGEST_SOCKET = 90  # bytes of a Unix socket's path; the system's own limit is some more
 
 
 class Logins:
@@ -39,7 +36,7 @@ class Logins:
     def socket(self) -> Path:
         """The path of the socket, in a folder of the user's own."""
         if self._socket is None:
-            self._socket = self._holding.enter_context(scratch_folder("benchmark-", _short_place())) / SOCKET
+            self._socket = self._holding.enter_context(scratch_folder("benchmark-", place_of_sockets())) / SOCKET
         return self._socket
 
     def link(self, name: str, *, needs_socket: bool) -> Link:
@@ -93,8 +90,3 @@ def keeping_logins() -> Iterator[Logins]:
     finally:
         _HELD.reset(token)
         logins.close()
-
-
-def _short_place() -> str | None:
-    """The folder for the socket: the system's temporary one, where its path leaves room."""
-    return None if len(os.fsencode(tempfile.gettempdir())) < _LONGEST_SOCKET - 30 else "/tmp"  # noqa: S108 - a folder of ours is made in it

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, REMOVE_DEAD_SOCKETS, mends
+from inference_benchmarker.engine.hosts.ssh import OPTIONS, PREPARED, mends
 from inference_benchmarker.engine.hosts.transport import in_command
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.output import EndlessOutputError, output_of
@@ -208,10 +208,7 @@ def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
 def _clean(name: str) -> Done:
     marker = secrets.token_hex(8)
     folder, here = PREPARED.rpartition("/")[0], in_command(marker).replace("-", "''")
-    script = (
-        REMOVE_DEAD_SOCKETS
-        + f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {here}null; }}"
-    )
+    script = f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {here}null; }}"
     _, problem = _told(name, script, marker, None, LOOK_S)
     return Done(name, problem=problem)
 

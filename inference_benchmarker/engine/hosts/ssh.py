@@ -13,10 +13,12 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.engine.hosts.protocol import LEASE_S
 from inference_benchmarker.engine.hosts.transport import Lines, in_command
 from inference_benchmarker.engine.processes.child_logs import HiddenLines
+from inference_benchmarker.system.output import EndlessOutputError, output_of
 from inference_benchmarker.version import __version__
-from inference_benchmarker.words.text import plain_lines
+from inference_benchmarker.words.text import plain_lines, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +49,6 @@ _LOGINS = threading.BoundedSemaphore(8)  # at a time: of more, sshd drops some (
 _DROPPED = ("kex_exchange_identification", "Connection reset by", "Connection closed by")
 _AGAIN_S = (0.5, 1.0, 2.0, 4.0)  # after which a login is tried again that was dropped
 _AGENT = "inference_benchmarker.engine.hosts.agent"
-_SOCKET = "/tmp/benchmark-{}"  # noqa: S108 - nobody can guess the name, and sshd makes no socket where one is
 _WORDS = 20
 _LOGIN_S = 10.0  # that a login keeps the others waiting: it may hang for ever
 _OF_A_KNOCK = ("-o", "ConnectTimeout=3", "-o", "ClearAllForwardings=yes")  # the next knock is on its way by then
@@ -59,30 +60,28 @@ _MENDS = {
     "Host key verification failed": "accept its key once with `ssh {host}`",
 }
 
-REMOVE_DEAD_SOCKETS = (
-    f"for left in {_SOCKET.format('*')}; do "
-    'if [ -S "$left" ] && [ -r /proc/net/unix ]; then grep -qF "$left" /proc/net/unix || rm -f "$left"; fi; done; '
+_NO_SOCKET = (
+    "its SSH server forwards no Unix socket (AllowStreamLocalForwarding in its sshd_config): "
+    "allow it, or let the workers come to an address of this machine with --listen"
 )
-"""For a shell there: removes the sockets of logins that were killed before there was an agent."""
+_REFUSED = "forwarding failed"
 
-# One line, for shells that take no more within quotes; none of it is a csh's history. Whatever becomes of the agent,
-# sshd's socket goes with it.
+# One line, for shells that take no more within quotes; none of it is a csh's history.
 _SCRIPT = (
-    f'{REMOVE_DEAD_SOCKETS}made=$(cat "$HOME/{PREPARED}/{MACHINE}" 2>/dev/null); is=$(uname -m); '
-    'case "$made" in ""|"$is") ;; *) rm -f {socket}; '
+    f'made=$(cat "$HOME/{PREPARED}/{MACHINE}" 2>/dev/null); is=$(uname -m); '
+    'case "$made" in ""|"$is") ;; *) '
     'echo "benchmark hosts prepare installed it for $made, and the processor is $is: prepare it again" >&2; '
     "exit 126;; esac; "
-    'for python in {pythons}; do if [ -x "$python" ]; then '
-    '"$python" -P -m {agent} {marker} {socket}; status=$?; rm -f {socket}; exit $status; fi; done; '
-    "rm -f {socket}; echo {no_python} >&2; exit 127"
+    'for python in {pythons}; do if [ -x "$python" ]; then exec "$python" -P -m {agent} {marker}; fi; done; '
+    "echo {no_python} >&2; exit 127"
 )
 
 
 class SshTransport:
     """A login on ``host``, in which an agent runs; see ``Transport``.
 
-    A Unix socket there leads to ``socket`` here, if there is one. sshd makes it for the user alone, under a name that
-    nobody can guess, and the agent moves it into a folder of its own.
+    ``socket``: the one here to which one there can lead. ssh asks for that one over its own control socket, in the same
+    folder, once there is an agent: sshd makes it in the agent's folder and goes away without it, however a login ends.
     """
 
     def __init__(self, host: str, socket: Path | None) -> None:
@@ -92,6 +91,7 @@ class SshTransport:
         self._words: deque[str] = deque(maxlen=_WORDS)
         self._words_whole = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
+        self._control: Path | None = None
         self._lines: Lines | None = None
         self._knocks: list[subprocess.Popen[bytes]] = []
         self._joined = False
@@ -109,6 +109,18 @@ class SshTransport:
                 self._waiting.append(message)
             else:
                 self._lines.send(message)
+
+    def lead_here(self, path: str) -> str | None:
+        """Have sshd make the socket; see ``Transport``. The user's configuration has no part in it."""
+        line = ["ssh", "-F", os.devnull, "-S", str(self._control), "-O", "forward"]
+        try:
+            done = output_of([*line, "-R", f"{path}:{self._socket}", "--", self._host], LEASE_S)
+        except (OSError, EndlessOutputError, subprocess.TimeoutExpired):
+            return "its SSH server did not answer when it was asked for a Unix socket"
+        if not done.returncode:
+            return None
+        words = said(done.stderr.decode(errors="replace"), 300)
+        return _NO_SOCKET if _REFUSED in words else f"ssh cannot ask for a Unix socket there: {words}"
 
     def knock(self, path: str, on_answer: Callable[[], None]) -> None:
         """Log in once more, and touch a file."""
@@ -202,11 +214,12 @@ class SshTransport:
         return over
 
     def _started(self) -> Lines | None:
-        marker, name = secrets.token_hex(16), _SOCKET.format(secrets.token_hex(12))
+        marker = secrets.token_hex(16)
         self._words.clear()
         self._words_whole.clear()
-        forwarded = () if self._socket is None else ("-R", f"{name}:{self._socket}")
-        line = ["ssh", *OPTIONS, *forwarded, "--", self._host, _command(in_command(marker), name)]
+        self._control = self._socket and self._socket.with_name(secrets.token_hex(4))
+        controlled = () if self._control is None else ("-M", "-S", str(self._control), "-o", "ControlPersist=no")
+        line = ["ssh", *OPTIONS, *controlled, "--", self._host, _command(in_command(marker))]
         (their_input, writing), (reading, their_output) = os.pipe(), os.pipe()
         try:
             # In a session of its own: Ctrl-C is this process's to hear.
@@ -227,11 +240,11 @@ class SshTransport:
 
     def _read_words(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
-        said = HiddenLines()
+        lines = HiddenLines()
         with process.stderr, suppress(OSError, ValueError):
             for line in process.stderr:
-                self._add_words(said.after(line.decode(errors="replace").rstrip("\r\n")))
-        self._add_words(said.rest())
+                self._add_words(lines.after(line.decode(errors="replace").rstrip("\r\n")))
+        self._add_words(lines.rest())
         self._words_whole.set()
 
     def _add_words(self, lines: list[str]) -> None:
@@ -245,9 +258,9 @@ def mends(host: str, said: str) -> list[str]:
     return [mend.format(host=shlex.quote(host)) for sign, mend in _MENDS.items() if sign in said]
 
 
-def _command(marker: str, socket: str) -> str:
+def _command(marker: str) -> str:
     """The command that starts the agent there, whatever shell the user has."""
     here = shlex.quote(sys.executable)
-    words = {"pythons": f'"$HOME/{PREPARED}/bin/python" {here}', "agent": _AGENT, "marker": marker, "socket": socket}
+    words = {"pythons": f'"$HOME/{PREPARED}/bin/python" {here}', "agent": _AGENT, "marker": marker}
     script = _SCRIPT.format(**words, no_python=shlex.quote(_NO_PYTHON))
     return f"exec /bin/sh -c {shlex.quote(script)}"

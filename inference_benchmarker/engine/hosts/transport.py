@@ -30,6 +30,12 @@ class Transport(Protocol):
     def send(self, message: Message | Said) -> None:
         """Send a message, sooner or later; on a way that is closed it is lost."""
 
+    def lead_here(self, path: str) -> str | None:
+        """Have a Unix socket at this path there lead to one here, once the other side has spoken.
+
+        Waits for it; the reason, in a sentence without its end, where there is none.
+        """
+
     def knock(self, path: str, on_answer: Callable[[], None]) -> None:
         """Touch a file there over a way beside this one, which is silent; ``on_answer``: once that is done.
 

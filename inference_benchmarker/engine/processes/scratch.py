@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +15,17 @@ if TYPE_CHECKING:
 
 # It reads until this process is gone. What still writes into the folder then ends soon after.
 _KEEPER = 'cat >/dev/null; for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf -- "$1"; [ -e "$1" ] || exit 0; sleep 1; done'
+
+# Room is left for our names, and for what ssh adds to that of its control socket: such paths end at 104 or 108 bytes.
+_PLACE_OF_SOCKETS = re.compile(r"[\w./+-]{1,56}", re.ASCII)
+
+
+def place_of_sockets() -> str | None:
+    """The folder in which one of Unix sockets can be made; None for the system's temporary one.
+
+    That one is not for them where its path is too long, or has a sign that ssh reads in a way of its own.
+    """
+    return None if _PLACE_OF_SOCKETS.fullmatch(tempfile.gettempdir()) else "/tmp"  # noqa: S108 - a folder is made in it
 
 
 @contextmanager

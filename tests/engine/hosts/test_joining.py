@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker import cli
 from inference_benchmarker.engine.hosts import joining, link
-from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED, mends
+from inference_benchmarker.engine.hosts.link import Link
+from inference_benchmarker.engine.hosts.ssh import MACHINE, PREPARED, SshTransport, mends
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.version import __version__
@@ -32,11 +32,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.process, pytest.mark.usefixtures("users_ssh")]
 
-ALIVE = "/tmp/benchmark-" + 24 * "a"  # noqa: S108 - on a host of the laboratory
-LISTEN = (
-    "import socket, time; sock = socket.socket(socket.AF_UNIX); "
-    f"sock.bind({ALIVE!r}); print(1, flush=True); time.sleep(99)"
-)
 REASONS = {
     "stranger": "Host key verification failed. | accept its key once with `ssh stranger`",
     "locked": "Permission denied (publickey). | give it your key once with `ssh-copy-id locked`",
@@ -105,44 +100,28 @@ def test_what_was_prepared_for_another_processor_is_refused_with_both(
     assert (len(stamps.log()), other.left()) == (0, [])
 
 
-def test_the_socket_of_a_login_that_was_killed_before_its_agent_came_goes_with_the_next_one(
-    lab: Lab, stamps: StampServer, tmp_path: Path
+@pytest.mark.parametrize("sign", ["benchmark-", "primary"])
+def test_a_login_that_ends_as_soon_as_it_made_something_there_leaves_nothing(
+    lab: Lab, tmp_path: Path, sign: str
 ) -> None:
-    (host,) = lab.start(Spec("killed", bashrc="[ -e ~/slow ] && sleep 1000\n"))
-    (host.home / "slow").touch()
-    failed: list[BenchmarkError] = []
-
-    def join() -> None:
-        try:
-            run_wave(a_plan(tmp_path, stamps.url, "killed*1"))
-        except BenchmarkError as error:
-            failed.append(error)
-
-    joining_it = threading.Thread(target=join)
-    joining_it.start()
+    """A login makes a folder, and a socket in it; here nothing is known of either as yet."""
+    (host,) = lab.start(Spec("ended", relayed=True))
+    assert host.relay is not None
+    host.relay.delay(0.1)
+    login = SshTransport("ended", tmp_path / "primary")
+    Link("ended", login).open()
     until = time.monotonic() + PATIENCE_S
-    while not (shells := [each.pid for each in host.processes() if each.command == "sleep 1000"]):
+    while not any(sign in path for path in host.files()):
         assert time.monotonic() < until
-        time.sleep(0.02)
-    for each in host.processes():
-        if each.pid in shells or each.command.startswith("bash"):
-            os.kill(each.pid, signal.SIGKILL)
-    joining_it.join()
-    (host.home / "slow").unlink()
-    assert failed
-    assert [path for path in host.files() if "benchmark-" in path] != []
-    alive = subprocess.Popen(host.inside(lab.python, "-c", LISTEN), stdout=subprocess.PIPE)
-    try:
-        assert alive.stdout is not None
-        assert alive.stdout.readline()
-        assert run_wave(a_plan(tmp_path, stamps.url, "killed*1")).ledger.ok == 200
-        assert [path for path in host.files() if "benchmark-" in path] == [ALIVE]
-    finally:
-        for each in host.processes():
-            os.kill(each.pid, signal.SIGKILL)
-        alive.communicate()
-    assert cli.main(["hosts", "clean", "--hosts", "killed"]) == 0
+        time.sleep(0.01)
+    login.close(0)
     assert host.left() == []
+
+
+def test_a_socket_that_ssh_cannot_ask_for_is_refused_with_its_words(tmp_path: Path) -> None:
+    problem = SshTransport("nobody", tmp_path / "primary").lead_here("/srv/x")
+    assert problem is not None
+    assert re.match("ssh cannot ask for a Unix socket there: .*ControlPath", problem)
 
 
 def test_a_host_that_does_not_answer_is_not_waited_for_longer_than_was_asked(

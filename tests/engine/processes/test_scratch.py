@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from inference_benchmarker.engine.processes.scratch import scratch_folder
+from inference_benchmarker.engine.processes.scratch import place_of_sockets, scratch_folder
 from tests.bench import ROOT
 
 HOLDING = """
@@ -29,6 +30,17 @@ def test_it_goes_with_the_block_whatever_ends_it() -> None:
         (folder / "file").write_text("x")
         raise ValueError
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "can_be"),
+    [("/srv", True), ("/srv/run_1/x-y", True), ("/" + 56 * "a", False), ("/srv/a b", False), ("/srv/%h:2", False)],
+)
+def test_sockets_are_not_where_their_paths_are_too_long_or_ssh_reads_them_otherwise(
+    monkeypatch: pytest.MonkeyPatch, place: str, can_be: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", place)
+    assert (place_of_sockets() is None) == can_be
 
 
 @pytest.mark.process
