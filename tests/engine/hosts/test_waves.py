@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,6 +66,25 @@ def test_a_wave_of_two_hosts_sends_what_its_plan_says(stamps: StampServer, two: 
     check_clocks(wave)
     check_never_early(wave, stamps)
     assert [host.left() for host in two] == [[], []]
+
+
+@pytest.mark.slow
+def test_twenty_hosts_with_twenty_clocks_send_what_the_plan_says(lab: Lab, stamps: StampServer, tmp_path: Path) -> None:
+    """Their clocks are from 500 s behind to 450 s ahead; the join timeout is that of users, with a slow machine's."""
+    shifts = {f"load{number}": 50 * number - 500 for number in range(20)}
+    hosts = lab.start(*(Spec(name, shift) for name, shift in shifts.items()))
+    patience = {"join_timeout_s": Decimal(120)}
+    wave = run_wave(a_plan(tmp_path, stamps.url, *(f"{name}*1" for name in shifts), of_hosts=patience))
+    assert wave.lost_workers == ()
+    assert (wave.ledger.ok, len(stamps.log())) == (200, 200)
+    assert [ledger.sent for ledger in wave.ledgers] == [10] * 20
+    clocks = {host.name: host.clock for host in wave.hosts}
+    assert {*clocks} == {*shifts}
+    for name, clock in clocks.items():
+        assert clock is not None
+        assert abs(clock.offset_s - shifts[name]) <= clock.uncertainty_s
+    check_never_early(wave, stamps)
+    assert {host.name: host.left() for host in hosts} == {name: [] for name in shifts}
 
 
 @pytest.mark.slow
