@@ -172,6 +172,10 @@ CAUSES: dict[str, tuple[dict[str, Any], str]] = {
         "Python's garbage collection stopped a worker for 200 ms",
     ),
     "a quota": ({"host": replace(HOST, throttled_s=0.4)}, "The cgroup throttled this client for 400 ms"),
+    "a quota that leaves no free core": (
+        {"host": replace(HOST, throttled_s=0.4), "workers": (WorkerUse(cpu_share=0.1, starved_share=0.3),)},
+        "The cgroup throttled this client for 400 ms",
+    ),
     "no free core": (
         {"workers": (WorkerUse(cpu_share=0.1, starved_share=0.3),)},
         "A worker waited 30% of the time for a free core",

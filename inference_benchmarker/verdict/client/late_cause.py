@@ -40,9 +40,9 @@ def _seen_cause(evidence: Evidence, limit_s: float) -> str:
             f"Building a payload takes {duration_text(build.mean)} on average: compute payloads before the wave "
             f'("pre_computed": True), or {evidence.more_workers()}.'
         )
-    starved = next((worker for worker in evidence.workers if is_starved(worker)), None)
-    if starved is not None:
-        return starved_advice(evidence, starved)
+    starved = [worker for worker in evidence.workers if is_starved(worker)]
+    if starved:
+        return starved_advice(evidence, max(starved, key=lambda worker: worker.starved_share or 0.0), limit_s)
     for worker in evidence.workers:
         if worker.block and worker.block.part == "invoke":
             where = worker.block.where
@@ -65,11 +65,8 @@ def _host(evidence: Evidence, sender: Sender, limit_s: float) -> str:
     host = sender.use
     if sender.others_took_cores:
         return others_advice(evidence, sender)
-    if host is not None and (host.throttled_s or 0.0) > limit_s:
-        return (
-            f"The cgroup throttled {'this client' if sender.name is None else sender.name} for "
-            f"{duration_text(host.throttled_s or 0.0)} in total, since it used up its CPU quota: raise the quota."
-        )
+    if throttled := _throttled(sender, limit_s):
+        return throttled
     if host is not None and (host.steal_share_mean or 0.0) > NOTABLE_STEAL:
         return (
             f"Other guests of the {'same machine' if sender.name is None else f'machine of {sender.name}'} took "
@@ -77,6 +74,16 @@ def _host(evidence: Evidence, sender: Sender, limit_s: float) -> str:
             "wave again, or use a client with dedicated CPUs."
         )
     return ""
+
+
+def _throttled(sender: Sender, limit_s: float) -> str:
+    throttled_s = 0.0 if sender.use is None else sender.use.throttled_s or 0.0
+    if throttled_s <= limit_s:
+        return ""
+    return (
+        f"The cgroup throttled {'this client' if sender.name is None else sender.name} for "
+        f"{duration_text(throttled_s)} in total, since it used up its CPU quota: raise the quota."
+    )
 
 
 def _pace(evidence: Evidence) -> str:
@@ -96,10 +103,11 @@ def is_starved(worker: WorkerUse) -> bool:
     return waited > STARVED_SHARE and waited > (worker.cpu_share or 0.0)
 
 
-def starved_advice(evidence: Evidence, worker: WorkerUse) -> str:
-    """The advice where a worker waited for a free core."""
-    name, waited = evidence.sender_of(worker).name, percent_text(worker.starved_share or 0.0)
-    return (
+def starved_advice(evidence: Evidence, worker: WorkerUse, limit_s: float) -> str:
+    """The advice where a worker waited for a free core, as one does whose cgroup is throttled."""
+    sender, waited = evidence.sender_of(worker), percent_text(worker.starved_share or 0.0)
+    name = sender.name
+    return _throttled(sender, limit_s) or (
         f"A worker{'' if name is None else f' on {name}'} waited {waited} of the time for a free core: run fewer "
         f"other programs, or use a larger client{shown_by_process(evidence)}."
     )

@@ -239,8 +239,9 @@ def _heartbeats_missed(evidence: Evidence) -> Iterator[Finding]:
 
 def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
     if is_starved(worker):
-        advice = starved_advice(evidence, worker)
-        is_told = _is_late(evidence) and late_advice(evidence, lag_limit_s(evidence.summary)) == advice
+        limit_s = lag_limit_s(evidence.summary)
+        advice = starved_advice(evidence, worker, limit_s)
+        is_told = _is_late(evidence) and late_advice(evidence, limit_s) == advice
         return f"{SCHEDULE_LAG} names the cause." if is_told else advice
     if _had_no_cpu(evidence, worker):
         return others_advice(evidence, evidence.sender_of(worker))

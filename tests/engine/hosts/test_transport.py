@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.engine.hosts.preparing import clean_hosts, prepare_hosts
+from inference_benchmarker.engine.hosts.ssh import SshTransport
 from inference_benchmarker.engine.hosts.transport import Lines
 
 if TYPE_CHECKING:
@@ -114,3 +115,32 @@ def test_a_host_without_a_shell_is_named(shell: str, tmp_path: Path, monkeypatch
     if shell != "another answer":
         (cleaned,) = clean_hosts(["h1"])
         assert cleaned.problem == prepared.problem
+
+
+SSH = """#!/bin/sh
+touch "$PLACE/$$"
+while [ ! -e "$PLACE/go" ]; do sleep 0.02; done
+"""
+
+
+def test_no_more_than_eight_logins_are_begun_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The MaxStartups of sshd drops more; each waits for the end of one before it."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ssh").write_text(SSH)
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    place = tmp_path / "begun"
+    place.mkdir()
+    monkeypatch.setenv("PLACE", str(place))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    ends = [threading.Event() for _ in range(20)]
+    for number, end in enumerate(ends):
+        SshTransport(f"host{number}", None).start(lambda *_: None, end.set)
+    until = time.monotonic() + PATIENCE_S
+    while len(list(place.iterdir())) < 8:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    time.sleep(0.2)
+    assert len(list(place.iterdir())) == 8
+    (place / "go").touch()
+    assert all(end.wait(PATIENCE_S) for end in ends)
+    assert len(list(place.iterdir())) == 21
