@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from inference_benchmarker.facts.server_metric import Interval
+from server_capacity.metrics.cloudwatch.block import read_block
 from tests.fake_cloudwatch import Clock, FakeCloudWatch, alone, serving
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.embedded.running import RunningEndpoint
+    from server_capacity.metrics.cloudwatch.block import Block
 
 
 NOON = 1_782_129_600  # 2026-06-22 12:00:00 UTC
@@ -104,11 +106,11 @@ def small_wave(endpoint: RunningEndpoint, seconds: float, rate: float) -> Interv
     return Interval(begin, begin, time.time(), number)
 
 
-def asked_of_the_endpoint() -> list[dict[str, Any]]:
+def asked_of_the_endpoint() -> list[Block]:
     blocks = [
         block(INSTANCES, CPUUtilization=["Average", "Maximum"], Period=1, Lag=1),
         block(ModelLatency=["p99", "SampleCount"], OverheadLatency=["Average"], Period=1, Lag=1),
     ]
     for each in blocks:
         each["Dimensions"] = [{"Name": "EndpointName", "Value": "demo"}, DIMENSIONS[1]]
-    return blocks
+    return list(map(read_block, blocks))

@@ -13,6 +13,7 @@ import psutil
 
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.running import start
+from server_capacity.metrics.cloudwatch.block import Block
 from tests.boto3_runtime import client
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ VARIANT = {
     "ResourceId": "endpoint/demo/variant/AllTraffic",
     "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
 }
-DIMENSIONS = [{"Name": "EndpointName", "Value": "demo"}, {"Name": "VariantName", "Value": "AllTraffic"}]
-BLOCKS = [{"stream": "cloudwatch", "Namespace": "/aws/sagemaker/Endpoints", "Dimensions": DIMENSIONS}]
 BEFORE = {
     "DynamicScalingInSuspended": True,
     "DynamicScalingOutSuspended": False,
@@ -36,10 +35,12 @@ BEFORE = {
 """Of which a half is suspended already: what is put back is that, and not everything."""
 
 SUSPENDED = dict.fromkeys(BEFORE, True)
+BLOCKS = [Block("/aws/sagemaker/Endpoints", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())]
 SEARCH = f"""
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
+from server_capacity.metrics.cloudwatch.block import Block
 from server_capacity.provisioning.scaling import suspended_scaling
 with suspended_scaling({BLOCKS!r}, Path(sys.argv[1]), print):
     time.sleep(60)

@@ -30,6 +30,7 @@ from inference_benchmarker.words.text import one_line, said
 from server_capacity.metrics.aws_failures import first_line
 from server_capacity.metrics.cloudwatch import autoscaling
 from server_capacity.metrics.cloudwatch.log_lines import LineCounts
+from server_capacity.metrics.prometheus.block import Credentials
 from server_capacity.metrics.prometheus.exposition import parse
 from server_capacity.metrics.prometheus.web import Web
 from server_capacity.planning.costs import recommender
@@ -463,7 +464,7 @@ CUTS: dict[str, Callable[[str], object]] = {
     "a short key of errors": lambda text: redact(error_key(type("E", (Exception,), {"_benchmark_detail": text})())),
     "AWS": lambda text: first_line(ValueError(text)),
     "a shortage": lambda text: shortage(LostProcessError("it ended", f"{text} Cannot allocate memory")),
-    "Prometheus": lambda text: Web({}, {}).hide(text),
+    "Prometheus": lambda text: Web(Credentials(), {}).hide(text),
     "a line of a metrics page": lambda text: _raised(lambda: parse(f"up{{a= {text}")),
     "each line of a metrics page": lambda text: [
         parse(f"a 1\nup{{a= {text}", {"a", name}).broken for name in ("b", "up")

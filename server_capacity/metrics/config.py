@@ -14,7 +14,7 @@ from inference_benchmarker.verdict.server.known_metrics import nearest
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.server_limit import ServerLimit
@@ -29,23 +29,53 @@ _MOST_BYTES = 4 * MIB
 _EXAMPLES = "Examples are in server_capacity/server_metrics_configs/."
 
 
+class Block(Protocol):
+    """A checked block of a stream: what it asks for."""
+
+    @property
+    def stream(self) -> str:
+        """The stream that reads it."""
+
+    @property
+    def dimensions(self) -> tuple[tuple[str, str], ...]:
+        """The names and values that narrow a metric of CloudWatch; none elsewhere."""
+
+    @property
+    def is_live_only(self) -> bool:
+        """Tells whether it can be read only while a wave runs."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that it asks for."""
+
+    @property
+    def bucket_s(self) -> float:
+        """The seconds that one of its values is of; 0 where values are of an instant, or of the wave."""
+
+    def waiting(self, wait_s: float) -> Block:
+        """The block, whose values are waited for that many seconds after the wave at most."""
+
+    def of_endpoint(self, name: str) -> Block:
+        """The block with that endpoint in place of the one that it names."""
+
+
 class Stream(Protocol):
     """The functions that the module of a stream gives."""
 
-    def check_block(self, block: dict[str, Any], where: str) -> list[str]:
+    def check_block(self, block: Mapping[str, object], where: str) -> list[str]:
         """Everything wrong with a block, each sentence beginning with ``where``."""
 
-    def asking(self, blocks: list[dict[str, Any]], name: str, statistic: str) -> list[dict[str, Any]] | None:
+    def read_block(self, block: dict[str, Any]) -> Block:
+        """The block that ``check_block`` found nothing wrong with."""
+
+    def asking(self, blocks: Sequence[Block], name: str, statistic: str) -> list[Block] | None:
         """The blocks with that metric and statistic in them (empty: the usual one); None where they cannot have it."""
 
-    def names(self, blocks: list[dict[str, Any]]) -> Iterable[str]:
-        """The metrics that the blocks ask for."""
-
-    def make_source(self, blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> Source:
+    def make_source(self, blocks: Sequence[Block], environment: Mapping[str, str]) -> Source:
         """The checked blocks, ready to be asked; BenchmarkError for what the wave need not be started with."""
 
 
-def load_config(path: str | Path) -> list[dict[str, Any]]:
+def load_config(path: str | Path) -> list[Block]:
     """The blocks of the file, checked; one BenchmarkError that names everything wrong by block number and key."""
     doubles: list[str] = []
     data = _parse(Path(path), doubles)
@@ -57,14 +87,14 @@ def load_config(path: str | Path) -> list[dict[str, Any]]:
     problems += [] if problems else _asked_twice(data)
     if problems:
         raise BenchmarkError("\n".join(f"{path}: {problem}" for problem in problems), _EXAMPLES)
-    return data
+    return [_stream(block["stream"]).read_block(block) for block in data]
 
 
-def with_limits(blocks: list[dict[str, Any]], limits: Iterable[ServerLimit], path: str | Path) -> list[dict[str, Any]]:
+def with_limits(blocks: list[Block], limits: Iterable[ServerLimit], path: str | Path) -> list[Block]:
     """The blocks of the file, and in them the metrics that limits are on; BenchmarkError for one that none can have."""
     problems = []
     for limit in limits:
-        names = {name: list(_stream(name).names(_of(blocks, name))) for name in _streams(blocks)}
+        names = {name: [each for block in _of(blocks, name) for each in block.names] for name in _streams(blocks)}
         more = _asking(blocks, limit, names)
         if more is None:
             there = [name for several in names.values() for name in several]
@@ -76,25 +106,23 @@ def with_limits(blocks: list[dict[str, Any]], limits: Iterable[ServerLimit], pat
     return blocks
 
 
-def _asking(
-    blocks: list[dict[str, Any]], limit: ServerLimit, names: Mapping[str, Collection[str]]
-) -> list[dict[str, Any]] | None:
+def _asking(blocks: list[Block], limit: ServerLimit, names: Mapping[str, Collection[str]]) -> list[Block] | None:
     """The stream that asks already for such a metric goes before one that could."""
     for name in sorted(names, key=lambda name: limit.name not in names[name]):
         if (more := _stream(name).asking(_of(blocks, name), limit.name, limit.statistic)) is not None:
-            return [*(block for block in blocks if block["stream"] != name), *more]
+            return [*(block for block in blocks if block.stream != name), *more]
     return None
 
 
-def _streams(blocks: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(block["stream"] for block in blocks))
+def _streams(blocks: Iterable[Block]) -> list[str]:
+    return list(dict.fromkeys(block.stream for block in blocks))
 
 
-def _of(blocks: list[dict[str, Any]], stream: str) -> list[dict[str, Any]]:
-    return [block for block in blocks if block["stream"] == stream]
+def _of(blocks: Iterable[Block], stream: str) -> list[Block]:
+    return [block for block in blocks if block.stream == stream]
 
 
-def make_sources(blocks: list[dict[str, Any]], environment: Mapping[str, str]) -> list[Source]:
+def make_sources(blocks: Iterable[Block], environment: Mapping[str, str]) -> list[Source]:
     """A source for each stream that the blocks name, in their order; BenchmarkError with what each stream misses.
 
     ``environment``: where blocks name the variables of their secrets.

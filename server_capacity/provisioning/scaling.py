@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from server_capacity.metrics.config import Block
+
 SERVICE, NAMESPACE = "application-autoscaling", "sagemaker"
 OUT, IN, SCHEDULED = "DynamicScalingOutSuspended", "DynamicScalingInSuspended", "ScheduledScalingSuspended"
 MOST_RESOURCES = 50
@@ -76,11 +78,11 @@ class Suspension:
         return Suspended(self.targets, self.put_back)
 
 
-def resources(blocks: Iterable[dict[str, Any]]) -> list[str]:
+def resources(blocks: Iterable[Block]) -> list[str]:
     """The variants and inference components that blocks name by their dimensions, as Application Auto Scaling does."""
     found: dict[str, None] = {}
     for block in blocks:
-        given = {each["Name"]: each["Value"] for each in block.get("Dimensions", [])}
+        given = dict(block.dimensions)
         if {"EndpointName", "VariantName"} <= set(given):
             found[f"endpoint/{given['EndpointName']}/variant/{given['VariantName']}"] = None
         if "InferenceComponentName" in given:
@@ -88,7 +90,7 @@ def resources(blocks: Iterable[dict[str, Any]]) -> list[str]:
     return list(found)
 
 
-def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None], *, made: bool = False) -> list[str]:
+def active_scaling(blocks: Iterable[Block], say: Callable[[str], None], *, made: bool = False) -> list[str]:
     """A sentence for each active scaling of what the blocks of ``load_config`` name: no search is to be begun then.
 
     ``say`` is told where nobody knows, as permissions are missing. ``made``: the endpoint was made for the search.
@@ -102,9 +104,7 @@ def active_scaling(blocks: Iterable[dict[str, Any]], say: Callable[[str], None],
 
 
 @contextmanager
-def suspended_scaling(
-    blocks: Iterable[dict[str, Any]], folder: Path, say: Callable[[str], None]
-) -> Iterator[Suspension | None]:
+def suspended_scaling(blocks: Iterable[Block], folder: Path, say: Callable[[str], None]) -> Iterator[Suspension | None]:
     """Suspend every active scaling of what the blocks name, and put it back in every case.
 
     Yields None where there is none, else what is suspended, whose ``put_back`` is told when the context is over.

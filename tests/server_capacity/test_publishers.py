@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from server_capacity.metrics.cloudwatch import source as source_module
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import read_block
 from server_capacity.metrics.cloudwatch.fetch import make_client
 from server_capacity.metrics.cloudwatch.source import CloudWatch
 from tests.cloudwatch_source import HERE, INSTANCES, NOON, SAGEMAKER, WAVE, block, clock, fake, requests
@@ -35,7 +35,7 @@ def _time_to_answer(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def collect(fake: FakeCloudWatch, *blocks: dict[str, Any]) -> tuple[dict[str, ServerMetric], list[str]]:
     """The rows of an endpoint that exists, and the warnings before its wave."""
-    client, read = make_client(1), [Block.of(each) for each in blocks]
+    client, read = make_client(1), [read_block(each) for each in blocks]
     source = CloudWatch(read, client, fake.clock, fake.clock.sleep, SageMaker())
     fake.clock.now = WAVE.start
     warnings = source.warnings(None)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.server_side.server_side import ServerSide
+    from server_capacity.metrics.config import Block
     from server_capacity.provisioning.scaling import Suspension
     from server_capacity.results.types.bounds import CleanUp
     from server_capacity.results.types.capacity import CapacityResult
@@ -161,24 +162,13 @@ def refuse_scaling(question: Question, options: dict[str, Any]) -> None:
         refuse(active_scaling(_blocks(question, options), say, made=bool(question.endpoint)))
 
 
-def _blocks(question: Question, options: dict[str, Any]) -> list[dict[str, Any]]:
+def _blocks(question: Question, options: dict[str, Any]) -> list[Block]:
     blocks = blocks_of(options["endpoint_config"], question.plan.server_limits, options["metrics_wait"])
-    return _named(blocks, question.plan.endpoint_name) if question.endpoint else blocks
+    name = question.plan.endpoint_name or ""
+    return [block.of_endpoint(name) for block in blocks] if question.endpoint else blocks  # no file can know its name
 
 
-def _named(blocks: list[dict[str, Any]], name: str | None) -> list[dict[str, Any]]:
-    """The blocks of the endpoint configuration for an endpoint that was made: no file can know its name."""
-
-    def renamed(dimension: dict[str, str]) -> dict[str, str]:
-        return {**dimension, "Value": name or ""} if dimension["Name"] == "EndpointName" else dimension
-
-    return [
-        {**block, "Dimensions": list(map(renamed, block["Dimensions"]))} if "Dimensions" in block else block
-        for block in blocks
-    ]
-
-
-def _server(blocks: list[dict[str, Any]], question: Question, options: dict[str, Any], tell: Tell) -> ServerSide:
+def _server(blocks: list[Block], question: Question, options: dict[str, Any], tell: Tell) -> ServerSide:
     """Whoever is asked about the server; what will probably bring nothing is said now."""
     from server_capacity.experiments.server_side.server_side import ServerSide
 

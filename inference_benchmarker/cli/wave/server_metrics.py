@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.metrics.config import Block
     from server_capacity.metrics.follower import Follower
 
 
@@ -30,7 +31,7 @@ def sources_of(
 
     ``afterwards``: those that can be asked about the past, so not metrics pages.
     """
-    blocks = [block for block in blocks_of(config, limits, wait_s) if not (afterwards and "scrape_url" in block)]
+    blocks = [block for block in blocks_of(config, limits, wait_s) if not (afterwards and block.is_live_only)]
     if not blocks:
         return []
     from server_capacity.metrics.config import make_sources
@@ -38,7 +39,7 @@ def sources_of(
     return make_sources(blocks, os.environ)
 
 
-def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float | None = None) -> list[dict[str, Any]]:
+def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float | None = None) -> list[Block]:
     """The configuration's blocks, and in them the metrics of ``limits``; none without a configuration.
 
     ``wait_s``: seconds after the wave for which CloudWatch's are waited for; None: as the blocks say.
@@ -47,8 +48,7 @@ def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float |
         return []
     from server_capacity.metrics.config import load_config, with_limits
 
-    wait = {} if wait_s is None else {"Wait": wait_s}
-    blocks = [{**block, **wait} if block["stream"] == "cloudwatch" else block for block in load_config(config)]
+    blocks = [block if wait_s is None else block.waiting(wait_s) for block in load_config(config)]
     return with_limits(blocks, limits, config)
 
 

@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_DescribeEndpointCo
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
@@ -15,6 +16,8 @@ from server_capacity.results.types.bounds import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from server_capacity.metrics.config import Block
 
     Answer = Mapping[str, Any]
 
@@ -28,7 +31,7 @@ def measured_endpoint(
     arguments: Mapping[str, Any] | None,
     payload_arguments: Mapping[str, Any] | None,
     seconds: float | None,
-    blocks: Iterable[Mapping[str, Any]] = (),
+    blocks: Iterable[Block] = (),
 ) -> Endpoint:
     """The ``endpoint`` of capacity.json.
 
@@ -37,37 +40,35 @@ def measured_endpoint(
     """
     dimensions: dict[str, str] = {}
     for block in blocks:
-        dimensions |= {each["Name"]: each["Value"] for each in block.get("Dimensions") or []}
+        dimensions |= dict(block.dimensions)
     named = name or dimensions.get("EndpointName")
-    told = _described(named, dimensions.get("VariantName")) if named and _NAME.fullmatch(named) else {}
+    told = _described(named, dimensions.get("VariantName")) if named and _NAME.fullmatch(named) else Endpoint()
     given = arguments or {}
     count = next((given[key] for key in _COUNTS if isinstance(given.get(key), int)), None)
-    return Endpoint(
-        named,
-        None if arguments is None else dict(arguments),
-        None if payload_arguments is None else dict(payload_arguments),
-        kind=told.get("kind"),
-        instance_type=given.get("instance_type") or told.get("instance_type"),
-        instances=count or told.get("instances"),
-        region=told.get("region"),
-        variant=told.get("variant"),
-        routing=told.get("routing"),
+    return replace(
+        told,
+        name=named,
+        arguments=None if arguments is None else dict(arguments),
+        payload_arguments=None if payload_arguments is None else dict(payload_arguments),
+        instance_type=given.get("instance_type") or told.instance_type,
+        instances=count or told.instances,
         seconds_to_create=seconds,
     )
 
 
-def _described(name: str, variant: str | None) -> dict[str, Any]:
+def _described(name: str, variant: str | None) -> Endpoint:
     """The facts that SageMaker tells; nothing where it tells nothing."""
     region = region_of(None)
     if region is None:
-        return {}
+        return Endpoint()
     try:
         (answer,) = pages("sagemaker", region, "describe_endpoint", {"EndpointName": name})
         asked = {"EndpointConfigName": answer["EndpointConfigName"]}
         (configuration,) = pages("sagemaker", region, "describe_endpoint_config", asked)
-        return {"region": region, **endpoint_facts(answer, configuration, variant, _modes(configuration, region))}
+        found = endpoint_facts(answer, configuration, variant, _modes(configuration, region))
+        return replace(found, region=region)
     except (NoAnswerError, AttributeError, KeyError, TypeError, ValueError):
-        return {}
+        return Endpoint()
 
 
 def _modes(configuration: Answer, region: str) -> set[str]:
@@ -83,23 +84,23 @@ def _modes(configuration: Answer, region: str) -> set[str]:
     return modes
 
 
-def endpoint_facts(endpoint: Answer, configuration: Answer, variant: str | None, modes: set[str]) -> dict[str, Any]:
+def endpoint_facts(endpoint: Answer, configuration: Answer, variant: str | None, modes: set[str]) -> Endpoint:
     """The facts of a variant (None: the first one), from answers of DescribeEndpoint and DescribeEndpointConfig."""
     variants = {each["VariantName"]: each for each in configuration.get("ProductionVariants", [])}
     running = {each["VariantName"]: each for each in endpoint.get("ProductionVariants", [])}
     which = variant if variant in variants else next(iter(variants), None)
     if which is None:
-        return {}
+        return Endpoint()
     configured, now = variants[which], running.get(which, {})
     kind = _kind(list(variants.values()), configured, now, modes)
     routing = (configured.get("RoutingConfig") or {}).get("RoutingStrategy", RANDOM)
-    return {
-        "kind": kind,
-        "variant": which,
-        "instance_type": None if kind in ("serverless", "mixed") else configured.get("InstanceType"),
-        "instances": None if kind == "serverless" else now.get("CurrentInstanceCount"),
-        "routing": None if kind == "serverless" else routing,
-    }
+    return Endpoint(
+        kind=kind,
+        variant=which,
+        instance_type=None if kind in ("serverless", "mixed") else configured.get("InstanceType"),
+        instances=None if kind == "serverless" else now.get("CurrentInstanceCount"),
+        routing=None if kind == "serverless" else routing,
+    )
 
 
 def _kind(variants: list[Answer], configured: Answer, now: Answer, modes: set[str]) -> str:

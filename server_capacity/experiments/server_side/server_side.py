@@ -18,7 +18,6 @@ from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.files.instances_file import add_line
 from server_capacity.experiments.server_side.disturbance import Standing
 from server_capacity.experiments.server_side.server_attachment import all_waves, name_of
-from server_capacity.experiments.server_side.server_points import DEFAULT_PERIOD_S
 from server_capacity.metrics.cloudwatch.instances import by_samples
 from server_capacity.metrics.config import make_sources
 from server_capacity.metrics.follower import Follower
@@ -26,7 +25,6 @@ from server_capacity.metrics.follower import Follower
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from inference_benchmarker.engine.processes.interrupts import Interrupts
     from inference_benchmarker.facts.server_metric import ServerMetric, Source
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
+    from server_capacity.metrics.config import Block
 
 LATE = ("cloudwatch",)
 """Streams whose values come minutes later."""
@@ -48,13 +47,13 @@ class ServerSide:
 
     def __init__(
         self,
-        blocks: Sequence[dict[str, Any]],
+        blocks: Sequence[Block],
         environment: Mapping[str, str],
         limits: Sequence[ServerLimit] = (),
         say: Callable[[str], None] = print,
     ) -> None:
         self.limits = tuple(limits)
-        late = [block for block in blocks if block["stream"] in LATE]
+        late = [block for block in blocks if block.stream in LATE]
         self._prompt = make_sources([block for block in blocks if block not in late], environment)
         self._late = make_sources(late, environment)
         self._late_blocks = late if limits else ()
@@ -70,7 +69,7 @@ class ServerSide:
     @property
     def least_s(self) -> float:
         """The length of a confirmation wave in which a whole bucket lies of every limit's metric, seconds."""
-        return 2.0 * max((block.get("Period", DEFAULT_PERIOD_S) for block in self._late_blocks), default=0.0)
+        return 2.0 * max((block.bucket_s for block in self._late_blocks), default=0.0)
 
     @property
     def waits(self) -> bool:

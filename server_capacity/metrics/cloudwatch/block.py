@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 from inference_benchmarker.verdict.server.known_metrics import INSTANCES, SAGEMAKER, VARIANT, nearest
 from server_capacity.metrics.cloudwatch.buckets import SUB_MINUTE_PERIODS, is_period, is_statistic
 from server_capacity.metrics.cloudwatch.instance_types import vcpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 KEYS = ("stream", "Namespace", "Dimensions", "Period", "Lag", "Wait", "Metrics", "Statistics", "InstanceType")
 PLAIN_STATISTICS = ("SampleCount", "Average", "Sum", "Minimum", "Maximum", "IQM")
@@ -33,6 +33,9 @@ class Block:
     ``instance_type``: what the endpoint runs on, for those who may not ask SageMaker.
     """
 
+    stream: ClassVar[str] = "cloudwatch"
+    is_live_only: ClassVar[bool] = False
+
     namespace: str
     dimensions: Dimensions
     period: int
@@ -42,25 +45,28 @@ class Block:
     wait: float | None = None
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that it asks for."""
+        return tuple(name for name, _ in self.metrics)
+
+    @property
+    def bucket_s(self) -> float:
+        """The period."""
+        return self.period
+
+    def waiting(self, wait_s: float) -> Block:
+        """The block, waited for that many seconds after the wave at most."""
+        return replace(self, wait=wait_s)
+
+    def of_endpoint(self, name: str) -> Block:
+        """The block with that endpoint in place of the one that it names."""
+        named = ((key, name if key == "EndpointName" else value) for key, value in self.dimensions)
+        return replace(self, dimensions=tuple(named))
+
+    @property
     def variant(self) -> Variant | None:
         """Whose instances the block reads."""
         return variant_of(self.namespace, self.dimensions)
-
-    @classmethod
-    def of(cls, block: dict[str, Any]) -> Block:
-        """The block that ``check_block`` found nothing wrong with."""
-        return cls(
-            namespace=block["Namespace"],
-            dimensions=tuple((each["Name"], each["Value"]) for each in block.get("Dimensions", [])),
-            period=int(block.get("Period", DEFAULT_PERIOD)),
-            lag=float(block.get("Lag", 0)),
-            metrics=tuple(
-                (name, tuple(dict.fromkeys(statistics)))
-                for name, statistics in zip(block["Metrics"], block["Statistics"], strict=True)
-            ),
-            instance_type=block.get("InstanceType"),
-            wait=None if block.get("Wait") is None else float(block["Wait"]),
-        )
 
 
 def variant_of(namespace: str, dimensions: Dimensions) -> Variant | None:
@@ -72,7 +78,23 @@ def variant_of(namespace: str, dimensions: Dimensions) -> Variant | None:
     return endpoint, variant
 
 
-def check_block(block: dict[str, Any], where: str) -> list[str]:
+def read_block(block: dict[str, Any]) -> Block:
+    """The block that ``check_block`` found nothing wrong with."""
+    return Block(
+        namespace=block["Namespace"],
+        dimensions=tuple((each["Name"], each["Value"]) for each in block.get("Dimensions", [])),
+        period=int(block.get("Period", DEFAULT_PERIOD)),
+        lag=float(block.get("Lag", 0)),
+        metrics=tuple(
+            (name, tuple(dict.fromkeys(statistics)))
+            for name, statistics in zip(block["Metrics"], block["Statistics"], strict=True)
+        ),
+        instance_type=block.get("InstanceType"),
+        wait=None if block.get("Wait") is None else float(block["Wait"]),
+    )
+
+
+def check_block(block: Mapping[str, object], where: str) -> list[str]:
     """Everything wrong with a CloudWatch block, each sentence beginning with ``where`` and the key."""
     problems = [f'unknown key "{key}".{nearest(key, KEYS)}' for key in block if key not in KEYS]
     problems += _namespace(block)
@@ -85,7 +107,7 @@ def check_block(block: dict[str, Any], where: str) -> list[str]:
     return [f"{where}: {problem}" for problem in problems]
 
 
-def _namespace(block: dict[str, Any]) -> Iterable[str]:
+def _namespace(block: Mapping[str, object]) -> Iterable[str]:
     namespace = block.get("Namespace")
     if "Namespace" not in block:
         yield '"Namespace" is missing: give one such as "AWS/SageMaker" or "/aws/sagemaker/Endpoints".'
@@ -93,7 +115,7 @@ def _namespace(block: dict[str, Any]) -> Iterable[str]:
         yield f'"Namespace" must be a text such as "AWS/SageMaker", not {namespace!r}.'
 
 
-def _dimensions(dimensions: Any) -> Iterable[str]:
+def _dimensions(dimensions: object) -> Iterable[str]:
     shape = 'a list of {"Name": ..., "Value": ...}'
     if not isinstance(dimensions, list):
         yield f'"Dimensions" must be {shape}, not {dimensions!r}.'
@@ -110,18 +132,18 @@ def _dimensions(dimensions: Any) -> Iterable[str]:
         yield f'"Dimensions" has {name!r} {names[name]} times; a metric has each dimension once.'
 
 
-def _period(period: Any) -> Iterable[str]:
+def _period(period: object) -> Iterable[str]:
     if not _is_number(period) or period != int(period) or not is_period(int(period)):
         short = ", ".join(str(each) for each in SUB_MINUTE_PERIODS)
         yield f'"Period" must be {short} or a multiple of 60 up to 86400 seconds, not {period!r}.'
 
 
-def _seconds(key: str, given: Any) -> Iterable[str]:
+def _seconds(key: str, given: object) -> Iterable[str]:
     if not _is_number(given) or given < 0:
         yield f'"{key}" must be a number of seconds, 0 or more, not {given!r}.'
 
 
-def _metrics(block: dict[str, Any]) -> Iterable[str]:
+def _metrics(block: Mapping[str, object]) -> Iterable[str]:
     metrics, statistics = block.get("Metrics"), block.get("Statistics")
     for key, given, example in (
         ("Metrics", metrics, '["CPUUtilization"]'),
@@ -143,7 +165,7 @@ def _metrics(block: dict[str, Any]) -> Iterable[str]:
         )
 
 
-def _names(metrics: list[Any]) -> Iterable[str]:
+def _names(metrics: list[object]) -> Iterable[str]:
     for place, name in enumerate(metrics, 1):
         if not isinstance(name, str) or not name.strip():
             yield f'"Metrics" entry {place} must be the name of a metric, not {name!r}.'
@@ -152,7 +174,7 @@ def _names(metrics: list[Any]) -> Iterable[str]:
         yield f'"Metrics" has {name!r} {counts[name]} times; give it once with all its statistics.'
 
 
-def _statistics(given: Any, place: int) -> Iterable[str]:
+def _statistics(given: object, place: int) -> Iterable[str]:
     if not isinstance(given, list) or not given:
         yield f'"Statistics" entry {place} must be a list such as ["Average", "p99"], not {given!r}.'
         return
@@ -162,7 +184,7 @@ def _statistics(given: Any, place: int) -> Iterable[str]:
             yield f'"Statistics" entry {place}: CloudWatch has no statistic {statistic!r}.{close or EXPECTED}'
 
 
-def _instance_type(block: dict[str, Any]) -> Iterable[str]:
+def _instance_type(block: Mapping[str, object]) -> Iterable[str]:
     if "InstanceType" not in block:
         return
     given, namespace = block["InstanceType"], block.get("Namespace")
@@ -172,5 +194,5 @@ def _instance_type(block: dict[str, Any]) -> Iterable[str]:
         yield f'"InstanceType" belongs to blocks of "{INSTANCES}" and "{SAGEMAKER}", not of {namespace!r}.'
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and -MOST_SECONDS <= value <= MOST_SECONDS

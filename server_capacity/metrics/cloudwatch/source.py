@@ -13,7 +13,6 @@ from inference_benchmarker.facts.server_metric import SAME_CLOCK_S
 from inference_benchmarker.words.redact import secret_values
 from server_capacity.metrics.aws_failures import Failure
 from server_capacity.metrics.cloudwatch import hardware, logs, publishers
-from server_capacity.metrics.cloudwatch.block import Block
 from server_capacity.metrics.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.metrics.cloudwatch.instances import VariantInstances
 from server_capacity.metrics.cloudwatch.plan import Wanted, plan, publisher_of
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import InstanceSource
     from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
-    from server_capacity.metrics.cloudwatch.block import Variant
+    from server_capacity.metrics.cloudwatch.block import Block, Variant
     from server_capacity.metrics.cloudwatch.hardware import Described
     from server_capacity.metrics.cloudwatch.plan import Publisher
 
@@ -40,14 +39,14 @@ LOOK_UP_S = 2.0
 """SageMaker is given that long to say, before the wave, that there is no such endpoint, and CloudWatch what it had."""
 
 
-def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> CloudWatch:
+def make_source(blocks: Sequence[Block], environment: Mapping[str, str] | None = None) -> CloudWatch:
     """The checked blocks, ready to be asked. BenchmarkError where credentials or region are missing or malformed.
 
     boto3 finds both by its own chain; of the ``environment``, secrets stand in no line of a log that is kept.
     """
-    checked, client = [Block.of(block) for block in blocks], make_client()
-    sagemaker = hardware.make_client(client.meta.region_name) if hardware.variants(checked) else None
-    return CloudWatch(checked, client, sagemaker=sagemaker, secrets=secret_values(environment or {}))
+    client = make_client()
+    sagemaker = hardware.make_client(client.meta.region_name) if hardware.variants(blocks) else None
+    return CloudWatch(blocks, client, sagemaker=sagemaker, secrets=secret_values(environment or {}))
 
 
 class CloudWatch:

@@ -1,12 +1,14 @@
 """The stream "prometheus": a Prometheus server's HTTP API, or a bare metrics page scraped during the wave.
 
-``block`` reads the configuration, ``presets`` knows the names of inference servers, ``scraper`` watches a page,
-``history`` keeps and ``reading`` reads what it saw (``series``, ``distributions``; ``deltas``: the formulas).
-``api`` asks a Prometheus server, signed by ``sigv4`` where it is AWS's; ``quantities`` and ``server`` read its answers.
+``block`` reads the configuration, ``block_checks`` says what is wrong with it, ``presets`` knows the names of inference
+servers, ``scraper`` watches a page, ``history`` keeps and ``reading`` reads what it saw (``series``, ``distributions``;
+``deltas``: the formulas). ``api`` asks a Prometheus server, signed by ``sigv4`` where it is AWS's; ``quantities`` and
+``server`` read its answers.
 """
 
-from server_capacity.metrics.prometheus.asking import asking, names
-from server_capacity.metrics.prometheus.block import check_block
+from server_capacity.metrics.prometheus.asking import asking
+from server_capacity.metrics.prometheus.block import read_block
+from server_capacity.metrics.prometheus.block_checks import check_block
 from server_capacity.metrics.prometheus.source import make_source
 
-__all__ = ["asking", "check_block", "make_source", "names"]
+__all__ = ["asking", "check_block", "make_source", "read_block"]

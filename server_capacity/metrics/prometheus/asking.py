@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.known_metrics import nearest
-from server_capacity.metrics.prometheus.block import STATISTICS, WINDOW, percent_of, preset_names
+from server_capacity.metrics.prometheus.block import STATISTICS, WINDOW, PageBlock, percent_of
 from server_capacity.metrics.prometheus.exposition import ExpositionError, parse_selector
-from server_capacity.metrics.prometheus.presets import PRESETS, RATIOS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    Blocks = list[dict[str, Any]]
+    from server_capacity.metrics.prometheus.block import Block
 
 _SLIP = 0.9
 """As alike to one that is asked for, a name is a slip of the pen."""
 
 
-def asking(blocks: Blocks, name: str, statistic: str) -> Blocks | None:
+def asking(blocks: Sequence[Block], name: str, statistic: str) -> list[Block] | None:
     """The blocks with that metric and statistic in them (empty: the usual one); None where it is nothing to ask for.
 
     What is neither asked for nor in a preset must be a name as metrics pages have it: with a colon or an underscore.
     """
     for place, block in enumerate(blocks):
-        if name in _names(block):
+        if name in block.names:
             return [*blocks[:place], _with_statistic(block, name, statistic), *blocks[place + 1 :]]
-    if not blocks or not _is_metric(name) or nearest(name, list(names(blocks)), _SLIP):
+    if not blocks or not _is_metric(name) or nearest(name, [each for block in blocks for each in block.names], _SLIP):
         return None
     return [_with_metric(blocks[0], name, statistic), *blocks[1:]]
-
-
-def names(blocks: Blocks) -> Iterator[str]:
-    """The metrics that the blocks ask for."""
-    return (name for block in blocks for name in _names(block))
-
-
-def _names(block: dict[str, Any]) -> list[str]:
-    presets = preset_names(block)
-    items = [each.name for preset in presets for each in PRESETS[preset]]
-    ratios = [each.name for preset in presets for each in RATIOS.get(preset, ())]
-    return [*block.get("queries", {}), *block.get("metrics", {}), *items, *ratios]
 
 
 def _is_metric(name: str) -> bool:
@@ -51,23 +39,24 @@ def _is_metric(name: str) -> bool:
     return ":" in name or "_" in name
 
 
-def _with_statistic(block: dict[str, Any], name: str, statistic: str) -> dict[str, Any]:
+def _with_statistic(block: Block, name: str, statistic: str) -> Block:
     """The block; its metric with the statistic beside those that it has, where these are written down."""
-    metrics = block.get("metrics")
-    if name not in (metrics or ()) or not _is_statistic(statistic):
+    if not isinstance(block, PageBlock) or not _is_statistic(statistic):
         return block
-    if isinstance(metrics, dict):
-        return {**block, "metrics": {**metrics, name: list(dict.fromkeys([*metrics[name], statistic]))}}
-    return {**block, "metrics": {**dict.fromkeys(metrics or (), ()), name: ["Average", statistic]}}
+    metrics = ((each, _beside(given, statistic) if each == name else given) for each, given in block.metrics)
+    return replace(block, metrics=tuple(metrics))
 
 
-def _with_metric(block: dict[str, Any], name: str, statistic: str) -> dict[str, Any]:
-    if "url" in block:
-        return {**block, "queries": {**block.get("queries", {}), name: f"avg_over_time({name}[{WINDOW}])"}}
-    metrics = block.get("metrics", {})
-    listed = metrics if isinstance(metrics, dict) else dict.fromkeys(metrics, ())
-    asked = list(dict.fromkeys(["Average", statistic])) if _is_statistic(statistic) else []
-    return {**block, "metrics": {**listed, name: asked}}
+def _with_metric(block: Block, name: str, statistic: str) -> Block:
+    if not isinstance(block, PageBlock):
+        return replace(block, queries=(*block.queries, (name, f"avg_over_time({name}[{WINDOW}])")))
+    statistics = _beside((), statistic) if _is_statistic(statistic) else ()
+    return replace(block, metrics=(*block.metrics, (name, statistics)))
+
+
+def _beside(given: tuple[str, ...], statistic: str) -> tuple[str, ...]:
+    """The statistic beside those given; without any, beside the Average."""
+    return tuple(dict.fromkeys([*(given or ("Average",)), statistic]))
 
 
 def _is_statistic(statistic: str) -> bool:

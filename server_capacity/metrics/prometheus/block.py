@@ -1,34 +1,25 @@
-"""A block of the stream "prometheus": what may stand in it, what is wrong with it, and what it asks for.
+"""A checked block of the stream "prometheus": a Prometheus server or a metrics page, and what it is asked for. Pure.
 
-Either ``url`` (a Prometheus server) with ``queries``: name to PromQL, in which ``{window}`` stands for the wave's
-length, or ``scrape_url`` (a metrics page) with ``metrics``: names, or name to statistics. A ``preset`` does for either.
+A server has ``queries``: name to PromQL, in which ``{window}`` stands for the wave's length. A page has ``metrics``:
+names with statistics. A preset does for either.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from inference_benchmarker.url import http_address
-from inference_benchmarker.verdict.server.known_metrics import nearest
-from server_capacity.metrics.prometheus.exposition import ExpositionError, Labels, parse_selector
-from server_capacity.metrics.prometheus.presets import PRESETS
+from server_capacity.metrics.prometheus.exposition import Labels, parse_selector
+from server_capacity.metrics.prometheus.presets import PRESETS, RATIOS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from server_capacity.metrics.prometheus.items import Item
 
 WINDOW = "{window}"
-COMMON = ("stream", "preset", "labels", "bearer_token_env", "username", "password_env")
-OF_SERVER = ("url", "queries", "replicas", "step", "lag", "sigv4", "region", "service")
-OF_PAGE = ("scrape_url", "metrics", "interval")
 STATISTICS = ("Rate", "Total", "Average", "Maximum", "Minimum", "Last")
+INTERVAL_S = 1.0
 _PERCENTILE = re.compile(r"p(\d{1,2}(\.\d+)?|100)")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SCOPE = re.compile(r"[a-z0-9-]+")
-_GRAFANA = re.compile(r"\$(__\w+|\{?__\w+\}?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,191 +42,168 @@ def percent_of(statistic: str) -> float | None:
     return float(found[1]) if found else None
 
 
-def wanted_of(block: dict[str, Any]) -> list[Wanted]:
-    """The items that a checked block reads beside its queries: metrics, then presets."""
-    metrics = block.get("metrics", {})
-    pairs = metrics.items() if isinstance(metrics, dict) else ((name, []) for name in metrics)
-    extra = tuple(block.get("labels", {}).items())
-    asked = [Wanted(name, (_with(parse_selector(name), extra),), tuple(statistics)) for name, statistics in pairs]
-    for preset in preset_names(block):
-        for item in PRESETS[preset]:
-            selectors = tuple(_with(parse_selector(source), extra) for source in item.sources)
-            asked.append(Wanted(item.name, selectors, (), preset, item))
-    return asked
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The names of the environment variables that hold a token or a password, and the password's user."""
+
+    token_variable: str | None = None
+    user: str | None = None
+    password_variable: str | None = None
+
+    @classmethod
+    def of(cls, block: dict[str, Any]) -> Credentials:
+        """Those of a block with nothing wrong."""
+        return cls(block.get("bearer_token_env"), block.get("username"), block.get("password_env"))
 
 
-def preset_names(block: dict[str, Any]) -> list[str]:
-    """The presets of a checked block."""
-    given = block.get("preset", [])
-    return [given] if isinstance(given, str) else list(given)
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """AWS's signature of requests to ``url``; None: the region and service that the URL names, or the usual ones."""
+
+    url: str
+    region: str | None = None
+    service: str | None = None
 
 
-def check_block(block: dict[str, Any], where: str) -> list[str]:
-    """Everything wrong with the block, each sentence beginning with ``where``."""
+@dataclass(frozen=True, slots=True)
+class Presets:
+    """The quantities that inference servers publish, by the names of presets; ``labels`` narrow all of them."""
+
+    names: tuple[str, ...] = ()
+    labels: Labels = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names in reports."""
+        items = [each.name for preset in self.names for each in PRESETS[preset]]
+        return (*items, *(each.name for preset in self.names for each in RATIOS.get(preset, ())))
+
+    @classmethod
+    def of(cls, block: dict[str, Any]) -> Presets:
+        """Those of a block with nothing wrong."""
+        given = block.get("preset", [])
+        return cls((given,) if isinstance(given, str) else tuple(given), tuple(block.get("labels", {}).items()))
+
+
+class _Common:
+    """Neither kind of block waits for values, or names an endpoint."""
+
+    __slots__ = ()
+    stream: ClassVar[str] = "prometheus"
+    dimensions: ClassVar[tuple[tuple[str, str], ...]] = ()
+    bucket_s: ClassVar[float] = 0.0
+
+    def waiting(self, wait_s: float) -> Self:
+        """The same block: its values are there at once."""
+        del wait_s
+        return self
+
+    def of_endpoint(self, name: str) -> Self:
+        """The same block: it names an address."""
+        del name
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class ServerBlock(_Common):
+    """A Prometheus server: ``queries`` are pairs of name and PromQL; ``step`` and ``lag`` in seconds.
+
+    ``replicas``: the PromQL that counts the server's replicas. ``signature``: None where AWS is not asked.
+    """
+
+    is_live_only: ClassVar[bool] = False
+
+    url: str
+    queries: tuple[tuple[str, str], ...] = ()
+    presets: Presets = Presets()
+    replicas: str | None = None
+    step: float | None = None
+    lag: float = 0.0
+    credentials: Credentials = Credentials()
+    signature: Signature | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that it asks for."""
+        return (*(name for name, _ in self.queries), *self.presets.metrics)
+
+    @property
+    def wanted(self) -> list[Wanted]:
+        """The items to read beside the queries."""
+        return _of_presets(self.presets)
+
+    @classmethod
+    def of(cls, block: dict[str, Any]) -> ServerBlock:
+        """The block with nothing wrong that has a ``url``."""
+        signs = block.get("sigv4", False)
+        return cls(
+            url=block["url"],
+            queries=tuple(block.get("queries", {}).items()),
+            presets=Presets.of(block),
+            replicas=block.get("replicas"),
+            step=block.get("step"),
+            lag=block.get("lag", 0.0),
+            credentials=Credentials.of(block),
+            signature=Signature(block["url"], block.get("region"), block.get("service")) if signs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PageBlock(_Common):
+    """A metrics page, read every ``interval`` seconds; ``metrics``: names with statistics (none: those usual)."""
+
+    is_live_only: ClassVar[bool] = True
+
+    url: str
+    metrics: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    presets: Presets = Presets()
+    interval: float = INTERVAL_S
+    credentials: Credentials = Credentials()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The metrics that it asks for."""
+        return (*(name for name, _ in self.metrics), *self.presets.metrics)
+
+    @property
+    def wanted(self) -> list[Wanted]:
+        """The items to read: metrics, then presets."""
+        labels = self.presets.labels
+        asked = [Wanted(name, (_with(parse_selector(name), labels),), statistics) for name, statistics in self.metrics]
+        return asked + _of_presets(self.presets)
+
+    @classmethod
+    def of(cls, block: dict[str, Any]) -> PageBlock:
+        """The block with nothing wrong that has a ``scrape_url``."""
+        metrics = block.get("metrics", {})
+        pairs = metrics.items() if isinstance(metrics, dict) else ((name, ()) for name in metrics)
+        return cls(
+            url=block["scrape_url"],
+            metrics=tuple((name, tuple(statistics)) for name, statistics in pairs),
+            presets=Presets.of(block),
+            interval=block.get("interval", INTERVAL_S),
+            credentials=Credentials.of(block),
+        )
+
+
+Block = ServerBlock | PageBlock
+
+
+def read_block(block: dict[str, Any]) -> Block:
+    """The block that ``check_block`` found nothing wrong with."""
+    return ServerBlock.of(block) if "url" in block else PageBlock.of(block)
+
+
+def _of_presets(presets: Presets) -> list[Wanted]:
     return [
-        f"{where}: {problem}"
-        for check in (_keys, _address, _values, _asked, _credentials, _signature)
-        for problem in check(block)
+        Wanted(
+            item.name, tuple(_with(parse_selector(source), presets.labels) for source in item.sources), (), name, item
+        )
+        for name in presets.names
+        for item in PRESETS[name]
     ]
 
 
 def _with(selector: tuple[str, Labels], extra: Labels) -> tuple[str, Labels]:
     name, labels = selector
     return name, tuple(sorted({**dict(labels), **dict(extra)}.items()))
-
-
-def _keys(block: dict[str, Any]) -> Iterator[str]:
-    known = (*COMMON, *OF_SERVER, *OF_PAGE)
-    for key in block:
-        if key not in known:
-            yield f'"{key}" is not a key of this stream.{nearest(key, known) or " Keys are " + ", ".join(known) + "."}'
-    if "url" in block and "scrape_url" not in block:
-        for key in OF_PAGE[1:]:
-            if key in block:
-                instead = ' Beside "url" give "queries" or a "preset".' if key == "metrics" else ""
-                yield f'"{key}" goes with "scrape_url", not with "url".{instead}'
-    if "scrape_url" in block and "url" not in block:
-        for key in OF_SERVER[1:]:
-            if key in block:
-                instead = (
-                    ' A metrics page does not answer queries: give "metrics" or a "preset".' if key == "queries" else ""
-                )
-                yield f'"{key}" goes with "url", not with "scrape_url".{instead}'
-
-
-def _address(block: dict[str, Any]) -> Iterator[str]:
-    given = [key for key in ("url", "scrape_url") if key in block]
-    if len(given) != 1:
-        which = "both are" if given else "neither is"
-        yield f'give either "url" (a Prometheus server) or "scrape_url" (a metrics page); {which} here.'
-    for key in given:
-        yield from (f'"{key}" {problem}' for problem in _wrong_url(key, block[key]))
-
-
-def _wrong_url(key: str, url: Any) -> Iterator[str]:
-    example = "http://127.0.0.1:9090" if key == "url" else "http://127.0.0.1:8000/metrics"
-    parts = http_address(url)
-    if parts is None:
-        yield f"is {url!r}: it must be a URL that begins with http:// or https://, such as {example}."
-    elif parts.username is not None or parts.password is not None:
-        yield 'holds credentials: leave them out, and give "bearer_token_env", or "username" and "password_env".'
-    elif key == "url" and (parts.query or parts.fragment or "/api/v1" in parts.path):
-        yield f"is {url!r}: give only the server's URL, without /api/v1 and what follows it."
-
-
-def _values(block: dict[str, Any]) -> Iterator[str]:
-    ranges = {"interval": (0.1, 60.0), "step": (1.0, 86400.0), "lag": (0.0, 3600.0)}
-    for key, (low, high) in ranges.items():
-        value = block.get(key, low)
-        if type(value) not in (int, float) or not low <= value <= high:
-            yield f'"{key}" is {value!r}: it must be a number of seconds from {low:g} to {high:g}.'
-    labels = block.get("labels", {})
-    if not _is_texts(labels):
-        yield '"labels" must be an object of label names and values, as {"job": "vllm"}.'
-    elif "labels" in block and "preset" not in block and "metrics" not in block:
-        yield '"labels" narrows "metrics" and "preset"; in "queries" write them into the PromQL.'
-
-
-def _asked(block: dict[str, Any]) -> Iterator[str]:
-    if not any(key in block for key in ("queries", "metrics", "preset", "replicas")):
-        wanted = '"metrics"' if "scrape_url" in block else '"queries"'
-        yield f'requests nothing: give {wanted} or a "preset" ({", ".join(PRESETS)}).'
-    checks: dict[str, Callable[[Any], Iterator[str]]] = {
-        "queries": _wrong_queries,
-        "replicas": _wrong_replicas,
-        "metrics": _wrong_metrics,
-        "preset": _wrong_presets,
-    }
-    for key, check in checks.items():
-        if key in block:
-            yield from check(block[key])
-
-
-def _wrong_queries(queries: Any) -> Iterator[str]:
-    if not _is_texts(queries) or not queries:
-        yield f'"queries" must be an object of names and PromQL, as {{"rate": "sum(rate(requests_total[{WINDOW}]))"}}.'
-        return
-    for name, query in queries.items():
-        if not query.strip():
-            yield f'"queries": {name!r} is empty.'
-        if found := _GRAFANA.search(query):
-            yield f"\"queries\": {name!r} has {found[0]}, which is Grafana's; write {WINDOW} for the wave's length."
-
-
-def _wrong_replicas(query: Any) -> Iterator[str]:
-    if not isinstance(query, str) or not query.strip():
-        yield '"replicas" must be the PromQL that counts the server\'s replicas, as "count(up{job=\\"vllm\\"} == 1)".'
-    elif found := _GRAFANA.search(query):
-        yield f'"replicas" has {found[0]}, which is Grafana\'s; write {WINDOW} for a minute.'
-
-
-def _wrong_metrics(metrics: Any) -> Iterator[str]:
-    listed = metrics if isinstance(metrics, list) else list(metrics) if isinstance(metrics, dict) else None
-    if not listed or not all(isinstance(name, str) for name in listed):
-        yield '"metrics" must be a list of names, or an object of names and statistics, as {"queue_size": ["Maximum"]}.'
-        return
-    for name in dict.fromkeys(listed):
-        if listed.count(name) > 1:
-            yield f'"metrics" names {name!r} twice.'
-        try:
-            parse_selector(name)
-        except ExpositionError as error:
-            yield f'"metrics": {error}.'
-    if isinstance(metrics, dict):
-        for name, statistics in metrics.items():
-            yield from _wrong_statistics(name, statistics)
-
-
-def _wrong_statistics(name: str, statistics: Any) -> Iterator[str]:
-    if not isinstance(statistics, list) or not statistics:
-        yield f'"metrics": {name!r} must have a list of statistics, not {statistics!r}.'
-        return
-    for statistic in statistics:
-        if not isinstance(statistic, str) or not (statistic in STATISTICS or percent_of(statistic) is not None):
-            known = f"{', '.join(STATISTICS)} and percentiles as p99"
-            close = nearest(statistic, STATISTICS) if isinstance(statistic, str) else ""
-            yield f'"metrics": {name!r} has the statistic {statistic!r}; statistics are {known}.{close}'
-    if len({str(each) for each in statistics}) < len(statistics):
-        yield f'"metrics": {name!r} has a statistic twice.'
-
-
-def _wrong_presets(preset: Any) -> Iterator[str]:
-    names = preset if isinstance(preset, list) else [preset]
-    if not names:
-        yield f'"preset" is empty; presets are {", ".join(PRESETS)}.'
-    for name in names:
-        if not isinstance(name, str) or name not in PRESETS:
-            close = nearest(name, PRESETS) if isinstance(name, str) else ""
-            yield f'"preset" is {name!r}; presets are {", ".join(PRESETS)}.{close}'
-    if len({str(name) for name in names}) < len(names):
-        yield '"preset" names one twice.'
-
-
-def _credentials(block: dict[str, Any]) -> Iterator[str]:
-    for key in ("bearer_token_env", "password_env"):
-        value = block.get(key)
-        if key in block and not (isinstance(value, str) and _VARIABLE.fullmatch(value)):
-            yield f'"{key}" must be the name of an environment variable; the secret itself stays out of this file.'
-    user = block.get("username")
-    if "username" in block and not (isinstance(user, str) and user and ":" not in user):
-        yield '"username" must be a text without a colon.'
-    if ("username" in block) != ("password_env" in block):
-        yield 'give "username" and "password_env" together.'
-    if "bearer_token_env" in block and "password_env" in block:
-        yield 'give "bearer_token_env" or "password_env", not both.'
-
-
-def _signature(block: dict[str, Any]) -> Iterator[str]:
-    if block.get("sigv4") and ("bearer_token_env" in block or "password_env" in block):
-        yield 'give "sigv4", which signs with AWS credentials, or a token or password, not both.'
-    if type(block.get("sigv4", False)) is not bool:
-        yield f'"sigv4" is {block["sigv4"]!r}: it must be true or false.'
-    for key in ("region", "service"):
-        if key in block and not (isinstance(block[key], str) and _SCOPE.fullmatch(block[key])):
-            yield f'"{key}" is {block[key]!r}: it must be a name as AWS has it, such as us-east-1 or aps.'
-        elif key in block and not block.get("sigv4"):
-            yield f'"{key}" goes with "sigv4": true.'
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())

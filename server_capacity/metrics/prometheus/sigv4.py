@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-PromQL
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -17,7 +17,7 @@ from server_capacity.metrics.aws_failures import first_line
 from server_capacity.metrics.prometheus.web import WebError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from server_capacity.metrics.prometheus.block import Signature
 
 STREAM = "prometheus"
 SERVICES = {"aps-workspaces": "aps", "monitoring": "monitoring"}
@@ -39,16 +39,16 @@ class Signer:
     ``secrets``: what it last signed with, which AWS's answers may repeat.
     """
 
-    def __init__(self, block: Mapping[str, Any]) -> None:
+    def __init__(self, signature: Signature) -> None:
         import boto3
         from botocore.exceptions import BotoCoreError
 
-        service, region = of_host(block["url"])
-        self._service: str = block.get("service") or service or "aps"
+        service, region = of_host(signature.url)
+        self._service: str = signature.service or service or "aps"
         permission = PERMISSIONS.get(self._service, f"the queries of {self._service}")
         try:
             session = boto3.Session()
-            self._region: str = block.get("region") or region or session.region_name or ""
+            self._region: str = signature.region or region or session.region_name or ""
             self._credentials = session.get_credentials()
         except (BotoCoreError, ValueError) as error:
             said = first_line(error)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from inference_benchmarker.errors import BenchmarkError, refuse
-from server_capacity.metrics.prometheus.block import wanted_of
+from server_capacity.metrics.prometheus.block import PageBlock, ServerBlock
 from server_capacity.metrics.prometheus.derived import derived
 from server_capacity.metrics.prometheus.promql.replicas import Replicas
 from server_capacity.metrics.prometheus.promql.server import PrometheusServer
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import InstanceSource
     from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
+    from server_capacity.metrics.prometheus.block import Block
     from server_capacity.metrics.prometheus.web import Signs
 
-INTERVAL_S = 1.0
 INTERRUPTED = "interrupted before it was read"
 NO_PAST = (
     "a metrics page keeps no history: it can only be read while a wave runs, so ask a Prometheus server that scrapes it"
 )
 
 
-def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | None = None) -> Prometheus:
+def make_source(blocks: Sequence[Block], environment: Mapping[str, str] | None = None) -> Prometheus:
     """The checked blocks, ready to be asked; secrets come from ``environment``.
 
     BenchmarkError names every variable that a block names and that is not set.
@@ -44,23 +44,23 @@ def make_source(blocks: list[dict[str, Any]], environment: Mapping[str, str] | N
     problems = []
     for block in blocks:
         try:
-            web = Web(block, environment or {}, _signer(block))
-            parts.append(Server(PrometheusServer(block, web)) if "url" in block else Page(block, web))
-            if "replicas" in block:
-                replicas.append(Replicas(block["url"], block["replicas"], web))
+            web = Web(block.credentials, environment or {}, _signer(block))
+            parts.append(Page(block, web) if isinstance(block, PageBlock) else Server(PrometheusServer(block, web)))
+            if isinstance(block, ServerBlock) and block.replicas:
+                replicas.append(Replicas(block.url, block.replicas, web))
         except BenchmarkError as error:
             problems.append(str(error))
     refuse(problems)
     return Prometheus(parts, replicas)
 
 
-def _signer(block: dict[str, Any]) -> Signs | None:
+def _signer(block: Block) -> Signs | None:
     """The signer of a block that asks for AWS's signature; botocore is imported for no other."""
-    if not block.get("sigv4"):
+    if isinstance(block, PageBlock) or block.signature is None:
         return None
     from server_capacity.metrics.prometheus.sigv4 import Signer
 
-    return Signer(block)
+    return Signer(block.signature)
 
 
 class Prometheus:
@@ -145,10 +145,10 @@ class Server:
 class Page:
     """A block that names a metrics page."""
 
-    def __init__(self, block: dict[str, Any], web: Web) -> None:
-        self._wanted = wanted_of(block)
-        self._url: str = block["scrape_url"]
-        self._interval_s: float = block.get("interval", INTERVAL_S)
+    def __init__(self, block: PageBlock, web: Web) -> None:
+        self._wanted = block.wanted
+        self._url = block.url
+        self._interval_s = block.interval
         self._fetch = partial(fetch_page, web, self._url, sample_names(self._wanted))
         self._scraper = Scraper(self._fetch, self._interval_s)
         self._readings: list[LiveMetric] = []

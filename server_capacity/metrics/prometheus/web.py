@@ -20,6 +20,8 @@ from inference_benchmarker.words.text import said
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from server_capacity.metrics.prometheus.block import Credentials
+
 MOST_BYTES = 64 * 2**20
 _MOST_AT_ONCE = 64 * 1024
 _SHOWN = 200
@@ -65,16 +67,16 @@ class Signs(Protocol):
 class Web:
     """Asks with the block's credentials, or signed. BenchmarkError where a variable that the block names is not set."""
 
-    def __init__(self, block: Mapping[str, Any], environment: Mapping[str, str], signer: Signs | None = None) -> None:
+    def __init__(self, credentials: Credentials, environment: Mapping[str, str], signer: Signs | None = None) -> None:
         self._headers = {"User-Agent": "inference-benchmarker"}
         self._secret = ""
         self._signer = signer
-        if name := block.get("bearer_token_env"):
+        if name := credentials.token_variable:
             self._secret = _secret(environment, name)
             self._headers["Authorization"] = f"Bearer {self._secret}"
-        elif name := block.get("password_env"):
+        elif name := credentials.password_variable:
             self._secret = _secret(environment, name)
-            pair = f"{block['username']}:{self._secret}".encode()
+            pair = f"{credentials.user}:{self._secret}".encode()
             self._headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
 
     def get(self, url: str, accept: str, timeout_s: float) -> Reply:

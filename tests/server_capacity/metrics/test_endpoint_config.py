@@ -48,14 +48,13 @@ def complaint(tmp_path: Path, data: Any) -> str:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_loads_and_asks_for_documented_metrics(path: Path) -> None:
     for each in load_config(path):
-        if each["stream"] != "cloudwatch":
+        if not isinstance(each, Block):
             continue
-        parsed = Block.of(each)
-        names = [name for name, _ in parsed.dimensions]
-        for name, statistics in parsed.metrics:
-            assert (parsed.namespace, name) in KNOWN
-            assert unpublished(parsed.namespace, name, statistics) == ""
-            assert "add the dimension" not in hint(parsed.namespace, name, names, statistics)
+        names = [name for name, _ in each.dimensions]
+        for name, statistics in each.metrics:
+            assert (each.namespace, name) in KNOWN
+            assert unpublished(each.namespace, name, statistics) == ""
+            assert "add the dimension" not in hint(each.namespace, name, names, statistics)
 
 
 def test_the_docs_name_every_example() -> None:
@@ -66,14 +65,13 @@ def test_the_docs_name_every_example() -> None:
 
 def test_a_block_with_its_defaults(tmp_path: Path) -> None:
     (loaded,) = load_config(write(tmp_path, json.dumps([block(Period=..., Lag=..., Dimensions=...)])))
-    assert Block.of(loaded) == Block(
-        "/aws/sagemaker/Endpoints", (), 60, 0.0, (("CPUUtilization", ("Average", "Maximum")),)
-    )
+    assert loaded == Block("/aws/sagemaker/Endpoints", (), 60, 0.0, (("CPUUtilization", ("Average", "Maximum")),))
 
 
 def test_a_block_may_say_what_its_endpoint_runs_on(tmp_path: Path) -> None:
     (loaded,) = load_config(write(tmp_path, json.dumps([block(InstanceType="ml.g5.12xlarge")])))
-    assert Block.of(loaded).instance_type == "ml.g5.12xlarge"
+    assert isinstance(loaded, Block)
+    assert loaded.instance_type == "ml.g5.12xlarge"
 
 
 def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:

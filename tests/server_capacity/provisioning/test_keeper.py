@@ -18,6 +18,8 @@ from inference_benchmarker import cli
 from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import demo_factories
+from inference_benchmarker.verdict.server.known_metrics import INSTANCES
+from server_capacity.metrics.prometheus.block import ServerBlock
 from server_capacity.provisioning import performing
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, read
 from server_capacity.provisioning.performing import GoneError, NotDoneError, client_of, perform, perform_undo, placed
@@ -26,6 +28,7 @@ from server_capacity.provisioning.scaling import active_scaling, resources, susp
 from server_capacity.provisioning.undo import Call, CommandLine
 from tests import scaled
 from tests.capacities import searched
+from tests.fake_cloudwatch import cloudwatch_block
 from tests.moto_server import moto_server
 from tests.scaled import BEFORE, BLOCKS, SUSPENDED, VARIANT, Scaled, await_end, keeper_of, register, search
 
@@ -54,9 +57,10 @@ def _aws(one: Scaled, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_block_names_variants_and_inference_components() -> None:
-    component = {"Dimensions": [{"Name": "InferenceComponentName", "Value": "c"}]}
-    instance = {"Dimensions": [*BLOCKS[0]["Dimensions"], {"Name": "InstanceId", "Value": "i"}]}
-    assert resources([*BLOCKS, instance, {"url": "http://prometheus"}, component]) == [
+    (variant,) = BLOCKS
+    component = replace(variant, dimensions=(("InferenceComponentName", "c"),))
+    instance = replace(variant, dimensions=(*variant.dimensions, ("InstanceId", "i")))
+    assert resources([variant, instance, ServerBlock("http://prometheus"), component]) == [
         "endpoint/demo/variant/AllTraffic",
         "inference-component/c",
     ]
@@ -86,7 +90,7 @@ def test_scaling_is_active_where_the_number_may_change(one: Scaled, changed: dic
 
 
 def test_nobody_is_asked_of_an_endpoint_that_is_not_named(tmp_path: Path) -> None:
-    assert active_scaling([{"url": "http://prometheus"}], pytest.fail) == []
+    assert active_scaling([ServerBlock("http://prometheus")], pytest.fail) == []
     with pytest.raises(BenchmarkError, match="--suspend-scaling needs an --endpoint-config"):
         suspended_scaling([], tmp_path, print).__enter__()
 
@@ -172,7 +176,7 @@ def test_a_search_of_an_endpoint_that_scales_is_refused_or_suspends_that(
     monkeypatch.setattr("server_capacity.experiments.capacity.run.find_capacity", find)
     monkeypatch.setattr("inference_benchmarker.cli.capacity.capacity.draw_capacity", lambda *_: None)
     config, output = tmp_path / "variant.json", tmp_path / "output"
-    config.write_text(json.dumps([{**BLOCKS[0], "Metrics": ["CPUUtilization"], "Statistics": [["Average"]]}]))
+    config.write_text(json.dumps([cloudwatch_block(INSTANCES, {"CPUUtilization": ["Average"]}, endpoint="demo")]))
     search = ["capacity", "--factories-file", str(demo_factories()), "--slo", "p99<1s", "--output-dir", str(output)]
     assert cli.main([*search, "--endpoint-config", str(config)]) == 2
     assert capsys.readouterr().err.startswith("benchmark: It would scale during the search: endpoint/demo/")
@@ -273,8 +277,8 @@ def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest
 def test_motos_scaling_is_suspended_and_put_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two variants; one has a schedule and nothing that it could do but by that."""
     other = {**VARIANT, "ResourceId": "endpoint/demo/variant/Other"}
-    names = [{"Name": "EndpointName", "Value": "demo"}, {"Name": "VariantName", "Value": "Other"}]
-    blocks: list[dict[str, Any]] = [*BLOCKS, {"Dimensions": names}]
+    (first,) = BLOCKS
+    second = replace(first, dimensions=(("EndpointName", "demo"), ("VariantName", "Other")))
 
     def states() -> list[dict[str, bool]]:
         targets = scaling.describe_scalable_targets(ServiceNamespace="sagemaker")["ScalableTargets"]
@@ -289,7 +293,7 @@ def test_motos_scaling_is_suspended_and_put_back_too(tmp_path: Path, monkeypatch
         action = {"ScalableTargetAction": {"MinCapacity": 1}, "Schedule": "rate(1 hour)"}
         scaling.put_scheduled_action(**other, **action, ScheduledActionName="nightly")
         said: list[str] = []
-        with suspended_scaling(blocks, tmp_path, said.append):
+        with suspended_scaling([first, second], tmp_path, said.append):
             assert states() == [SUSPENDED, SUSPENDED]
         assert states() == [BEFORE, BEFORE]
         assert "endpoint/demo/variant/Other (schedule nightly; 2 to 2)" in said[1]

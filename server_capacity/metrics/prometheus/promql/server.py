@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
-from server_capacity.metrics.prometheus.block import WINDOW, Wanted, wanted_of
+from server_capacity.metrics.prometheus.block import WINDOW, ServerBlock, Wanted
 from server_capacity.metrics.prometheus.derived import derived
 from server_capacity.metrics.prometheus.presets import DEFAULTS
 from server_capacity.metrics.prometheus.promql import quantities
@@ -17,7 +17,7 @@ from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, STR
 from server_capacity.metrics.prometheus.web import Web, WebError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from server_capacity.metrics.prometheus.deltas import Estimate
     from server_capacity.metrics.prometheus.exposition import Labels
@@ -29,11 +29,11 @@ READERS = {"gauge": quantities.gauges, "counter": quantities.counters, "histogra
 class PrometheusServer:
     """One block that names a Prometheus server."""
 
-    def __init__(self, block: Mapping[str, Any], web: Web) -> None:
-        self._api = Api(block["url"], web, block.get("step"))
-        self._queries: dict[str, str] = block.get("queries", {})
-        self._wanted = wanted_of(dict(block))
-        self.lag: float = block.get("lag", 0.0)
+    def __init__(self, block: ServerBlock, web: Web) -> None:
+        self._api = Api(block.url, web, block.step)
+        self._queries = dict(block.queries)
+        self._wanted = block.wanted
+        self.lag = block.lag
         self._ahead_s: float | None = None
 
     @property

@@ -8,6 +8,7 @@ import pytest
 
 from inference_benchmarker.data.decoded import encoded
 from server_capacity.experiments.server_side.measured_endpoint import endpoint_facts, measured_endpoint
+from server_capacity.metrics.cloudwatch.block import Block
 from tests.fake_cloudwatch import alone
 
 if TYPE_CHECKING:
@@ -36,8 +37,8 @@ def test_a_configuration_tells_of_what_kind_it_is(
 ) -> None:
     running = {"ProductionVariants": [{"VariantName": "AllTraffic", "CurrentInstanceCount": 2}]}
     found = endpoint_facts(running, {"ProductionVariants": configured}, None, modes)
-    assert (found["kind"], found["instance_type"], found["routing"]) == (kind, instance_type, routing)
-    assert found["instances"] == (None if kind == "serverless" else 2)
+    assert (found.kind, found.instance_type, found.routing) == (kind, instance_type, routing)
+    assert found.instances == (None if kind == "serverless" else 2)
 
 
 def test_arguments_go_before_what_nobody_tells(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_arguments_go_before_what_nobody_tells(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.process
 def test_the_embedded_endpoint_is_described(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = {"Dimensions": [{"Name": "EndpointName", "Value": "demo"}, {"Name": "VariantName", "Value": "AllTraffic"}]}
+    block = Block("AWS/SageMaker", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())
     with bench.endpoint(instances=2) as endpoint:
         for name, value in endpoint.aws_environment.items():
             monkeypatch.setenv(name, value)

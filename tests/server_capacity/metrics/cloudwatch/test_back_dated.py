@@ -18,7 +18,7 @@ from inference_benchmarker.embedded.aws.container_log import LogEvent
 from inference_benchmarker.embedded.aws.logs import page
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.facts.server_metric import Interval
-from server_capacity.metrics.cloudwatch import check_block, make_source
+from server_capacity.metrics.cloudwatch import check_block, make_source, read_block
 from tests.fake_cloudwatch import alone, cloudwatch_block
 from tests.moto_server import moto_server
 
@@ -125,7 +125,7 @@ def ask(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callab
         blocks = [cloudwatch_block(*each, endpoint=NAME) for each in ((INSTANCES, cpu), (SAGEMAKER, metrics))]
         assert [problem for each in blocks for problem in check_block(each, "block")] == []
         interval = Interval(NOON + begin, NOON + start, NOON + end, sent)
-        return {row.name: row for row in make_source(blocks).collect(interval, lambda _: None)}
+        return {row.name: row for row in make_source(list(map(read_block, blocks))).collect(interval, lambda _: None)}
 
     return ask
 

@@ -17,7 +17,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from server_capacity.metrics.aws_failures import first_line
 from server_capacity.metrics.cloudwatch import check_block, hardware, make_source
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import read_block
 from server_capacity.metrics.cloudwatch.fetch import HOPELESS, MOST_PAGES, fetch, make_client
 from server_capacity.metrics.cloudwatch.plan import plan
 from server_capacity.metrics.cloudwatch.reading import wait_limit
@@ -56,7 +56,7 @@ def collect(
     said: list[str] | None = None,
 ) -> dict[str, ServerMetric]:
     assert [problem for each in blocks for problem in check_block(each, "block")] == []
-    source = CloudWatch([Block.of(each) for each in blocks], make_client(attempts), fake.clock, fake.clock.sleep)
+    source = CloudWatch([read_block(each) for each in blocks], make_client(attempts), fake.clock, fake.clock.sleep)
     source.begin()
     found = source.collect(interval, (said if said is not None else []).append)
     assert [decoded(encoded(each), ServerMetric) for each in found] == found
@@ -185,7 +185,7 @@ def test_requests_to_one_instance_do_not_count_those_of_the_wave(fake: FakeCloud
     requests(fake, 700, one)
     enhanced = block(Invocations=["Sum"])
     enhanced["Dimensions"] = [{"Name": name, "Value": value} for name, value in one.items()]
-    source = CloudWatch([Block.of(enhanced)], make_client(1), fake.clock, fake.clock.sleep)
+    source = CloudWatch([read_block(enhanced)], make_client(1), fake.clock, fake.clock.sleep)
     found = source.collect(WAVE, lambda *_: None)
     assert [(each.statistics["Sum"], each.asked, each.complete) for each in found] == [
         (700, True, True),
@@ -272,7 +272,7 @@ def test_a_service_that_fails_on_everything_is_not_asked_for_each(fake: FakeClou
     fake.fault = lambda *_: error("InternalFailure", "down", 500)
     client = make_client(attempts=1)
     many = block(**{f"Metric{number}": ["Sum"] for number in range(300)})
-    queries = [query for wanted in plan([Block.of(many)], WAVE) for query in wanted.queries()]
+    queries = [query for wanted in plan([read_block(many)], WAVE) for query in wanted.queries()]
     answers = fetch(client, queries).answers
     assert len(fake.requests) <= HOPELESS + math.ceil(math.log2(len(queries))) + 1
     assert all(answer.failure is not None and "HTTP 500" in answer.failure.text for answer in answers.values())
@@ -291,7 +291,7 @@ class Endless:
 
 def test_pages_without_end_are_given_up() -> None:
     service = Endless()
-    (wanted,) = plan([Block.of(block(Invocations=["Sum"]))], WAVE)
+    (wanted,) = plan([read_block(block(Invocations=["Sum"]))], WAVE)
     fetch(service, list(wanted.queries())[:1])
     assert service.asked == MOST_PAGES + 1
 
@@ -307,7 +307,7 @@ def test_one_bad_query_among_many_is_found(fake: FakeCloudWatch) -> None:
 
     fake.fault = fail
     many = block(**{f"Metric{number}": ["Sum"] for number in range(300)})
-    queries = [query for wanted in plan([Block.of(many)], WAVE) for query in wanted.queries()]
+    queries = [query for wanted in plan([read_block(many)], WAVE) for query in wanted.queries()]
     answers = fetch(make_client(attempts=1), queries).answers
     failed = {query.name for query in queries if answers[query.id].failure is not None}
     assert failed == {"Metric0"}
@@ -442,7 +442,7 @@ def test_no_connection(fake: FakeCloudWatch, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_somebody_else_answers(fake: FakeCloudWatch, answer: Any) -> None:
     fake.fault = lambda *_: (200, answer)
-    asked = [Block.of(block(ModelLatency=["Average", "p99"]))]
+    asked = [read_block(block(ModelLatency=["Average", "p99"]))]
     client = make_client(1)
     found = CloudWatch(asked, client, fake.clock, fake.clock.sleep, sagemaker=hardware.make_client("us-east-1"))
     latency = found.collect(WAVE, lambda _: None)[0]
@@ -566,7 +566,10 @@ def test_several_endpoints_add_up(fake: FakeCloudWatch) -> None:
     second = block(ModelLatency=["SampleCount"])
     second["Dimensions"] = [{"Name": name, "Value": value} for name, value in other.items()]
     source = CloudWatch(
-        [Block.of(block(ModelLatency=["SampleCount"])), Block.of(second)], make_client(1), fake.clock, fake.clock.sleep
+        [read_block(block(ModelLatency=["SampleCount"])), read_block(second)],
+        make_client(1),
+        fake.clock,
+        fake.clock.sleep,
     )
     found = source.collect(WAVE, lambda *_: None)
     counts = [(each.name, each.dimensions["EndpointName"], *each.statistics.values(), each.complete) for each in found]
@@ -596,7 +599,7 @@ def test_ctrl_c_ends_the_waiting_with_what_there_is(fake: FakeCloudWatch) -> Non
     def stop(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    source = CloudWatch([Block.of(block(ModelLatency=["Average"]))], make_client(1), fake.clock, stop)
+    source = CloudWatch([read_block(block(ModelLatency=["Average"]))], make_client(1), fake.clock, stop)
     (metric, _) = source.collect(WAVE, lambda *_: None)
     assert metric.statistics == {"Average": None}
     assert "when the wait was interrupted" in (metric.reason or "")
@@ -607,7 +610,7 @@ def test_ctrl_c_before_the_first_answer(fake: FakeCloudWatch) -> None:
         def get_metric_data(self, **_: Any) -> None:
             raise KeyboardInterrupt
 
-    source = CloudWatch([Block.of(block(ModelLatency=["Average", "p99"]))], Stopped(), fake.clock, fake.clock.sleep)
+    source = CloudWatch([read_block(block(ModelLatency=["Average", "p99"]))], Stopped(), fake.clock, fake.clock.sleep)
     (metric, _) = source.collect(WAVE, lambda *_: None)
     assert metric.statistics == {"Average": None, "p99": None}
     assert metric.reason == "the wait was interrupted before CloudWatch answered"
@@ -737,7 +740,7 @@ def without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **given: str) -> st
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(BenchmarkError) as caught:
-        make_source([block(ModelLatency=["Average"])])
+        make_source([read_block(block(ModelLatency=["Average"]))])
     return str(caught.value)
 
 
@@ -771,7 +774,7 @@ def test_what_is_malformed_is_told_before_the_wave(
 
 
 def test_a_source_is_made_without_the_network(fake: FakeCloudWatch) -> None:
-    assert isinstance(make_source([block(ModelLatency=["Average"])]), CloudWatch)
+    assert isinstance(make_source([read_block(block(ModelLatency=["Average"]))]), CloudWatch)
     assert fake.requests == []
 
 

@@ -11,7 +11,7 @@ from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.facts.server_metric import Hardware, Interval, ServerMetric
 from server_capacity.metrics.cloudwatch import check_block, make_source
-from server_capacity.metrics.cloudwatch.block import Block, variant_of
+from server_capacity.metrics.cloudwatch.block import read_block, variant_of
 from server_capacity.metrics.cloudwatch.fetch import make_client
 from server_capacity.metrics.cloudwatch.hardware import Described, describe, variants
 from server_capacity.metrics.cloudwatch.source import CloudWatch
@@ -127,14 +127,14 @@ def test_the_instance_type_of_one_block_holds_for_its_variant() -> None:
     typed = {**block(INSTANCES, CPUUtilization=["Average"]), "InstanceType": "ml.m5.xlarge"}
     assert check_block(typed, "block") == []
     for blocks in ([typed, block(Invocations=["Sum"])], [block(Invocations=["Sum"]), typed]):
-        assert variants(Block.of(each) for each in blocks) == {E: "ml.m5.xlarge"}
+        assert variants(read_block(each) for each in blocks) == {E: "ml.m5.xlarge"}
 
 
 def collect(
     fake: FakeCloudWatch, sagemaker: Any, *blocks: dict[str, Any], interval: Interval = WAVE, asked_before: bool = False
 ) -> dict[str, ServerMetric]:
     blocks = blocks or (block(INSTANCES, CPUUtilization=["Average"]), block(ModelLatency=["Average"]))
-    read = [Block.of(each) for each in blocks]
+    read = [read_block(each) for each in blocks]
     source = CloudWatch(read, make_client(1), fake.clock, fake.clock.sleep, sagemaker)
     if asked_before:
         source.warnings(None)
@@ -289,4 +289,4 @@ def test_the_embedded_endpoint_has_another_name(monkeypatch: pytest.MonkeyPatch,
 
 def test_an_address_that_is_none_makes_no_client(fake: FakeCloudWatch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", "here")
-    assert isinstance(make_source([block(ModelLatency=["Average"])]), CloudWatch)
+    assert isinstance(make_source([read_block(block(ModelLatency=["Average"]))]), CloudWatch)

@@ -16,7 +16,7 @@ from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.aws.boto3_settings import boto3_settings
 from inference_benchmarker.facts.server_metric import Interval, LogLine, ServerLog, logged, renewed_logs
 from server_capacity.metrics.cloudwatch import logs, make_source
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import read_block
 from server_capacity.metrics.cloudwatch.fetch import make_client
 from server_capacity.metrics.cloudwatch.logs import LogReader, groups_of
 from server_capacity.metrics.cloudwatch.source import CloudWatch
@@ -74,7 +74,7 @@ def read(served: tuple[FakeCloudWatch, Any]) -> Callable[..., list[ServerLog]]:
     """Reads the log groups of the blocks."""
 
     def found(*blocks: dict[str, Any], **more: Any) -> list[ServerLog]:
-        groups = groups_of(map(Block.of, blocks or (BLOCK,)))
+        groups = groups_of(map(read_block, blocks or (BLOCK,)))
         logs = LogReader(served[1], WAVE, lambda *_: None, **more).read(groups)
         assert [decoded(encoded(each), ServerLog) for each in logs] == logs
         return logs
@@ -114,13 +114,13 @@ def test_each_group_says_its_own(fake: FakeCloudWatch, read: Reading) -> None:
 
 def test_many_groups_are_not_all_asked() -> None:
     blocks = [cloudwatch_block(SAGEMAKER, {"Invocations": ["Sum"]}, endpoint=f"e{number}") for number in range(9)]
-    assert len(groups_of(map(Block.of, blocks))) == logs.MOST_GROUPS
+    assert len(groups_of(map(read_block, blocks))) == logs.MOST_GROUPS
 
 
 @pytest.mark.usefixtures("_aws")
 def test_the_users_secrets_stand_in_no_line(fake: FakeCloudWatch) -> None:
     fake.fault = pages(["ERROR with hunter2hunter2"])
-    (log,) = make_source([BLOCK], {"MY_TOKEN": "hunter2hunter2"}).logs(WAVE, lambda *_: None)
+    (log,) = make_source([read_block(BLOCK)], {"MY_TOKEN": "hunter2hunter2"}).logs(WAVE, lambda *_: None)
     assert log.lines == (LogLine("ERROR with [hidden]", 1),)
 
 
@@ -217,14 +217,14 @@ def test_the_log_is_read_as_the_metrics_were_waited_for(fake: FakeCloudWatch) ->
     fake.fault = lambda *_: None
     fake.date = email.utils.formatdate(time.time() + 600, usegmt=True)
     client = make_client(1)
-    patient = CloudWatch([Block.of(BLOCK)], client, fake.clock, fake.clock.sleep)
+    patient = CloudWatch([read_block(BLOCK)], client, fake.clock, fake.clock.sleep)
     patient.collect(WAVE, lambda *_: None)
     patient.logs(WAVE, lambda *_: None)
     (asked,) = [request for request in fake.requests if "logGroupName" in request]
     assert asked["startTime"] - NOON * 1000 == pytest.approx(617_000, abs=60_000)
     assert asked["endTime"] - asked["startTime"] in (13_000, 13_001)
     fake.requests.clear()
-    hasty = CloudWatch([Block.of(BLOCK)], client, Clock(WAVE.end), interrupt)
+    hasty = CloudWatch([read_block(BLOCK)], client, Clock(WAVE.end), interrupt)
     hasty.collect(WAVE, lambda *_: None)
     assert "the wait was interrupted" in (hasty.logs(WAVE, lambda *_: None)[0].reason or "")
     assert not [request for request in fake.requests if "logGroupName" in request]

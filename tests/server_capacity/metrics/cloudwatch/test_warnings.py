@@ -13,12 +13,14 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from inference_benchmarker.verdict.server.known_metrics import warning
+from server_capacity.metrics import prometheus
 from server_capacity.metrics.cloudwatch import source as cloudwatch_source
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import Block, read_block
 from server_capacity.metrics.cloudwatch.source import CloudWatch
 from server_capacity.metrics.cloudwatch.warnings import warnings
 from server_capacity.metrics.config import load_config
 from server_capacity.metrics.prometheus import make_source
+from server_capacity.metrics.prometheus.block import PageBlock, ServerBlock
 from tests.fake_cloudwatch import cloudwatch_block, nothing_configured
 from tests.fake_prometheus import fake as page_of
 from tests.fake_sagemaker import DENIED, NOT_FOUND, UNREACHABLE, SageMaker, produced
@@ -100,13 +102,13 @@ def test_what_documentation_warns_of(
 
 
 def of(*blocks: dict[str, Any], seconds: float | None = None) -> list[str]:
-    return warnings([Block.of(block) for block in blocks], seconds)
+    return warnings([read_block(block) for block in blocks], seconds)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_no_example_is_warned_of(path: Path) -> None:
-    blocks = [block for block in load_config(path) if block["stream"] == "cloudwatch"]
-    assert of(*blocks, seconds=180) == []
+    blocks = [block for block in load_config(path) if isinstance(block, Block)]
+    assert warnings(blocks, 180) == []
 
 
 def test_what_metrics_of_a_block_share_is_said_once() -> None:
@@ -159,7 +161,7 @@ class NoCloudWatch:
     ],
 )
 def test_only_a_clear_no_is_said_of_an_endpoint(sagemaker: SageMaker | None, expected: list[str]) -> None:
-    block = Block.of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
+    block = read_block(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
     assert CloudWatch([block, block], client=NoCloudWatch(), sagemaker=sagemaker).warnings(60) == expected
 
 
@@ -172,7 +174,7 @@ def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytes
             raise NOT_FOUND
 
     monkeypatch.setattr(cloudwatch_source, "LOOK_UP_S", 0.05)
-    block = Block.of(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
+    block = read_block(cloudwatch_block(SAGEMAKER, {"ModelLatency": ["p99"]}))
     began = time.monotonic()
     assert CloudWatch([block], client=NoCloudWatch(), sagemaker=Hanging()).warnings(60) == []
     assert time.monotonic() - began < 30
@@ -193,14 +195,14 @@ def test_a_control_plane_that_hangs_does_not_hold_up_the_wave(monkeypatch: pytes
 def test_a_page_is_read_once_before_the_wave(page: tuple[Any, ...], metrics: list[str], expected: str) -> None:
     with page_of(*page) as server:
         block = {"stream": "prometheus", "scrape_url": f"{server.url}/metrics?key=1", "metrics": metrics}
-        said = make_source([block]).warnings(60)
+        said = make_source([prometheus.read_block(block)]).warnings(60)
     place = server.url.removeprefix("http://")
     assert [each.startswith(f"{place}/metrics: {expected}") for each in said] == ([True] if expected else [])
 
 
 def test_a_page_out_of_reach_is_said_and_a_server_is_not_asked() -> None:
-    page = {"stream": "prometheus", "scrape_url": "http://127.0.0.1:1/metrics", "metrics": ["a"]}
-    server = {"stream": "prometheus", "url": "http://127.0.0.1:1", "queries": {"a": "a"}}
+    page = PageBlock("http://127.0.0.1:1/metrics", (("a", ()),))
+    server = ServerBlock("http://127.0.0.1:1", (("a", "a"),))
     (said,) = make_source([page, server]).warnings(None)
     assert said.startswith("127.0.0.1:1/metrics: 127.0.0.1:1 cannot be reached (")
 

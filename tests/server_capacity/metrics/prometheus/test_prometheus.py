@@ -19,8 +19,8 @@ from inference_benchmarker.facts.instances import CannotCountError, gathered
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
 from server_capacity.metrics.follower import Follower
-from server_capacity.metrics.prometheus import make_source
-from server_capacity.metrics.prometheus.block import wanted_of
+from server_capacity.metrics.prometheus import make_source, read_block
+from server_capacity.metrics.prometheus.block import PageBlock, ServerBlock
 from server_capacity.metrics.prometheus.exposition import parse
 from server_capacity.metrics.prometheus.items import Item
 from server_capacity.metrics.prometheus.presets import PRESETS
@@ -51,7 +51,7 @@ def collect(
     block: dict[str, Any], interval: Interval | None = None, environment: dict[str, str] | None = None
 ) -> list[ServerMetric]:
     """Begin and collect over a window that ended now."""
-    source = make_source([block], environment)
+    source = make_source([read_block(block)], environment)
     begun = time.time()
     source.begin()
     now = time.time()
@@ -98,7 +98,9 @@ def test_every_request_is_found_on_the_page(endpoint: RunningEndpoint) -> None:
         PREFIX + "busy_seconds_total": ["Total"],
         PREFIX + "servers": ["Average", "Last"],
     }
-    source = make_source([{**PAGE, "scrape_url": f"{endpoint.url}/metrics", "metrics": names, "interval": 0.2}])
+    source = make_source(
+        [PageBlock(f"{endpoint.url}/metrics", tuple((name, tuple(each)) for name, each in names.items()), interval=0.2)]
+    )
     source.begin()
     await_rounds(source, 2)
     begin = time.time()
@@ -125,7 +127,7 @@ def test_every_request_is_found_on_the_page(endpoint: RunningEndpoint) -> None:
 def test_a_source_serves_a_second_wave_anew(endpoint: RunningEndpoint) -> None:
     name = PREFIX + "service_seconds"
     block = {**PAGE, "scrape_url": f"{endpoint.url}/metrics", "metrics": {name: ["Total"]}, "interval": 0.2}
-    source = make_source([block])
+    source = make_source([read_block(block)])
     for requests in (20, 30):
         source.begin()
         await_rounds(source, 2)
@@ -181,7 +183,7 @@ def wave(endpoint: RunningEndpoint, prometheus: str) -> Interval:
 @pytest.mark.process
 def test_a_real_server_counts_replicas(prometheus: str, endpoint: RunningEndpoint) -> None:
     block = {**SERVER, "url": prometheus, "replicas": 'count(up{job="benchmark"} == 1)'}
-    (replicas,) = make_source([block]).instances()
+    (replicas,) = make_source([read_block(block)]).instances()
     lines: list[dict[str, Any]] = []
     follower = Follower([replicas], 1)
     with follower.following(lines.append):
@@ -207,7 +209,7 @@ def test_a_real_server_counts_replicas(prometheus: str, endpoint: RunningEndpoin
     ],
 )
 def test_what_counts_no_replicas_is_said(query: str, reason: str | None, prometheus: str) -> None:
-    (replicas,) = make_source([{**SERVER, "url": prometheus, "replicas": query}]).instances()
+    (replicas,) = make_source([ServerBlock(prometheus, replicas=query)]).instances()
     if reason is None:
         assert replicas.count().current == 1
         return
@@ -248,7 +250,7 @@ def test_a_real_server_and_the_page_agree_on_quantiles(
     history.add(Round(9.0, 9.0, 9.0), parse(endpoint.metrics()))
     window = window_of(history, Interval(1.0, 1.0, 8.0, 0), 100.0)
     statistics = ["p10", "p50", "p90", "p99"]
-    (ours,) = read(wanted_of({"metrics": {name: statistics}})[0], window, "h")
+    (ours,) = read(PageBlock("http://h/metrics", ((name, tuple(statistics)),)).wanted[0], window, "h")
     queries = {each: f"histogram_quantile({int(each[1:]) / 100}, {name}_bucket)" for each in statistics}
     theirs = ask(prometheus, wave, **queries)
     for each in statistics:
@@ -555,7 +557,7 @@ def test_ctrl_c_ends_the_waiting_with_what_there_is(after: int, monkeypatch: pyt
     with fake(200, vector_of("1"), "application/json") as server:
         queries = {"a": "x", "b": "x"}
         page = {**PAGE, "scrape_url": server.url, "metrics": ["m"]}
-        source = make_source([{**SERVER, "url": server.url, "queries": queries}, page])
+        source = make_source([ServerBlock(server.url, tuple(queries.items())), read_block(page)])
         monkeypatch.setattr("server_capacity.metrics.prometheus.web.Web.get", interrupting(Web.get))
         now = time.time()
         found = source.collect(Interval(now - 1, now - 1, now, 0), silent)

@@ -14,7 +14,8 @@ from botocore.credentials import Credentials
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
-from server_capacity.metrics.prometheus import check_block, make_source
+from server_capacity.metrics.prometheus import check_block, make_source, read_block
+from server_capacity.metrics.prometheus.block import ServerBlock, Signature
 from server_capacity.metrics.prometheus.sigv4 import of_host
 from tests.fake_cloudwatch import alone
 from tests.fake_prometheus import Asked, Fake, fake
@@ -89,7 +90,7 @@ def answers() -> Iterator[Answers]:
 def collect(answers: Answers, **block: Any) -> list[ServerMetric]:
     asked = {"stream": "prometheus", "url": answers.server.url, "sigv4": True, **block}
     assert check_block(asked, "block 1") == []
-    return make_source([asked]).collect(WINDOW, lambda _: None)
+    return make_source([read_block(asked)]).collect(WINDOW, lambda _: None)
 
 
 @pytest.mark.usefixtures("aws")
@@ -189,7 +190,8 @@ def test_missing_credentials_and_region_are_said_before_the_wave(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     alone(monkeypatch, tmp_path)
+    url = "http://127.0.0.1:1"
     with pytest.raises(BenchmarkError) as caught:
-        make_source([{"stream": "prometheus", "url": "http://127.0.0.1:1", "sigv4": True, "queries": {"a": "up"}}])
+        make_source([ServerBlock(url, (("a", "up"),), signature=Signature(url))])
     assert "there are no AWS credentials. Give credentials that may call aps:QueryMetrics" in str(caught.value)
     assert 'there is no AWS region. Give "region" in the block' in str(caught.value)

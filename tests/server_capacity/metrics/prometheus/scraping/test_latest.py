@@ -7,16 +7,17 @@ import time
 import pytest
 
 from inference_benchmarker.facts.server_metric import Interval, LiveMetric
-from server_capacity.metrics.prometheus.block import wanted_of
+from server_capacity.metrics.prometheus.block import PageBlock
 from server_capacity.metrics.prometheus.exposition import parse
 from server_capacity.metrics.prometheus.scraping.history import History, Round
 from server_capacity.metrics.prometheus.scraping.latest import readings
 from server_capacity.metrics.prometheus.scraping.reading import sample_names
 from server_capacity.metrics.prometheus.source import make_source
 from tests.fake_prometheus import fake
+from tests.metrics_page import wanted_of
 
 TYPES = "# TYPE done counter\n# TYPE waiting gauge\n# TYPE took_seconds histogram\n"
-WANTED = wanted_of({"metrics": ["waiting", "done", "took_seconds", "absent"]})
+WANTED = wanted_of(metrics=["waiting", "done", "took_seconds", "absent"])
 
 
 def page(second: int) -> str:
@@ -61,7 +62,7 @@ def test_a_counter_that_began_anew_tells_no_gain() -> None:
 
 def test_a_source_tells_what_its_page_said_without_asking_again() -> None:
     with fake(200, page(7)) as server:
-        source = make_source([{"stream": "prometheus", "scrape_url": f"{server.url}/metrics", "metrics": ["waiting"]}])
+        source = make_source([PageBlock(f"{server.url}/metrics", (("waiting", ()),))])
         assert source.latest() == []
         source.begin()
         until = time.monotonic() + 20

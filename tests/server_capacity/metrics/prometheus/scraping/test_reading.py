@@ -18,8 +18,7 @@ from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
-from server_capacity.metrics.prometheus import check_block, make_source
-from server_capacity.metrics.prometheus.block import wanted_of
+from server_capacity.metrics.prometheus import check_block, make_source, read_block
 from server_capacity.metrics.prometheus.derived import derived
 from server_capacity.metrics.prometheus.exposition import ExpositionError, Page, parse, parse_selector, render_selector
 from server_capacity.metrics.prometheus.presets import DEFAULTS, PRESETS
@@ -30,6 +29,7 @@ from server_capacity.metrics.prometheus.scraping.scraper import SKIPPED, Scraper
 from server_capacity.metrics.prometheus.scraping.series import MOST_POINTS
 from server_capacity.metrics.prometheus.web import WebError
 from tests.mentions import mentions
+from tests.metrics_page import wanted_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,7 +134,7 @@ def test_variables_that_are_not_set_are_named_before_the_wave() -> None:
         {**PAGE, "metrics": ["a"], "bearer_token_env": "TOKEN_C"},
     ]
     with pytest.raises(BenchmarkError) as caught:
-        make_source(blocks, {"TOKEN_C": "line\nbreak"})
+        make_source(list(map(read_block, blocks)), {"TOKEN_C": "line\nbreak"})
     assert all(name in str(caught.value) for name in ("TOKEN_A", "PASSWORD_B", "TOKEN_C"))
     assert "break" not in str(caught.value)
 
@@ -160,7 +160,7 @@ def rows(
     history = seen(pages)
     interval = Interval(window[0] if begin is None else begin, *window, 0)
     seen_window = window_of(history, interval, 1.0)
-    wanted = wanted_of({"metrics": metrics})
+    wanted = wanted_of(metrics=metrics)
     return [row for each in wanted for row in read(each, seen_window, "host:1")]
 
 
@@ -401,7 +401,7 @@ def test_a_line_that_cannot_be_read_costs_no_other_metric() -> None:
     for at in (100.0, 101.0, 102.0, 103.0):
         history.add(Round(at, at, at + 0.01), page)
     window = window_of(history, Interval(100.5, 100.5, 102.5, 0), 1.0)
-    found = {row.name: row for each in wanted_of({"metrics": sorted(names)}) for row in read(each, window, "h")}
+    found = {row.name: row for each in wanted_of(metrics=sorted(names)) for row in read(each, window, "h")}
     assert (found["a"].statistics["Average"], found["a"].reason) == (1.0, None)
     assert found["b"].statistics["Average"] == 2.0
     assert "line 3 is not in Prometheus' text format (labels are broken): b{x=2} 3" in str(found["b"].reason)
@@ -505,7 +505,7 @@ def test_a_preset_knows_what_its_metrics_are_where_the_page_does_not_say(told: s
     queue, requests = "nv_inference_pending_request_count", "nv_inference_request_success"
     page = f"{told.format(name=queue)}{queue} 3\n{told.format(name=requests)}{requests} "
     window = window_of(seen({100.0 + i: f"{page}{i * 10}\n" for i in range(6)}), Interval(101, 101, 104, 0), 1.0)
-    found = {row.name: row for each in wanted_of({"preset": "triton"}) for row in read(each, window, "h")}
+    found = {row.name: row for each in wanted_of(preset="triton") for row in read(each, window, "h")}
     assert found["queue_length"].statistics == {"Average": 3, "Maximum": 3, "Last": 3}
     assert found["requests"].statistics["Rate"] == pytest.approx(10)
     assert not {name for name in found if name.startswith("gpu")}, "Triton runs without a GPU, too"
@@ -515,7 +515,7 @@ def test_a_preset_knows_what_its_metrics_are_where_the_page_does_not_say(told: s
 def test_a_preset_takes_the_name_that_is_there(cache: str) -> None:
     history = seen({100.0 + i: VLLM.format(cache=cache, tokens=i * 50) for i in range(4)})
     window = window_of(history, Interval(100.5, 100.5, 102.9, 0), 1.0)
-    found = {row.name: row for each in wanted_of({"preset": "vllm"}) for row in read(each, window, "h")}
+    found = {row.name: row for each in wanted_of(preset="vllm") for row in read(each, window, "h")}
     assert set(found) == {"queue_length", "running_requests", "kv_cache_use", "output_tokens", "input_tokens"}
     assert found["kv_cache_use"].statistics["Average"] == 0.25
     assert found["kv_cache_use"].dimensions["__name__"] == f"vllm:{cache}"
@@ -529,19 +529,19 @@ def test_what_follows_from_counters_has_its_row() -> None:
     window = window_of(
         seen({100.0 + i: page.format(30 * i, 40 * i) for i in range(4)}), Interval(100.5, 100.5, 102.9, 0), 1.0
     )
-    found = [row for each in wanted_of({"preset": "vllm"}) for row in read(each, window, "h")]
+    found = [row for each in wanted_of(preset="vllm") for row in read(each, window, "h")]
     (rate,) = derived(found)
     assert (rate.name, rate.statistics, rate.unit) == ("prefix_cache_hit_rate", {"Average": 0.75}, "Ratio")
     assert rate.dimensions == {"instance": "h", "engine": "0"}
     still = window_of(seen({100.0 + i: page.format(1, 2) for i in range(4)}), Interval(100.5, 100.5, 102.9, 0), 1.0)
-    nothing = [row for each in wanted_of({"preset": "vllm"}) for row in read(each, still, "h")]
+    nothing = [row for each in wanted_of(preset="vllm") for row in read(each, still, "h")]
     assert list(derived(nothing)) == [], "no queries, no share of them"
 
 
 def test_a_preset_of_another_server_says_what_it_looked_for() -> None:
     history = seen({100.0 + i: "x 1\n" for i in range(4)})
     window = window_of(history, Interval(100.5, 100.5, 102.9, 0), 1.0)
-    found = [row for each in wanted_of({"preset": ["sglang", "dcgm"]}) for row in read(each, window, "h")]
+    found = [row for each in wanted_of(preset=["sglang", "dcgm"]) for row in read(each, window, "h")]
     assert found[0].reason == "the page has no sglang:num_queue_reqs"
     assert {row.name for row in found}.isdisjoint({"queue_time", "prefix_cache_hit_rate"})
     assert "the page has neither DCGM_FI_DEV_GPU_UTIL nor dcgm_gpu_utilization" in {row.reason for row in found}
