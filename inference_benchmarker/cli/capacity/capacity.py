@@ -23,12 +23,12 @@ from inference_benchmarker.cli.capacity.searching import (
 )
 from inference_benchmarker.cli.capacity.vary_flags import asked_of
 from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_several, verify
+from inference_benchmarker.cli.core.address import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.terminal import how_far, passing, print_json, print_report, say, say_nothing
-from inference_benchmarker.cli.core.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
 from inference_benchmarker.system.memory import give_back_large_blocks

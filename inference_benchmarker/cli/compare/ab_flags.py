@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.compare.compare import add_gate
+from inference_benchmarker.cli.core.address import looks_like_address
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.config_file import with_config
-from inference_benchmarker.cli.core.url_flags import looks_like_address
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.wave import wave_of, wave_parser
 from inference_benchmarker.errors import BenchmarkError, refuse

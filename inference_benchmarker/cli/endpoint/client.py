@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 
+from inference_benchmarker.cli.core.address import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.terminal import print_result, progress, say
-from inference_benchmarker.cli.core.url_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.endpoint.client_flags import CLIENT_HELP, SATURATION, SATURATION_EPILOG, make_conditions
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INTERRUPTED, MISSED, OK

@@ -6,10 +6,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from inference_benchmarker.cli.core.chat_flags import MODEL_MIX
 from inference_benchmarker.cli.core.expect_flags import EXPECT, refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
-from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, MODEL_MIX, SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.plan.hosts import Hosts

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from inference_benchmarker.cli.core.chat_flags import MODEL_MIX
 from inference_benchmarker.cli.core.expect_flags import EXPECT
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int, parse_number, parse_path, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS
-from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, MODEL_MIX, SET_FLAG, URL_FLAGS
+from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
 from inference_benchmarker.errors import BenchmarkError

@@ -1,0 +1,102 @@
+"""The flags of chats: conversations, images, sounds and the models that requests ask for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.core.flags import Flag, parse_path
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
+from inference_benchmarker.plan.media import Audio, Images
+from inference_benchmarker.plan.model_mix import ModelMix
+from inference_benchmarker.url import endpoint_address
+from inference_benchmarker.words.redact import quoted
+
+if TYPE_CHECKING:
+    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, Described
+
+HISTORIES = ("live", "recorded")
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens", "image", "audio")
+"""Flags that say what is sent to a model."""
+
+
+def _history(_: str, text: str) -> str:
+    if text not in HISTORIES:
+        raise BenchmarkError(f"--history must be {' or '.join(HISTORIES)}, not {quoted(text)}.")
+    return text
+
+
+def _header_name(_: str, text: str) -> str:
+    if not HEADER_NAME.fullmatch(text):
+        raise BenchmarkError(f"--session-header must be the name of a header, X-Session-Id, not {quoted(text)}.")
+    return text
+
+
+MODEL_MIX = Flag(
+    "--model-mix",
+    "A=3,B=1",
+    "models that requests ask for, such as LoRA adapters, with their weights; all turns of a conversation ask the same,"
+    " and the report has a row for each",
+    lambda _, text: ModelMix.parse(text),
+)
+CHAT_FLAGS = [
+    Flag(
+        "--turns",
+        "N",
+        "conversations of N turns with such a server, each turn with all earlier ones: 5, uniform:3..8, "
+        "geometric:4; --client-rps counts conversations, --think-time is the time between turns",
+        lambda _, text: TurnCount.parse(text),
+    ),
+    Flag(
+        "--shared-prefix",
+        "TOKENS",
+        "with --turns, a system prompt of so many tokens that groups of conversations share: 4000, "
+        "4000:groups=20:zipf=1.1",
+        lambda _, text: SharedPrefix.parse(text),
+    ),
+    Flag(
+        "--history",
+        "KIND",
+        "with --turns, the earlier answers that a later turn repeats: live, as received (default), or recorded, "
+        "synthetic ones of --output-tokens",
+        _history,
+    ),
+    Flag("--session-header", "NAME", "with --turns, a request header that carries the conversation id", _header_name),
+    Flag(
+        "--image",
+        "WxH[:N]",
+        "N images of this size in each chat, made anew for each request: 512x512, 512x512:2, 512x512:share=30%",
+        lambda _, text: Images.parse(text),
+    ),
+    Flag(
+        "--audio",
+        "S",
+        "a sound of S seconds (WAV) in each chat, made anew for each request: 5s, 5s:share=30%",
+        lambda _, text: Audio.parse(text),
+    ),
+]
+
+
+def take_conversations(text: str, options: dict[str, Any]) -> None:
+    """Send the conversations of a recording that is replayed to a chat, unless flags say what is sent."""
+    if not options.get("replay") or any(options.get(name) for name in _PROMPTS):
+        return
+    from inference_benchmarker.engine.endpoint.addressed import is_of_chats
+    from inference_benchmarker.recording.conversations.reading import are_in
+
+    try:
+        if is_of_chats(endpoint_address(text)) and are_in(parse_path("--replay", options["replay"])):
+            options["conversations"] = options["replay"]
+    except BenchmarkError:  # which is told of the address, and of the recording, in their places
+        return
+
+
+def with_mix(described: Described, asked: AddressOptions, mix: str, problems: list[str]) -> Described:
+    """The same with its models named by a mix, which is sent with each request."""
+    if asked.model is not None:
+        problems.append("Give either --model or --model-mix, not both.")
+    if not described.is_model:
+        problems.append("--model-mix: only for OpenAI's API, at a URL that ends in /v1.")
+    return described._replace(models=None, words=f"{described.words}, models {mix}")
