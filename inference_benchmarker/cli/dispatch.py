@@ -196,7 +196,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _is_address(word: str) -> bool:
-    from inference_benchmarker.cli.core.address import looks_like_address
+    from inference_benchmarker.cli.core.address_flags import looks_like_address
 
     return looks_like_address(word)
 

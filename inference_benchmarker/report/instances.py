@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.scaling import rises, scalings
-from inference_benchmarker.report.summary_types import (
+from inference_benchmarker.report.instance_numbers import (
     FollowedInstances,
     InstanceEvent,
     Instances,

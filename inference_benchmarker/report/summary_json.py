@@ -6,30 +6,32 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.report.instances import instances_of
-from inference_benchmarker.report.stages import is_met, limits_of, measured_of
-from inference_benchmarker.report.summary_types import (
+from inference_benchmarker.report.request_numbers import (
     AllCounts,
     Attempts,
-    Client,
     Counts,
-    Errors,
     GoodputLimit,
     GoodRequests,
-    HostPart,
     Kept,
-    Labelled,
-    Remark,
     SessionNumbers,
-    Stage,
-    StageLimit,
-    SummaryResult,
     Times,
     TokenCounts,
     Turn,
     TurnTimes,
-    Warmup,
     WaveRates,
     WaveWindow,
+)
+from inference_benchmarker.report.stages import is_met, limits_of, measured_of
+from inference_benchmarker.report.summary_types import (
+    Client,
+    Errors,
+    HostPart,
+    Labelled,
+    Remark,
+    Stage,
+    StageLimit,
+    SummaryResult,
+    Warmup,
 )
 from inference_benchmarker.summary.counted import not_told
 from inference_benchmarker.verdict.server import diagnose

@@ -31,7 +31,8 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inference_benchmarker.report.summary_types import Counts, HostPart, WaveWindow
+    from inference_benchmarker.report.request_numbers import Counts, WaveWindow
+    from inference_benchmarker.report.summary_types import HostPart
     from inference_benchmarker.wave.finished import FinishedWave
     from inference_benchmarker.wave.run_dir import RunDir
 

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from server_capacity.results.types.capacity import CapacityResult, ConfirmedLimit
+    from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.proof import ProofResult, ProvenLimit
+    from server_capacity.results.types.search_waves import ConfirmedLimit
 
 _SAME = 1e-6
 _ROUNDED_S = 0.002

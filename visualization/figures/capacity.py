@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from server_capacity.results.types.capacity import CapacityResult, LimitRow
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.search_waves import LimitRow
 
 CAPACITY_FILE = "capacity.json"
 _LONG = 200

@@ -11,7 +11,7 @@ from visualization.figures.figures import Axis, Bar, Bars, Curves, Line, Points,
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from server_capacity.results.types.capacity import Point
+    from server_capacity.results.types.search_waves import Point
     from visualization.figures.capacity import Capacity
 
 _STATISTICS: dict[str, Callable[[Point], float | None]] = {

@@ -10,7 +10,7 @@ from visualization.figures.figures import SIGNS, Line, Mark, Strip
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from inference_benchmarker.report.summary_types import FollowedInstances
+    from inference_benchmarker.report.instance_numbers import FollowedInstances
     from visualization.figures.runs import Run
 
 TITLE, SERVE, ASKED_FOR = "Instances", "serve", "asked for"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.records.user_metrics import PREFIX, is_metric_name
-from inference_benchmarker.report.summary_types import SummaryResult, Times
+from inference_benchmarker.report.request_numbers import Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.report.summary_types import WaveWindow
+    from inference_benchmarker.report.request_numbers import WaveWindow
+    from inference_benchmarker.report.summary_types import SummaryResult
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.wave.files.client_table import Table
     from visualization.figures.figures import Points

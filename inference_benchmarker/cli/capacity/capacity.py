@@ -23,7 +23,7 @@ from inference_benchmarker.cli.capacity.searching import (
 )
 from inference_benchmarker.cli.capacity.vary_flags import asked_of
 from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_several, verify
-from inference_benchmarker.cli.core.address import take_endpoint, without_addresses
+from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.embedded import embedded_endpoint

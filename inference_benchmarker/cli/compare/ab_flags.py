@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.compare.compare import add_gate
-from inference_benchmarker.cli.core.address import looks_like_address
+from inference_benchmarker.cli.core.address_flags import looks_like_address
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.wave.export_flags import exports_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 
-from inference_benchmarker.cli.core.address import take_endpoint, without_addresses
+from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.terminal import print_result, progress, say

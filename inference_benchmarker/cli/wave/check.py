@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from inference_benchmarker.cli.core.address import take_endpoint, without_addresses
+from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.terminal import print_result, say
 from inference_benchmarker.cli.wave.check_flags import CHECK_DESCRIPTION, CHECK_EPILOG, CHECK_FLAGS, one_request

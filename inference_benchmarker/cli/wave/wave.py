@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.core.address import is_addressed, take_endpoint, without_addresses
+from inference_benchmarker.cli.core.address_flags import is_addressed, take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fill_in_demo, fill_in_load

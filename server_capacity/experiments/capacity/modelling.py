@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.results.types.capacity import Twin
+    from server_capacity.results.types.twin import Twin
 
 _COLUMNS = ("index", "attempt", "sent", "done", "outcome")
 

@@ -18,15 +18,9 @@ from server_capacity.experiments.server_side.server_attachment import at_answer,
 from server_capacity.experiments.server_side.time_breakdown import time_breakdown
 from server_capacity.results.text.headline import headline
 from server_capacity.results.types.bounds import Interval
-from server_capacity.results.types.capacity import (
-    At,
-    AtLeast,
-    CapacityResult,
-    Failed,
-    Memory,
-    Slower,
-    StretchRow,
-)
+from server_capacity.results.types.capacity import AtLeast, CapacityResult, Failed
+from server_capacity.results.types.search_waves import StretchRow
+from server_capacity.results.types.server_side import At, Memory, Slower
 from server_capacity.results.types.standing import settled
 from server_capacity.search.stretch import CLIENT, with_client
 
@@ -38,7 +32,8 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.generation import Generated
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.server_side.server_attachment import ServerAssessment
-    from server_capacity.results.types.capacity import LimitRow, Outcome
+    from server_capacity.results.types.capacity import Outcome
+    from server_capacity.results.types.search_waves import LimitRow
     from server_capacity.search.answer import Answer
 
 CONFIDENCE = 0.95

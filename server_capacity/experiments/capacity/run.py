@@ -30,7 +30,7 @@ from server_capacity.experiments.server_side.server_side import waited
 from server_capacity.models.twin.block import refused
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.text.headline import headline
-from server_capacity.results.types.capacity import Payloads
+from server_capacity.results.types.search_waves import Payloads
 from server_capacity.results.types.standing import EARLY
 from server_capacity.search.slow_down import SLOWER
 
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.results.types.capacity import CapacityResult, Twin
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.twin import Twin
     from server_capacity.search.answer import Answer
 
 KIND = "capacity"

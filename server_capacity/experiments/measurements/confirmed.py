@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text
-from server_capacity.results.types.capacity import Confirmation, ConfirmedLimit
+from server_capacity.results.types.search_waves import Confirmation, ConfirmedLimit
 from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:

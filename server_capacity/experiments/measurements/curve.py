@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
-from server_capacity.results.types.capacity import Point
+from server_capacity.results.types.search_waves import Point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

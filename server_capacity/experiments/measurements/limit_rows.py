@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.results.types.bounds import Interval
-from server_capacity.results.types.capacity import LimitRow, Side
+from server_capacity.results.types.search_waves import LimitRow
+from server_capacity.results.types.server_side import Side
 
 if TYPE_CHECKING:
     from server_capacity.search import answer

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.results.types.capacity import LimitRow
+    from server_capacity.results.types.search_waves import LimitRow
 
 
 def users_estimates(question: Question, explored: SearchEvidence) -> list[UserEstimate]:

@@ -11,7 +11,8 @@ from inference_benchmarker.facts.stages import spans_of
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.results.types.bounds import Interval
-from server_capacity.results.types.capacity import Drift, Soak, SoakWindow, Windows
+from server_capacity.results.types.capacity import Windows
+from server_capacity.results.types.search_waves import Drift, Soak, SoakWindow
 from server_capacity.search.bursts import window_share
 
 if TYPE_CHECKING:

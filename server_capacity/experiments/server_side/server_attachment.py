@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.evidence import SearchEvidence
     from server_capacity.experiments.measurements.generation import Generated
     from server_capacity.experiments.server_side.server_limits import ServerEstimate
-    from server_capacity.results.types.capacity import LimitRow, Resources
+    from server_capacity.results.types.search_waves import LimitRow
+    from server_capacity.results.types.server_side import Resources
     from server_capacity.search.user_limits import UserEstimate
 
 

@@ -10,7 +10,7 @@ from inference_benchmarker.verdict.server.limit_checks import bound_of, statisti
 from server_capacity.experiments.server_side.server_points import Span, metric_series, points
 from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
 from server_capacity.results.types import bounds
-from server_capacity.results.types.capacity import NextResource, Resource, Resources
+from server_capacity.results.types.server_side import NextResource, Resource, Resources
 from server_capacity.search.answer import Estimate, Interval
 
 if TYPE_CHECKING:

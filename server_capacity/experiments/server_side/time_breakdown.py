@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.wording import duration_text
-from server_capacity.results.types.capacity import WhereTimeWent
+from server_capacity.results.types.server_side import WhereTimeWent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.results.types.capacity import Point
+    from server_capacity.results.types.search_waves import Point
 
 LEAST_REQUESTS = 30
 QUIET = 0.5

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from server_capacity.models.fleet.demand import Demand
     from server_capacity.models.fleet.policies import CpuUse, Policy
     from server_capacity.models.fleet.routing import Routing
-    from server_capacity.results.types.capacity import CapacityResult, LimitRow
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.search_waves import LimitRow
 
 MOST_INSTANCES, MOST_SERVERS = 1 << 16, 1_000_000
 """A router numbers instances with 16 bits, and keeps an instant for each server."""

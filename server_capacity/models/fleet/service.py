@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from server_capacity.results.types.capacity import Twin
+    from server_capacity.results.types.twin import Twin
 
     Floats = NDArray[np.float64]
 

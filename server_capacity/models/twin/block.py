@@ -13,7 +13,7 @@ from server_capacity.models.twin.misfit import judge
 from server_capacity.models.twin.shares import ranked
 from server_capacity.models.twin.twin import bounds
 from server_capacity.models.twin.what_if import what_if
-from server_capacity.results.types import capacity as result
+from server_capacity.results.types import twin as result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

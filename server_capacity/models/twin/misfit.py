@@ -9,7 +9,7 @@ import numpy as np
 
 from server_capacity.models.twin.queue import Queues
 from server_capacity.models.twin.twin import bounds
-from server_capacity.results.types.capacity import Foretold
+from server_capacity.results.types.twin import Foretold
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 
 from server_capacity.models.twin.crossing import crossing, where
 from server_capacity.models.twin.fleet import shares_over
-from server_capacity.results.types.capacity import Extrapolations, WhatIf
+from server_capacity.results.types.twin import Extrapolations, WhatIf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

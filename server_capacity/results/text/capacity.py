@@ -27,7 +27,10 @@ from server_capacity.results.text.headline import between, headline, rate_text, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.types.capacity import At, CapacityResult, Extrapolations, LimitRow, StretchRow
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.search_waves import LimitRow, StretchRow
+    from server_capacity.results.types.server_side import At
+    from server_capacity.results.types.twin import Extrapolations
 
 _MAX_ROWS = 24
 _MAX_ERRORS = 5

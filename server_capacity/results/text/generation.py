@@ -13,7 +13,8 @@ from server_capacity.results.text.headline import rate_text, unit_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.types.capacity import CapacityResult, Kind, StretchRow
+    from server_capacity.results.types.capacity import CapacityResult, Kind
+    from server_capacity.results.types.search_waves import StretchRow
 
 _KV_CACHE, _PREEMPTIONS, _PREFIX_HITS = "kv_cache_use", "preemptions", "prefix_cache_hit_rate"
 

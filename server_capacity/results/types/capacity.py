@@ -4,7 +4,7 @@ Keys that came later have a default, so that older files load; what a file does 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from inference_benchmarker.data.decoded import OMITTED, named
 from server_capacity.results.types.bounds import (
@@ -14,10 +14,7 @@ from server_capacity.results.types.bounds import (
     Ended,
     Endpoint,
     ExitCode,
-    Extrapolated,
     Interval,
-    Number,
-    Positive,
     Rate,
     Seconds,
     Share,
@@ -25,6 +22,9 @@ from server_capacity.results.types.bounds import (
     Verdict,
     Version,
 )
+from server_capacity.results.types.search_waves import Confirmation, LimitRow, Payloads, Point, Soak, StretchRow
+from server_capacity.results.types.server_side import Memory, Resources, Slower, WhereTimeWent
+from server_capacity.results.types.twin import Twin
 
 Outcome = Literal["found", "at_least", "client_limited", "not_kept", "cannot_tell", "interrupted"]
 
@@ -38,131 +38,6 @@ class AtLeast:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitRow:
-    """A limit, the rate at which it gives out, and its value at the interval's lower end."""
-
-    expression: str
-    metric: str | None = None
-    allowed: Share | None = None
-    bound: Number | None = None
-    unit: str | None = None
-    rate: Extrapolated | None = None
-    interval: Interval | None = None
-    slope: Number | None = None
-    dispersion: Number | None = None
-    kept_everywhere: bool = False
-    reason: str | None = field(default=None, metadata=OMITTED)
-    at_low: Number | None = None
-    at_low_text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point of the curve: all stretches at one rate that count."""
-
-    rate: Rate
-    seconds: Seconds | None = None
-    sent: Count | None = None
-    mean: Seconds | None = None
-    p50: Seconds | None = None
-    p90: Seconds | None = None
-    p95: Seconds | None = None
-    p99: Seconds | None = None
-    success: Share | None = None
-    share_over: list[Share | None] = field(default_factory=list)
-    completed_rate: Amount | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StretchRow:
-    """A stretch of a wave at one rate; ``void``: why it counts for nothing, or empty."""
-
-    number: Count
-    wave: str = ""
-    purpose: str = ""
-    rate: Rate
-    start_s: Seconds
-    end_s: Seconds
-    sent: Count
-    answered: Count
-    failed: Count
-    share_over: list[Share | None] = field(default_factory=list)
-    p50: Seconds | None = None
-    p99: Seconds | None = None
-    in_flight: Count = 0
-    void: str = ""
-    direction: Literal["below", "above"] | None = None
-    metrics: dict[str, float] | None = None
-    tokens_per_s: Amount | None = None
-    labels: dict[str, Count] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConfirmedLimit:
-    """A limit in a wave at the answer."""
-
-    expression: str
-    value: Number | None = None
-    text: str | None = None
-    met: bool | None = None
-    verdict: Verdict | None = None
-    reason: str | None = field(default=None, metadata=OMITTED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confirmation:
-    """A wave at the answer. ``spoilt``: why it tells nothing, or empty, and by whom."""
-
-    directory: str = ""
-    rate: Rate
-    seconds: Seconds | None = None
-    soak: bool = False
-    verdict: Verdict
-    spoilt: str = ""
-    spoilt_by: Literal["server", "client"] | None = None
-    exit_code: ExitCode | None = None
-    limits: list[ConfirmedLimit] = field(default_factory=list)
-    server_metrics: dict[str, dict[str, float | None]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """The answer of one direction, where the endpoint remembers what it got before."""
-
-    rate: Rate | None = None
-    interval: Interval | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """The answers from below and from above."""
-
-    below: Side
-    above: Side
-    differ: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class At:
-    """A stretch, its share over the limit, and the mean time of its answers."""
-
-    rate: Rate
-    start_s: Seconds
-    share: Share
-    mean_s: Seconds | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Slower:
-    """An endpoint that got slower with time; ``early``: the answer of what came until ``until_s``."""
-
-    before: At
-    after: At
-    until_s: Seconds
-    early: Side
-
-
-@dataclass(frozen=True, slots=True)
 class Windows:
     """One-minute windows at the interval's lower end; ``windows`` 0: the share is foretold."""
 
@@ -171,42 +46,6 @@ class Windows:
     kept: Count = 0
     share: Share | None = None
     interval: Interval | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """The use of a resource, in shares of ``unit``; ``rate``: at which it is used up."""
-
-    metric: str
-    of: dict[str, str] | None = None
-    resource: str | None = None
-    statistic: str | None = None
-    idle: Number | None = None
-    demand_s: Number | None = None
-    at_low: Number | None = None
-    limit: Number | None = None
-    rate: Extrapolated | None = None
-    interval: Interval | None = None
-    unit: str | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class NextResource:
-    """The resource that is used up first."""
-
-    metric: str
-    at_low: Number | None = None
-    limit: Number | None = None
-    rate: Extrapolated | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """All resources, and the one that is used up first."""
-
-    next: NextResource | None = None
-    all: list[Resource] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,64 +70,6 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class WhatIf:
-    """The model's rate of so many instances."""
-
-    count: Count
-    routing: str
-    rate: Extrapolated | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Extrapolations:
-    """The model's answers to what was not measured."""
-
-    even_arrivals: Extrapolated | None = None
-    service_20_shorter: Extrapolated | None = None
-    instances: list[WhatIf] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """The time that a request takes a server of the model."""
-
-    kind: str
-    mean: Positive
-    cv: Amount
-
-
-@dataclass(frozen=True, slots=True)
-class Foretold:
-    """A figure of a wave beside the model's, and the bounds of that by chance: seconds, or a share."""
-
-    name: str
-    measured: Number
-    predicted: Number
-    low: Number
-    high: Number
-    fits: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Twin:
-    """The queueing model of the endpoint; ``reason``: why it does not fit."""
-
-    fits: bool
-    reason: str | None = None
-    servers: Count | None = None
-    service: Service | None = None
-    services_s: list[Seconds] | None = None
-    overhead_s: Number | None = None
-    batch: Any = None
-    misfit: dict[str, Foretold] | None = None
-    limit: str | None = None
-    rate: Extrapolated | None = None
-    interval: Interval | None = None
-    confirmed_at: Rate | None = None
-    what_if: Extrapolations | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Law:
     """X (R + Z) as ``n``, and that over the ``users`` that there were."""
 
@@ -310,54 +91,6 @@ class Users:
     think_s: Seconds = 0.0
     response_s: Seconds | None = None
     law: Law | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WhereTimeWent:
-    """The time of a request at the interval's lower end, in parts."""
-
-    metric: str | None = None
-    mean_s: Seconds | None = None
-    unloaded_s: Seconds | None = None
-    waiting_s: Seconds | None = None
-    lines: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """The repetitions of each pre-computed payload."""
-
-    count: Count
-    sent_each: Amount
-    repeated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SoakWindow:
-    """A minute of a long wave."""
-
-    start_s: Seconds
-    p50: Seconds | None = None
-    p99: Seconds | None = None
-    kept: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """The straight line through the windows' medians, at both ends."""
-
-    first: Number
-    last: Number
-    clear: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Soak:
-    """The course of the last long wave."""
-
-    seconds: Seconds
-    windows: list[SoakWindow] = field(default_factory=list)
-    drift: Drift | None = None
 
 
 @dataclass(frozen=True, slots=True)

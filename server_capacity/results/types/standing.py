@@ -83,7 +83,7 @@ def broken_by(found: CapacityResult) -> Iterator[str]:
 
 
 def row_code(row: RankedRow) -> int:
-    """What a row adds to the exit code of its ranking: its own where it has a rank, else what broke."""
+    """The part of a row in the exit code of its ranking: its own where it has a rank, else what broke."""
     return broken_code(row) if row.rank is None else row.exit_code or OK
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker import cli
-from inference_benchmarker.cli.core.address import looks_like_address, take_endpoint, without_addresses
+from inference_benchmarker.cli.core.address_flags import looks_like_address, take_endpoint, without_addresses
 from inference_benchmarker.cli.core.header_flags import headers_of, of_user
 from inference_benchmarker.cli.endpoint.client import saturation_parser
 from inference_benchmarker.cli.endpoint.client_flags import make_conditions

@@ -23,8 +23,8 @@ from server_capacity.models.twin.misfit import judge
 from server_capacity.models.twin.shares import Variants, ranked
 from server_capacity.models.twin.trace import Trace
 from server_capacity.models.twin.twin import Twin
-from server_capacity.results.types import capacity as result
-from server_capacity.results.types.capacity import Extrapolations
+from server_capacity.results.types import twin as result
+from server_capacity.results.types.twin import Extrapolations
 from server_capacity.search.limits import Limit
 from tests.queue_models import LATER
 

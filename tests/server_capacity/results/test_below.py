@@ -21,7 +21,7 @@ from server_capacity.results import capacity_folder as searches
 from server_capacity.results import ranking_folder as rankings
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
-from server_capacity.results.types.capacity import LimitRow, StretchRow
+from server_capacity.results.types.search_waves import LimitRow, StretchRow
 from tests.capacities import searched
 from tests.proofs import LIMITS, PLANNED, QUESTION, SECONDS, ran
 from tests.rankings import CURVE

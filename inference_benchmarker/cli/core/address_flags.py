@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.chat_flags import take_conversations, with_mix
+from inference_benchmarker.cli.core.file_flags import settings_in, take_file
 from inference_benchmarker.cli.core.flags import read_flags
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
-from inference_benchmarker.cli.core.named_file import settings_in, take_file
 from inference_benchmarker.cli.core.url_flags import ASKED
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import FRESH
