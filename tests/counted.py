@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import strategies as st
 
 from inference_benchmarker.records.aggregation import BatchAggregator
+from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.counting import CountingBatchWriter
-from inference_benchmarker.records.record import RequestRecord, split_batch
+from inference_benchmarker.records.record import RequestRecord
 from tests.waves import Worker
 
 if TYPE_CHECKING:

@@ -9,13 +9,15 @@ import numpy as np
 from inference_benchmarker.engine.worker.sessions import invoke_sessions
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
+from inference_benchmarker.records.batch import split_batch
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
-from inference_benchmarker.records.record import BatchWriter, RequestRecord, split_batch
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.plan.retries import Retries
+    from inference_benchmarker.records.record import RequestRecord
 
 
 class Bench:

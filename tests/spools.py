@@ -11,7 +11,8 @@ from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.facts.instances import Count, Followed
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.steering import RateChange, as_offered
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
+from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.record import NONE, Ledger
 from inference_benchmarker.wave.files.instances_file import write_instances
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import SpoolWriter

@@ -16,7 +16,8 @@ import msgpack
 import psutil
 import zmq
 
-from inference_benchmarker.records.record import BatchWriter, Ledger
+from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.record import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

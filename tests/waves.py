@@ -19,19 +19,11 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
+from inference_benchmarker.records.batch import FINISH_SHIFT, HAS_STREAM, split_batch
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, TURN_DTYPE, WorkerColumns
-from inference_benchmarker.records.record import (
-    ENDINGS,
-    FINISH_SHIFT,
-    HAS_STREAM,
-    NONE,
-    OUTCOMES,
-    BatchWriter,
-    Ledger,
-    RequestRecord,
-    split_batch,
-)
+from inference_benchmarker.records.record import ENDINGS, NONE, OUTCOMES, Ledger, RequestRecord
 from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir

@@ -19,9 +19,9 @@ from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
 from inference_benchmarker.facts.probe import Seen
+from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
-from inference_benchmarker.records.record import split_batch
 from inference_benchmarker.report.check import Check, Ended
 from inference_benchmarker.system.host import adopting_orphans
 from inference_benchmarker.system.packaged import shown_path

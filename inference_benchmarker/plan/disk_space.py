@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.plan.conversation import TurnCount
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
+from inference_benchmarker.records.batch import BASE, TURN
 from inference_benchmarker.records.counting import MOST_SLOWEST
-from inference_benchmarker.records.record import BASE, TURN
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan

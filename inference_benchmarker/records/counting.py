@@ -15,20 +15,11 @@ from itertools import pairwise
 from operator import itemgetter, or_, sub
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.records.batch import BASE, FINISH_MASK, FINISH_SHIFT, OUTCOME
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.feed_writer import MOST_ROWS, Columns, FeedWriter, OpenCell, Packed, Row
 from inference_benchmarker.records.histogram import Histogram, halves, tally
-from inference_benchmarker.records.record import (
-    ABANDONED,
-    BASE,
-    FAILED,
-    FINISH_MASK,
-    FINISH_SHIFT,
-    NONE,
-    OK,
-    OUTCOME,
-    OUTCOMES,
-    BatchWriter,
-)
+from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.words.units import NS
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.records.batch import OUTCOME
 from inference_benchmarker.records.counts import LabelCounts
 from inference_benchmarker.records.histogram import BUCKET_SHIFT
 from inference_benchmarker.records.names import OTHER
-from inference_benchmarker.records.record import OK, OUTCOME, OUTCOMES
+from inference_benchmarker.records.record import OK, OUTCOMES
 from inference_benchmarker.records.user_metrics import MOST_METRICS
 
 if TYPE_CHECKING:

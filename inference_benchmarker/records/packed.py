@@ -13,15 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from inference_benchmarker.records import arrow
-from inference_benchmarker.records.record import (
-    ENDINGS,
-    FINISH_MASK,
-    FINISH_SHIFT,
-    HAS_STREAM,
-    NONE,
-    OUTCOME,
-    OUTCOMES,
-)
+from inference_benchmarker.records.batch import FINISH_MASK, FINISH_SHIFT, HAS_STREAM, OUTCOME
+from inference_benchmarker.records.record import ENDINGS, NONE, OUTCOMES
 from inference_benchmarker.records.user_metrics import PREFIX
 
 if TYPE_CHECKING:

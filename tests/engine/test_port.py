@@ -62,7 +62,8 @@ def babble():
 
 
 def forged():
-    from inference_benchmarker.records.record import BatchWriter, Ledger
+    from inference_benchmarker.records.batch_writer import BatchWriter
+    from inference_benchmarker.records.record import Ledger
     ledger = Ledger(scheduled=5, sent=5, ok=5).to_json()
     return BatchWriter().take({"worker": 0, "sequence": 0, "at": 1, "final": True, "ledger": ledger})
 

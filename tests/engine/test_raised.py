@@ -12,7 +12,8 @@ import requests
 
 from inference_benchmarker.clients import pool
 from inference_benchmarker.engine.worker.raised import MOST_KEYS, Tracebacks, in_hand, raised_at, traceback_text
-from inference_benchmarker.records.record import MAX_TEXT_LENGTH, BatchWriter
+from inference_benchmarker.records.batch import MAX_TEXT_LENGTH
+from inference_benchmarker.records.batch_writer import BatchWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from inference_benchmarker.plan.load import Bounds, ClosedLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.population import PopulationStripe
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.records.record import BatchWriter
+from inference_benchmarker.records.batch_writer import BatchWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

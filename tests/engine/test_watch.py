@@ -40,7 +40,7 @@ from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
 from inference_benchmarker.plan.pacing import Arrival
-from inference_benchmarker.records.record import BatchWriter
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.wave.spool.worker_state import WorkerState
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import numpy as np
 from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.records.batch import joined_batch
 from inference_benchmarker.records.packed import BASE_DTYPE
-from inference_benchmarker.records.record import NONE, OUTCOMES, Ledger, joined_batch
+from inference_benchmarker.records.record import NONE, OUTCOMES, Ledger
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.words.units import NS

@@ -17,7 +17,7 @@ import msgpack
 import zmq
 
 from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys, WorkerKeys, make_keys
-from inference_benchmarker.records.record import BASE
+from inference_benchmarker.records.batch import BASE
 from tests.performance.figures import Figure, Program, below
 
 SIZES = 5_000, 10_000

@@ -14,7 +14,9 @@ from statistics import median
 
 import psutil
 
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, Report
+from inference_benchmarker.records.batch import Report
+from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.record import NONE, Ledger
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS

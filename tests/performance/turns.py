@@ -14,7 +14,7 @@ from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessio
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.turn import Turn
-from inference_benchmarker.records.record import BatchWriter
+from inference_benchmarker.records.batch_writer import BatchWriter
 from tests.performance.figures import Figure, Program, below
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import FAILED as FAILED_OUTCOME
-from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger, RequestRecord
+from inference_benchmarker.records.record import NONE, OK, Ledger, RequestRecord
 from inference_benchmarker.wave.files.requests_file import read_requests
 from inference_benchmarker.wave.spool.worker_state import WorkerState
 from tests.waves import MS, Worker

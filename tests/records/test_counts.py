@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.records.aggregation import BatchAggregator
+from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counting import MOST_SLOWEST, SLOT_NS, WARMUP, CountingBatchWriter
 from inference_benchmarker.records.counts import PRECISION, Counts, bucket_values, in_flight
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.packed import BASE_DTYPE
-from inference_benchmarker.records.record import RequestRecord, split_batch
+from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.words.units import NS
 from tests.counted import counted, requests
 from tests.waves import MS, Worker

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from inference_benchmarker.records.batch import HAS_STREAM, split_batch
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.feed import KEPT_S, Cell, Feed, read_cells
 from inference_benchmarker.records.feed_writer import FeedWriter
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, BatchWriter, split_batch
+from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK
 from inference_benchmarker.wave.spool.spool import SpoolReader, SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from inference_benchmarker.records.batch import HAS_STREAM
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.label_counters import MOST_LABELS, LabelCounters, ValueCounts
 from inference_benchmarker.records.names import OTHER
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE
-from inference_benchmarker.records.record import ABANDONED, FAILED, HAS_STREAM, NONE, OK, OUTCOMES, BatchWriter, Ledger
+from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, OUTCOMES, Ledger
 from inference_benchmarker.records.user_metrics import MOST_METRICS
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState

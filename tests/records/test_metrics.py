@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
+from inference_benchmarker.records.batch import BASE, Report, packed_sections
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.record import BASE, BatchWriter, Ledger, Report, RequestRecord, packed_sections
+from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import MOST_METRICS, MOST_NAME
 from tests.request_bench import Bench

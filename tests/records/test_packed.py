@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.records import arrow
+from inference_benchmarker.records.batch import HAS_STREAM
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, WorkerColumns
-from inference_benchmarker.records.record import HAS_STREAM, NONE, RequestRecord
+from inference_benchmarker.records.record import NONE, RequestRecord
 from tests.waves import Worker, stream
 
 if TYPE_CHECKING:

@@ -29,26 +29,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
+from inference_benchmarker.records.batch import BASE, MAX_TEXT_LENGTH, STREAM, Report, redacted, split_batch
+from inference_benchmarker.records.batch_writer import MAX_GAP_US, MAX_TEXTS, RAW_TEXT_LENGTH, BatchWriter
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.error_cause import causes, connection_cause, local_errno
 from inference_benchmarker.records.error_key import error_key
 from inference_benchmarker.records.names import MAX_NAME_LENGTH, MAX_NAMES, OTHER, Names
 from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE
-from inference_benchmarker.records.record import (
-    BASE,
-    MAX_GAP_US,
-    MAX_TEXT_LENGTH,
-    MAX_TEXTS,
-    OUTCOMES,
-    RAW_TEXT_LENGTH,
-    STREAM,
-    BatchWriter,
-    Ledger,
-    Report,
-    RequestRecord,
-    redacted,
-    split_batch,
-)
+from inference_benchmarker.records.record import OUTCOMES, Ledger, RequestRecord
 from inference_benchmarker.words.redact import HIDDEN
 from tests.waves import Worker, stream
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
+from inference_benchmarker.records.batch import packed_sections
 from inference_benchmarker.records.check import RecordsCheck
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.record import Ledger, RequestRecord, packed_sections
+from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.wave.files.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.spool.worker_state import WorkerState
 from tests.waves import Worker

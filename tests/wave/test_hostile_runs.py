@@ -20,9 +20,11 @@ from inference_benchmarker.data.json_file import FOREIGN, read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.records.batch import joined_batch, split_batch
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.feed import Feed
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, joined_batch, split_batch
+from inference_benchmarker.records.record import NONE, Ledger
 from inference_benchmarker.system.files import read_given, replace_file
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
 from inference_benchmarker.wave.spool.spool import BATCH, EVENT, SpoolReader

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts import client_samples
 from inference_benchmarker.facts.client_samples import HOST, Sample
 from inference_benchmarker.records import feed
-from inference_benchmarker.records.record import NONE, OK, BatchWriter, Ledger
+from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.record import NONE, OK, Ledger
 from inference_benchmarker.wave.spool import worker_state
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState

@@ -19,8 +19,9 @@ from inference_benchmarker import Bounds, Wave
 from inference_benchmarker.data.json_file import FOREIGN, read_json, write_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import WorkerUse
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger
+from inference_benchmarker.records.record import NONE, Ledger
 from inference_benchmarker.system.files import replace_file
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import loading, writer

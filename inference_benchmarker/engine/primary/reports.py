@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.clocks import FASTEST_DRIFT
 from inference_benchmarker.engine.locust.runtime import ACK
-from inference_benchmarker.records.record import Report
+from inference_benchmarker.records.batch import Report
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.primary.logbook import Logbook

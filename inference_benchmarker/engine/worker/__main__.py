@@ -60,8 +60,8 @@ from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import Arrival, TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.population import PopulationStripe
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.counting import CountingBatchWriter
-from inference_benchmarker.records.record import BatchWriter
 from inference_benchmarker.system.host import LOOPBACK, brand, die_with_parent
 from inference_benchmarker.wave.plan_file import scheduled
 from inference_benchmarker.wave.run_dir import RunDir

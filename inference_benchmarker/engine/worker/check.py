@@ -35,7 +35,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.records.record import BatchWriter, redacted
+from inference_benchmarker.records.batch import redacted
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.system.files import replacing
 from inference_benchmarker.system.host import brand, die_with_parent
 from inference_benchmarker.words.redact import excerpt, own_secrets

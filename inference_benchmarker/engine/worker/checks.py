@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.worker.canaries import Canaries
     from inference_benchmarker.engine.worker.slot import Slot
-    from inference_benchmarker.records.record import BatchWriter
+    from inference_benchmarker.records.batch_writer import BatchWriter
 
 
 class Checks:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from locust.env import Environment
 
     from inference_benchmarker.engine.worker.slot import Slot
-    from inference_benchmarker.records.record import BatchWriter
+    from inference_benchmarker.records.batch_writer import BatchWriter
 
 _CONTROL_FLOW = (InterruptTaskSet, RescheduleTask, RescheduleTaskImmediately, StopUser)
 _KIND_STREAM = 0x10C  # keeps the draw of User classes apart from other draws of the same seed

@@ -19,23 +19,16 @@ from gevent.event import Event
 
 from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.engine.worker.requested_model import requested_model
+from inference_benchmarker.records.batch import FINISH_SHIFT, HAS_STREAM
 from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.names import MAX_NAMES
-from inference_benchmarker.records.record import (
-    ABANDONED,
-    FAILED,
-    FINISH_SHIFT,
-    HAS_STREAM,
-    NONE,
-    OK,
-    BatchWriter,
-    Ledger,
-)
+from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, Ledger
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.pacing import Arrival
+    from inference_benchmarker.records.batch_writer import BatchWriter
     from inference_benchmarker.records.response import Response
 
 logger = logging.getLogger("inference_benchmarker.failed_request")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.model_mix import ModelMix
     from inference_benchmarker.plan.retries import Retries
     from inference_benchmarker.plan.think import Think
-    from inference_benchmarker.records.record import BatchWriter
+    from inference_benchmarker.records.batch_writer import BatchWriter
 
 
 class Sessions(Protocol):

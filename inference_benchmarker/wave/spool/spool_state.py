@@ -18,11 +18,12 @@ from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.numbers import exact
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.aggregation import BatchAggregator
+from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, TURN_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
-from inference_benchmarker.records.record import MOST_TURN, Ledger, split_batch
+from inference_benchmarker.records.record import MOST_TURN, Ledger
 from inference_benchmarker.records.user_metrics import check_metric_names
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool.host_states import HostStates

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from inference_benchmarker.plan.retries import MOST_RETRIES
+from inference_benchmarker.records.batch import packed_sections, split_batch
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.records.parts import PART
-from inference_benchmarker.records.record import packed_sections, split_batch
 from inference_benchmarker.system.files import most_in_memory
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import numpy as np
 from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
+from inference_benchmarker.records.batch import OUTCOME
 from inference_benchmarker.records.columns import MOST_ATTEMPT
-from inference_benchmarker.records.record import ABANDONED, OUTCOME, Ledger
+from inference_benchmarker.records.record import ABANDONED, Ledger
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:

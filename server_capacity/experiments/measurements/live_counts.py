@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.records.record import OK, OUTCOME
+from inference_benchmarker.records.batch import OUTCOME
+from inference_benchmarker.records.record import OK
 from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.words.units import NS
 from server_capacity.search.stretch import Count

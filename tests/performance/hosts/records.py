@@ -24,7 +24,9 @@ from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys, make_keys
 from inference_benchmarker.engine.watchers.wave_processes import PrimaryProcess
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.records.record import BASE, BatchWriter, Ledger, joined_batch, split_batch
+from inference_benchmarker.records.batch import BASE, joined_batch, split_batch
+from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.units import NS

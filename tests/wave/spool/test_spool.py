@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.client_use import WorkerUse
+from inference_benchmarker.records.batch import HAS_STREAM
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.counting import CountingBatchWriter
-from inference_benchmarker.records.record import ABANDONED, HAS_STREAM, NONE, OK, BatchWriter, Ledger
+from inference_benchmarker.records.record import ABANDONED, NONE, OK, Ledger
 from inference_benchmarker.wave.spool.spool import BATCH, EVENT, SpoolReader, SpoolWriter, is_locked
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.client_use import WorkerUse
+from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.parts import PART
-from inference_benchmarker.records.record import NONE, BatchWriter, Ledger, RequestRecord
+from inference_benchmarker.records.record import NONE, Ledger, RequestRecord
 from inference_benchmarker.wave.spool import spooled
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.wave.spool.spool_state import SpoolState

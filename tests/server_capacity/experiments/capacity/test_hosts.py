@@ -9,7 +9,8 @@ import pytest
 
 from inference_benchmarker.plan.hosts import Hosts, hosts_in
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.records.record import BatchWriter, Ledger
+from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.client_limit import ClientWatch

@@ -1,0 +1,153 @@
+"""Packs the records of one worker as they come, so that reporting never stalls the pacing."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.batch import BASE, MAX_TEXT_LENGTH, STREAM, TURN, joined_batch
+from inference_benchmarker.records.error_key import error_key, error_text, storable
+from inference_benchmarker.records.feed_writer import MOST_ROWS, FeedWriter
+from inference_benchmarker.records.names import MAX_NAME_LENGTH, Names
+from inference_benchmarker.records.record import MAX_FINISH_REASONS, NONE
+from inference_benchmarker.records.user_metrics import METRIC, MetricNumbers
+from inference_benchmarker.words.redact import beginning, excerpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MAX_TEXTS = 3  # of each error
+RAW_TEXT_LENGTH = 4 * MAX_TEXT_LENGTH  # of what a worker keeps: more than is shown is searched for credentials
+_READ_NAME_LENGTH = 4 * MAX_NAME_LENGTH
+MAX_GAP_US = (1 << 32) - 1
+
+
+class BatchWriter:
+    """Collects one worker's records and hands them out as packed batches.
+
+    Error texts in them are bounded and without secrets: those of this process's environment, and ``also``. Credentials
+    that are known by their form alone are still there: to search for them is no work for a loop that paces requests
+    (see ``redacted``).
+    """
+
+    def __init__(self, also: Iterable[str] = (), feed: FeedWriter | None = None) -> None:
+        self._also = tuple(also)
+        hide = partial(beginning, limit=_READ_NAME_LENGTH, also=self._also)
+        self.labels = Names("", hide=hide)
+        self.finish_reasons = Names("", hide=hide, most=MAX_FINISH_REASONS)
+        self.errors = Names("", hide=partial(excerpt, limit=_READ_NAME_LENGTH, also=self._also))
+        self._base = bytearray()
+        self._streams = bytearray()
+        self._gaps: array[int] = array("I")
+        self._metrics = bytearray()
+        self._turns: list[tuple[int, int, int]] = []
+        self.metric_numbers = MetricNumbers()
+        self._told_metrics = 0
+        self.feed = FeedWriter() if feed is None else feed
+        self._rows = self.feed.rows
+        self._packed = 0
+        if feed is None:
+            self.feed.on_rows = self._forget_rows
+        self._attempts: list[tuple[int, int]] = []
+        self._text_counts: dict[str, int] = defaultdict(int)
+        self._texts: list[tuple[str, str]] = []
+
+    def add(self, *values: int) -> None:
+        """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
+        rows = self._rows
+        if len(rows) >= MOST_ROWS:
+            self.feed.count()
+        rows.append(values)
+
+    def _pack(self) -> None:
+        """Pack the rows that came since; in bulk it costs less than each at once, and MOST_ROWS are a short pause."""
+        self._base += b"".join(itertools.starmap(BASE.pack, self._rows[self._packed :]))
+        self._packed = len(self._rows)
+
+    def _forget_rows(self) -> None:
+        """The feed has counted its rows, and will have none."""
+        self._pack()
+        self._packed = 0
+
+    def add_stream(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
+        """Adds to the request just added with ``HAS_STREAM`` its token arrivals (ns) and token counts or ``NONE``."""
+        if not times:
+            chunks = NONE if times is None else 0
+            self._streams += STREAM.pack(NONE, NONE, chunks, tokens_in, tokens_out, 0)
+            self.feed.stream([], [], tokens_out)
+            return
+        gaps = [(later - earlier) // 1000 for earlier, later in itertools.pairwise(times)]
+        if times[-1] - times[0] > MAX_GAP_US * 1000:
+            gaps = [min(gap, MAX_GAP_US) for gap in gaps]
+        self._streams += STREAM.pack(times[0], times[-1], len(times), tokens_in, tokens_out, len(gaps))
+        self._gaps.extend(gaps)
+        self.feed.stream(times, gaps, max(tokens_out, len(times)))  # fewer tokens than pieces cannot be
+
+    def add_metrics(self, metrics: Mapping[str, Any]) -> None:
+        """Adds to the request just added its metrics; those whose names have no number are left out."""
+        row, numbers = len(self._base) // BASE.size + len(self._rows) - self._packed - 1, self.metric_numbers
+        for name, value in metrics.items():
+            if (number := numbers.get(name)) is not None:
+                self._metrics += METRIC.pack(row, number, value)
+
+    def add_attempt(self, number: int, arrived: int) -> None:
+        """Says of the request just added that it was a further attempt, the ``number``-th, from 1 on.
+
+        Its arrival was due at ``arrived``.
+        """
+        self._pack()
+        self._attempts.append((len(self._base) // BASE.size - 1, number))
+        self.feed.repeat(arrived)  # which takes its row away
+        self._packed = len(self._rows)
+
+    def add_turn(self, number: int, think_ns: int, ended: int) -> None:
+        """Says of the request just added which turn of its session it was, from 1 on.
+
+        Its user thought so long before it (``NONE``: it is no turn's first attempt after another turn), and whether the
+        session ended with it. Each request of a wave of sessions has it.
+        """
+        self._turns.append((think_ns, number, ended))
+
+    def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
+        """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
+        number = self.errors[error_key(exception, found)]
+        key = self.errors.name(number)
+        if self._text_counts[key] < MAX_TEXTS:
+            self._text_counts[key] += 1
+            self._texts.append((key, self._bounded_text(exception)))
+        return number, key
+
+    def _bounded_text(self, exception: BaseException) -> str:
+        return storable(beginning(error_text(exception), RAW_TEXT_LENGTH, self._also))
+
+    def cut(self, text: str, limit: int) -> str:
+        """At most so many characters of a text, without credentials. Not for what every request does."""
+        return excerpt(text, limit, self._also)
+
+    def take(self, meta: dict[str, Any]) -> bytes:
+        """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
+        texts, self._texts = self._texts, []
+        meta = {
+            **meta,
+            "labels": self.labels.take_new(),
+            "finish_reasons": self.finish_reasons.take_new(),
+            "errors": self.errors.take_new(),
+            "texts": texts,
+            "feed": self.feed.take(),
+        }
+        if self._attempts:
+            meta["attempts"], self._attempts = self._attempts, []
+        if names := [*self.metric_numbers][self._told_metrics :]:
+            meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
+        turns = b"".join(itertools.starmap(TURN.pack, self._turns))
+        packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, turns)
+        batch = joined_batch(meta, *map(bytes, packed))
+        self._base.clear()
+        self._streams.clear()
+        self._gaps = array("I")
+        self._metrics.clear()
+        self._turns.clear()
+        return batch
