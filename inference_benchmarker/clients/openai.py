@@ -23,6 +23,7 @@ from inference_benchmarker.clients.shown import shown
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.records.answer import Reasoning, answered
 from inference_benchmarker.records.response import FAILING_REASONS, MAX_COUNT, Response
+from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 _LIST = {CHAT: "choices", COMPLETIONS: "choices", EMBEDDINGS: "data"}  # without which an answer is none
 _EMPTY_BY_RIGHT = frozenset(("content_filter", "tool_calls", "function_call"))
-_DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_details", "reasoning_tokens"))
+_DETAILS = (("prompt_tokens_details", CACHED_TOKENS), ("completion_tokens_details", REASONING_TOKENS))
 _DONE = b"[DONE]"
 # Raised by reading JSON of another shape than the API's, what is no JSON, and a thousand lists in lists.
 _MISSHAPEN = (AttributeError, TypeError, ValueError, RecursionError)
@@ -265,8 +266,8 @@ def _usage(usage: Any, model: str | None, finish_reason: str | None) -> Response
     for part, name in _DETAILS:
         if type(details := told.get(part)) is dict and (count := _count(details.get(name))) is not None:
             metrics[name] = count
-    if (metrics.get("cached_tokens") or 0) > (tokens_in or 0):
-        del metrics["cached_tokens"]  # of a prompt no more can be cached than it has
+    if (metrics.get(CACHED_TOKENS) or 0) > (tokens_in or 0):
+        del metrics[CACHED_TOKENS]  # of a prompt no more can be cached than it has
     return Response(tokens_in, tokens_out, None, model, finish_reason, metrics or None)
 
 

@@ -156,6 +156,7 @@ def _alone(facts: WaveFacts, times: tuple[int, int], records: InParts, planned: 
         window=Window(facts.window.start_unix_ns + start, facts.window.t0_monotonic_ns + start, end - start, last),
         records=records,
         warmup=records.between(0, 0),
+        prompts=None,
         ledgers=(
             Ledger(
                 scheduled=planned,

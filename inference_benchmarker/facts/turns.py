@@ -69,4 +69,4 @@ def of_turns(facts: WaveFacts, turns: Turns) -> WaveFacts:
             counts[name] += int(np.count_nonzero(part.outcome(name)))
         sent, repeated = sent + len(part), repeated + int(np.count_nonzero(part.repeats))
     ledger = Ledger(scheduled=sent - repeated, sent=sent, repeated=repeated, **counts)
-    return replace(facts, records=records, warmup=facts.warmup.between(0, 0), ledgers=(ledger,))
+    return replace(facts, records=records, warmup=facts.warmup.between(0, 0), ledgers=(ledger,), prompts=None)

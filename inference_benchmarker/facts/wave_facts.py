@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
     from inference_benchmarker.facts.hosts import HostFacts
     from inference_benchmarker.facts.instances import Followed
+    from inference_benchmarker.facts.prompt_reuse import PromptReuse
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.counts import Counts
@@ -54,7 +55,8 @@ class WaveFacts:
     started and that were still there after the wave; ``foreign_connections`` those to the primary's port that had no
     key of the wave's; ``aborted`` says why the wave was ended early by itself; ``hosts`` that sent the load, empty
     where this one alone did; ``host`` is this one, where the primary runs; ``counts`` is None where each request has
-    its record: else ``records`` are the slowest, and there is none of the warm-up.
+    its record: else ``records`` are the slowest, and there is none of the warm-up. ``prompts``: what could have been
+    cached of them, where sessions asked a language model; None for a part of a wave.
     """
 
     plan: WavePlan
@@ -82,6 +84,7 @@ class WaveFacts:
     instances: tuple[Followed, ...] = ()
     environment: dict[str, Any] = field(default_factory=dict)
     counts: Counts | None = None
+    prompts: PromptReuse | None = None
 
     @property
     def ledger(self) -> Ledger:

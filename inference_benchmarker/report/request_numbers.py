@@ -131,6 +131,7 @@ class Turn:
     cached_share: float | None
     latency: Times | None
     ttft: Times | None
+    reusable_share: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ class SessionNumbers:
     of_turns: dict[str, TurnTimes] | None = field(default=None, metadata=OMITTED)
     cached_share: float | None = field(default=None, metadata=OMITTED)
     recorded_reuse: float | None = field(default=None, metadata=OMITTED)
+    reusable_share: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

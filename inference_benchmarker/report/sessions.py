@@ -31,8 +31,8 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
         yield f"{INDENT}Session duration: {middle_and_tail(sessions.duration)}, from arrival to last answer"
     if sessions.turns is not None:
         yield f"{INDENT}Turns/session:    {_turns(sessions.turns)}"
-    if sessions.cached_share is not None:
-        yield f"{INDENT}Cached:           {_cached(sessions.cached_share, sessions.recorded_reuse)}"
+    if told := list(_cached(sessions)):
+        yield f"{INDENT}Cached:           {'; '.join(told)}"
     if ledger.not_begun:
         yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
     yield ""
@@ -83,9 +83,21 @@ def _rates(sessions: Sessions) -> str:
     return f"{target}{rate_text(rates.started)} started, {rate_text(rates.completed)} completed"
 
 
-def _cached(share: float, recorded: float | None) -> str:
-    beside = "" if recorded is None else f"; the file's own blocks repeat {percent_text(recorded)}"
-    return f"{percent_text(share)} of the input tokens{beside}"
+def _cached(sessions: Sessions) -> Iterator[str]:
+    """The share that the server had cached, of the one it could have had."""
+    cached, reusable = sessions.cached_share, sessions.reusable_share
+    if cached is not None:
+        yield f"{percent_text(cached)} of the input tokens{_possible(cached, reusable)}"
+    elif reusable:
+        yield f"{percent_text(reusable)} of the input could have been"
+    if sessions.recorded_reuse is not None and (cached is not None or reusable):
+        yield f"the file's own blocks repeat {percent_text(sessions.recorded_reuse)}"
+
+
+def _possible(cached: float, reusable: float | None) -> str:
+    if reusable is None:
+        return ""
+    return f", of {percent_text(reusable)} that could have been" if cached < reusable else ", all that could have been"
 
 
 def _turns(turns: Distribution) -> str:

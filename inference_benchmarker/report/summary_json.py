@@ -100,6 +100,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         hosts=[host_part(row) for row in summary.hosts] or None,
         calibration=facts.calibration,
         client=Client(list(facts.caps), list(facts.workers), facts.host, list(facts.processes)),
+        prompts=facts.prompts,
     )
 
 
@@ -189,12 +190,14 @@ def _session_numbers(of: Sessions) -> SessionNumbers:
         by_turn=[_turn(row) for row in of.by_turn],
         cached_share=of.cached_share,
         recorded_reuse=of.recorded_reuse,
+        reusable_share=of.reusable_share,
     )
 
 
 def _turn(row: TurnRow) -> Turn:
     counts = (row.turn, row.and_later, row.sent, row.ok, row.failed)
-    return Turn(*counts, row.context_tokens, row.cached_share, times(row.latency), times(row.ttft))
+    told = (times(row.latency), times(row.ttft), row.reusable_share)
+    return Turn(*counts, row.context_tokens, row.cached_share, *told)
 
 
 def _attempts(of: Repeats | None) -> Attempts | None:

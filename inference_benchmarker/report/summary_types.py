@@ -10,6 +10,7 @@ from inference_benchmarker.data.decoded import OMITTED
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse, WorkerUse
 from inference_benchmarker.facts.hosts import HostClock
+from inference_benchmarker.facts.prompt_reuse import PromptReuse
 from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
 from inference_benchmarker.report.instance_numbers import Instances
 from inference_benchmarker.report.request_numbers import (
@@ -191,5 +192,6 @@ class SummaryResult:
     hosts: list[HostPart] | None = None
     calibration: dict[str, Any] | None = None
     client: Client
+    prompts: PromptReuse | None = field(default=None, metadata=OMITTED)
     files: dict[str, str] | None = field(default=None, metadata=OMITTED)
     digest: str | None = field(default=None, metadata=OMITTED)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.columns import ROW_KEY
-from inference_benchmarker.records.user_metrics import PREFIX
+from inference_benchmarker.records.record import MOST_TURN
+from inference_benchmarker.records.user_metrics import CACHED_TOKENS, PREFIX
 from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan
 from inference_benchmarker.summary.gathering import gather, summed
 from inference_benchmarker.summary.goodput import limit_columns, meets
@@ -20,6 +21,7 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from inference_benchmarker.facts.prompt_reuse import PromptReuse
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.slo import RequestLimit
     from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST_TURN_ROWS = 100
 """Turns that have a row of their own; what follows is in the row after the last."""
-_CACHED = "cached_tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class TurnRow:
     """The requests of one turn, or with ``and_later`` of it and all that follow.
 
     ``latency`` and ``ttft`` in seconds, as in a summary; ``context_tokens``: the mean of the input tokens that the
-    server told, ``cached_share``: the share of them that it had cached; None where it told none.
+    server told, ``cached_share``: the share of them that it had cached; None where it told none. ``reusable_share``:
+    the share that a cache which forgets nothing would have had; None where no prompt was known.
     """
 
     turn: int
@@ -57,6 +59,7 @@ class TurnRow:
     context_tokens: float | None
     cached_share: float | None
     and_later: bool = False
+    reusable_share: float | None = None
 
     @property
     def name(self) -> str:
@@ -72,7 +75,8 @@ class Sessions:
     ``open`` at the end have their age by then, a lower bound. ``turns``: how many turns each of them had. ``good``:
     those that completed, and all of whose turns were good; None without ``--goodput``. ``cached_share``: of all input
     tokens, those that the server had cached; None where it told none. ``recorded_reuse``: the share that is in blocks
-    which were there before, of the recorded conversations that were sent; None without any.
+    which were there before, of the recorded conversations that were sent; None without any. ``reusable_share``: the
+    share of the input that was sent or answered before in this wave, as of a turn.
     """
 
     started: int
@@ -87,6 +91,7 @@ class Sessions:
     by_turn: tuple[TurnRow, ...]
     cached_share: float | None = None
     recorded_reuse: float | None = None
+    reusable_share: float | None = None
 
     @property
     def success(self) -> float | None:
@@ -109,8 +114,19 @@ def sessions_of(facts: WaveFacts) -> Sessions:
     gather(facts.records, completed)
     talks = facts.plan.conversations
     reuse = None if talks is None or talks.recorded is None else talks.recorded.reuse
-    found = gathered.sessions(facts, completed.rate, turns.rows())
-    return replace(found, cached_share=turns.cached_share, recorded_reuse=reuse)
+    found = gathered.sessions(facts, completed.rate, _with_reuse(turns.rows(), facts.prompts))
+    reusable = None if facts.prompts is None else facts.prompts.share
+    return replace(found, cached_share=turns.cached_share, recorded_reuse=reuse, reusable_share=reusable)
+
+
+def _with_reuse(rows: tuple[TurnRow, ...], prompts: PromptReuse | None) -> tuple[TurnRow, ...]:
+    """The turns with what could have been cached of each."""
+    if prompts is None:
+        return rows
+    return tuple(
+        replace(row, reusable_share=prompts.share_of(row.turn, MOST_TURN if row.and_later else row.turn))
+        for row in rows
+    )
 
 
 def _completed(part: Records) -> Mask:
@@ -190,7 +206,7 @@ class TurnsGathered:
     """Gathers the requests of each turn."""
 
     def __init__(self, metrics: Sequence[str]) -> None:
-        self._cached = PREFIX + _CACHED if _CACHED in metrics else None
+        self._cached = PREFIX + CACHED_TOKENS if CACHED_TOKENS in metrics else None
         told = () if self._cached is None else (self._cached,)
         self.columns = ("turn", "outcome", "sent", "done", "first_token", "tokens_in", *told)
         self._counts = {name: np.zeros(0, np.int64) for name in ("sent", "ok", "failed", "told", "tokens", "of_cached")}
@@ -206,7 +222,7 @@ class TurnsGathered:
             self._count(name, place[mask])
         self._count("tokens", place[told], part.int("tokens_in")[told])
         if self._cached is not None:
-            cached = part.metric(_CACHED)
+            cached = part.metric(CACHED_TOKENS)
             both = told & (cached <= part.int("tokens_in"))  # a part of the prompt; nan is none
             self._count("of_cached", place[both], part.int("tokens_in")[both])
             found = np.bincount(place[both], cached[both]).astype(np.int64)

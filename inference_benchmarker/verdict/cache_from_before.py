@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.records.columns import ROW_KEY
-from inference_benchmarker.records.user_metrics import PREFIX
+from inference_benchmarker.records.user_metrics import CACHED_TOKENS, PREFIX
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.words.wording import percent_text, pluralize
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Floats, Mask, Records
 
-CACHED = "cached_tokens"
 _LOOKED_AT = 10_000  # requests from the wave's begin on: later ones may have been helped by these
 _BLOCK = 16  # tokens: what a chat's template alone begins with is shorter
 
@@ -55,11 +54,11 @@ def _first_requests(facts: WaveFacts) -> tuple[Floats, Floats, Floats, Floats, M
     looked at are left out.
     """
     records = facts.records
-    if facts.counts is not None or CACHED not in records.metrics:
+    if facts.counts is not None or CACHED_TOKENS not in records.metrics:
         return None
-    if len(facts.warmup) and CACHED not in facts.warmup.metrics:
+    if len(facts.warmup) and CACHED_TOKENS not in facts.warmup.metrics:
         return None
-    columns = (*ROW_KEY, "due", "sent", "tokens_in", "tokens_out", PREFIX + CACHED)
+    columns = (*ROW_KEY, "due", "sent", "tokens_in", "tokens_out", PREFIX + CACHED_TOKENS)
     first = records.between(0, _LOOKED_AT)
     parts = [part for some in (facts.warmup, first) for part in some.parts(*columns)]
     until = float(parts[-1].int("due")[parts[-1].int("turn") <= 1].max()) if len(records) > _LOOKED_AT else np.inf
@@ -74,6 +73,6 @@ def _of_part(part: Records) -> tuple[Floats, ...]:
     tokens = np.where(told, part.int("tokens_in"), 0).astype(np.float64)
     answered = np.where(part.has("tokens_out"), part.int("tokens_out"), 0)
     context = np.where(told, tokens + answered, np.inf)
-    cached = np.nan_to_num(part.metric(CACHED)) if CACHED in part.metrics else np.zeros(len(sent))
+    cached = np.nan_to_num(part.metric(CACHED_TOKENS)) if CACHED_TOKENS in part.metrics else np.zeros(len(sent))
     is_first = ~part.has("turn") | (part.int("turn") <= 1)
     return sent, context, tokens, cached, is_first.astype(np.float64)

@@ -70,6 +70,7 @@ def finalise(
         calibration=facts.get("calibration"),
         environment=_environment(facts, spool_state),
         counts=counts,
+        prompts=spool_state.prompts.reuse(),
         run_dir=run_dir,
     )
 

@@ -41,7 +41,7 @@ W = TypeVar("W", bound="FinishedWave")
 _FACTS = (
     *("schema_version", "verdict", "exit_code", "interrupted", "window", "environment", "ledger", "lost_workers"),
     *("primary_lost", "disk_error", "loopback_down_s", "aborted", "left_behind", "foreign_connections", "errors"),
-    *("server_metrics", "server_logs", "hosts", "calibration", "client"),
+    *("server_metrics", "server_logs", "hosts", "calibration", "client", "prompts"),
 )
 
 
@@ -156,6 +156,7 @@ def _wave(kind: type[W], plan: WavePlan, requests: Requests, told: SummaryResult
         server_metrics=None if told.server_metrics is None else tuple(told.server_metrics),
         server_logs=None if told.server_logs is None else tuple(told.server_logs),
         instances=read_instances(run_dir.instances),
+        prompts=told.prompts,
         run_dir=run_dir,
     )
 

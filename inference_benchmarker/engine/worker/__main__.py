@@ -293,7 +293,7 @@ class Worker:
             "changes": self._changes,
             "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
-        self._outbox.add(self._writer.take(meta))
+        self._outbox.add(self._writer.take(meta | self._requests.take_new()))
 
 
 def _writer(plan: WavePlan) -> BatchWriter:

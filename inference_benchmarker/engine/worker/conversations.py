@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.worker.open_session import OpenSession
 from inference_benchmarker.engine.worker.requests import Requests
+from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.engine.worker.slot import OneKind
 from inference_benchmarker.plan.turn import Turn as SessionTurn
 from inference_benchmarker.records.error_cause import causes
@@ -43,6 +44,14 @@ class TurnRequests(Requests):
 
     hear: Callable[[Slot], None]
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._prompts = SentPrompts()
+
+    def take_new(self) -> dict[str, Any]:
+        """The prompts that sessions sent since the last call, in blocks."""
+        return self._prompts.take_new()
+
     def note(self, number: int, error: BaseException) -> None:
         """Keep the text of an error of a session's own, beside those of failed requests."""
         _, key = self.writer.error(error, causes(error))
@@ -59,6 +68,8 @@ class TurnRequests(Requests):
         super().abandon()
 
     def _record(self, slot: Slot, arrival: Arrival) -> None:
+        if slot.failure is None and slot.session is not None:
+            self._prompts.add(slot, slot.session)  # as it was sent, before the session changes it
         self.hear(slot)  # which may take its time
         if self.open:
             super()._record(slot, arrival)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from inference_benchmarker.plan.turn import Turn
+    from inference_benchmarker.records.prompts import Said
 
 
 class OpenSession:
@@ -18,7 +19,8 @@ class OpenSession:
 
     ``turn`` is that one's number, from 1 on, ``think_ns`` what was thought before it. ``following`` is the turn after
     it, once the session has given it, at ``ready_ns``, with ``following_ns`` to think before. ``ended``: how it ended,
-    as a packed turn has it. ``is_listening``: the session's own code has the answer and goes on.
+    as a packed turn has it. ``is_listening``: the session's own code has the answer and goes on. ``said``: its
+    last turn that was answered, in blocks.
     """
 
     __slots__ = (
@@ -29,6 +31,7 @@ class OpenSession:
         "now",
         "number",
         "ready_ns",
+        "said",
         "steps",
         "think_ns",
         "turn",
@@ -43,6 +46,7 @@ class OpenSession:
         self.following: Turn | None = None
         self.following_ns = self.ready_ns = self.ended = 0
         self.is_listening = False
+        self.said: Said | None = None
 
     def go_on(self) -> None:
         """The next turn is sent now."""

@@ -12,7 +12,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gevent
 from gevent.event import Event
@@ -122,6 +122,10 @@ class Requests:
                 logger.warning("a leftover of an earlier attempt reached a client that waits", exc_info=True)
         self.waiting -= 1
         return not self.is_over
+
+    def take_new(self) -> dict[str, Any]:
+        """The members of a report beside its records, of what came since the last call."""
+        return {}
 
     def execute(
         self,

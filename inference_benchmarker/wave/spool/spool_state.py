@@ -14,6 +14,7 @@ from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_samples import Sample, Samples
+from inference_benchmarker.facts.prompt_reuse import PromptsSent
 from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.numbers import exact
 from inference_benchmarker.plan.steering import RateChange
@@ -97,6 +98,7 @@ class SpoolState:
         self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
         self._adder = BatchAggregator()
         self.foreign_connections = 0
+        self.prompts = PromptsSent()
 
     @property
     def end_at(self) -> int | None:
@@ -268,6 +270,8 @@ class SpoolState:
         worker.take_rows(rows, attempts, np.frombuffer(turns, TURN_DTYPE))
         most_turns = MOST_TURN if len(turns) else 1
         self._batches.add(rows["index"], Batch(spool, place, meta["worker"], len(attempts), len(data)), most_turns)
+        if "prompts" in meta:
+            self.prompts.take(meta["worker"], meta["prompts"], meta.get("stems", []))
         if "totals" in meta:
             self._take_counts(meta, worker, len(data))
         if self._live:

@@ -1,0 +1,90 @@
+"""The prompts of a worker's sessions, in blocks: from them follows what a server's prefix cache could have had.
+
+A turn is taken apart when its answer is there, so that no request waits for it; of a history that grows only what came
+since.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.records.answer import Answer, Reasoning
+from inference_benchmarker.records.prompts import NO_TEXT, Chain, Prompt, Said, prompt_of
+from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
+
+if TYPE_CHECKING:
+    from inference_benchmarker.engine.worker.open_session import OpenSession
+    from inference_benchmarker.engine.worker.slot import Slot
+
+_MOST_STEMS = 256
+_LEAST_STEM = 1024  # characters of a beginning that is kept, for other sessions have it, too
+
+
+class SentPrompts:
+    """A worker's part; ``take_new`` gives what came since the last call, for the worker's report."""
+
+    def __init__(self) -> None:
+        self._stems: dict[tuple[str, ...], tuple[int, Chain]] = {}
+        self._told_stems = 0
+        self._rows: list[tuple[Any, ...]] = []
+
+    def add(self, slot: Slot, session: OpenSession) -> None:
+        """Take apart what a slot sent, and what it was answered."""
+        prompt = prompt_of(slot.payload)
+        if prompt is None:
+            return
+        stem, known, base = self._known(prompt, session.said)
+        chain = base.grown("".join(prompt.pieces[known:]))
+        text = _repeatable(slot)
+        answer = [] if text is None else [prompt.before_answer, text]
+        whole = chain.grown("".join(answer)) if answer else chain
+        session.said = Said(prompt.pieces + answer, len(prompt.pieces), whole, chain)
+        usage = slot.usage
+        tokens = None if usage is None else usage.tokens_in
+        cached = None if usage is None or not usage.metrics else usage.metrics.get(CACHED_TOKENS)
+        when = (session.number, session.turn, slot.sent, slot.done)
+        counts = (chain.size, tokens, None if cached is None else int(cached), stem, len(base.sums))
+        self._rows.append((*when, *counts, _packed(chain, base), _packed(whole, chain)))
+
+    def take_new(self) -> dict[str, Any]:
+        """The rows since the last call, and the beginnings that they speak of by number; nothing without any."""
+        if not self._rows:
+            return {}
+        rows, self._rows = self._rows, []
+        stems = [_packed(chain, NO_TEXT) for _, chain in [*self._stems.values()][self._told_stems :]]
+        self._told_stems = len(self._stems)
+        return {"prompts": rows, "stems": stems}
+
+    def _known(self, prompt: Prompt, before: Said | None) -> tuple[int, int, Chain]:
+        """The number of a prompt's known beginning (-1: of the turn before, or none), its pieces and its blocks."""
+        if before is not None and (found := before.continued(prompt.pieces)) is not None:
+            return -1, *found
+        first = prompt.pieces[prompt.head - 1 : prompt.head]
+        if not first or len(first[0]) < _LEAST_STEM:
+            return -1, 0, NO_TEXT
+        begin = tuple(prompt.pieces[: prompt.head])
+        if begin not in self._stems:
+            if len(self._stems) >= _MOST_STEMS:
+                return -1, 0, NO_TEXT
+            self._stems[begin] = len(self._stems), NO_TEXT.grown("".join(begin))
+        number, chain = self._stems[begin]
+        return number, prompt.head, chain
+
+
+def _repeatable(slot: Slot) -> str | None:
+    """The text that a history repeats of an answer, and that a server may have kept.
+
+    Of a model that reasoned the answer stands after its reasoning, which no history repeats.
+    """
+    usage, answer = slot.usage, slot.answer
+    if usage is not None and usage.metrics and usage.metrics.get(REASONING_TOKENS):
+        return None
+    if isinstance(answer, Answer) and type(next(iter(answer.pieces), None)) is Reasoning:
+        return None
+    text = getattr(answer, "text", None)
+    return text if type(text) is str else None
+
+
+def _packed(chain: Chain, base: Chain) -> str:
+    return b64encode(chain.sums[len(base.sums) :].tobytes()).decode()
