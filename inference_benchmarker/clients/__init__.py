@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.clients.openai import OpenAIClient
     from inference_benchmarker.clients.sagemaker import SageMakerClient
     from inference_benchmarker.clients.sse import EventReader
+    from inference_benchmarker.clients.usage import read_usage
 
-__all__ = ["EventReader", "HttpClient", "HttpStatusError", "OpenAIClient", "SageMakerClient"]
+__all__ = ["EventReader", "HttpClient", "HttpStatusError", "OpenAIClient", "SageMakerClient", "read_usage"]
 
 _HOMES = {
     "EventReader": "sse",
@@ -22,6 +23,7 @@ _HOMES = {
     "HttpStatusError": "http",
     "OpenAIClient": "openai",
     "SageMakerClient": "sagemaker",
+    "read_usage": "usage",
 }
 
 

@@ -21,9 +21,9 @@ from inference_benchmarker.clients.openai_errors import (
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.shown import shown
 from inference_benchmarker.clients.sse import EventReader
+from inference_benchmarker.clients.usage import read_usage
 from inference_benchmarker.records.answer import Reasoning, answered
-from inference_benchmarker.records.response import FAILING_REASONS, MAX_COUNT, Response
-from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
+from inference_benchmarker.records.response import FAILING_REASONS, Response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
 _LIST = {CHAT: "choices", COMPLETIONS: "choices", EMBEDDINGS: "data"}  # without which an answer is none
 _EMPTY_BY_RIGHT = frozenset(("content_filter", "tool_calls", "function_call"))
-_DETAILS = (("prompt_tokens_details", CACHED_TOKENS), ("completion_tokens_details", REASONING_TOKENS))
 _DONE = b"[DONE]"
 # Raised by reading JSON of another shape than the API's, what is no JSON, and a thousand lists in lists.
 _MISSHAPEN = (AttributeError, TypeError, ValueError, RecursionError)
@@ -129,7 +128,7 @@ class OpenAIClient:
                 has_text = has_text or bool(_text(choice))
         except _MISSHAPEN as error:
             raise unexpected_error(answer) from error
-        told = _usage(content.get("usage"), content.get("model"), finish_reason)
+        told = read_usage(content.get("usage"), content.get("model"), finish_reason, timings=content.get("timings"))
         _check_not_empty(has_text, told)
         size = len(answer.body)
         return Completion(told.tokens_in, told.tokens_out, size, told.model, told.finish_reason, told.metrics, content)
@@ -167,6 +166,7 @@ class _StreamedAnswer:
 
     def __init__(self) -> None:
         self._usage: dict[str, Any] | None = None
+        self._timings: Any = None
         self._model: str | None = None
         self._finish_reason: str | None = None
         self._done = self._has_text = False
@@ -183,6 +183,8 @@ class _StreamedAnswer:
                 raise stream_error(told)
             if usage := event.get("usage"):
                 self._usage = usage
+            if timings := event.get("timings"):
+                self._timings = timings
             self._model = event.get("model") or self._model
             for choice in event.get("choices") or ():
                 said = _text(choice)
@@ -210,7 +212,7 @@ class _StreamedAnswer:
         if not self._done and self._finish_reason is None:
             began = f"; it began with {shown(begun, _SHOWN)!r}" if begun else ""
             raise IncompleteAnswerError(f"the stream ended without a finish_reason and without [DONE]{began}")
-        told = _usage(self._usage, self._model, self._finish_reason)
+        told = read_usage(self._usage, self._model, self._finish_reason, timings=self._timings)
         _check_not_empty(self._has_text, told)
         return told
 
@@ -257,25 +259,6 @@ def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:
     """The reason for which an answer ended, with what a further choice of it says; of several one that failed."""
     reason = choice.get("finish_reason")
     return before if not reason or before in FAILING_REASONS else str(reason)
-
-
-def _usage(usage: Any, model: str | None, finish_reason: str | None) -> Response:
-    told = usage if type(usage) is dict else {}
-    tokens_in, tokens_out = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-    metrics: dict[str, int | None] = {}
-    for part, name in _DETAILS:
-        if type(details := told.get(part)) is dict and (count := _count(details.get(name))) is not None:
-            metrics[name] = count
-    if (metrics.get(CACHED_TOKENS) or 0) > (tokens_in or 0):
-        del metrics[CACHED_TOKENS]  # of a prompt no more can be cached than it has
-    return Response(tokens_in, tokens_out, None, model, finish_reason, metrics or None)
-
-
-def _count(told: Any) -> int | None:
-    """A number of tokens as the server told it; what can be none is as if it had told none."""
-    if type(told) is float and told.is_integer():
-        told = int(told)
-    return told if type(told) is int and 0 <= told <= MAX_COUNT else None
 
 
 def _translated(error: Exception) -> APIError:

@@ -387,6 +387,15 @@ def test_the_tokens_of_a_models_reasoning_are_a_metric(details: Any, told: float
     assert last.metrics == (None if told is None else {"reasoning_tokens": told})
 
 
+def test_llama_cpp_tells_cached_tokens_in_its_timings(pair: Pair) -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 1}
+    last_event = {"choices": [], "usage": usage, "timings": {"cache_n": 8, "prompt_n": 1}}
+    pair.give(stream(events(delta("a", finish="stop"), last_event)))
+    last = read(pair.ours)[-1]
+    assert isinstance(last, Response)
+    assert (last.tokens_in, last.metrics) == (9, {"cached_tokens": 8.0})
+
+
 @pytest.mark.parametrize("reason", [["stop"], {"type": "stop"}, 5, "x" * 10_000])
 def test_a_finish_reason_of_another_type_is_told_as_a_text(reason: Any, pair: Pair) -> None:
     pair.give(stream(events(delta("a", finish=reason), delta("b", finish=reason))))
