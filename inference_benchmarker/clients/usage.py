@@ -1,4 +1,4 @@
-"""What a language model's server says of a request's tokens, in the shape of OpenAI, Anthropic or llama.cpp. Pure."""
+"""The tokens of a request as its server tells them, in the shape of OpenAI, Anthropic or llama.cpp. Pure."""
 
 from __future__ import annotations
 

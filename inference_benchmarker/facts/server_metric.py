@@ -23,6 +23,10 @@ SAME_CLOCK_S = 3.0
 Bound = Literal["at_most", "at_least"]
 """The side of a value on which the truth lies, where a server's buckets tell no more than that."""
 
+PREFIX_HITS, PREFIX_QUERIES = "prefix_cache_hits", "prefix_cache_queries"
+PREFIX_HIT_RATE = "prefix_cache_hit_rate"
+"""Tokens that were in a server's prefix cache, and those that it was asked for, under the names that presets give."""
+
 SIGNS: dict[str, Literal["≤", "≥"]] = {"at_most": "≤", "at_least": "≥"}
 
 
@@ -113,6 +117,23 @@ class ServerMetric:
     def tells(self) -> bool:
         """Tells whether any value came."""
         return any(value is not None for value in self.statistics.values())
+
+
+def prefix_hit_share(metrics: Iterable[ServerMetric]) -> float | None:
+    """The share of input tokens that servers found in their prefix caches, of all of them; None where none tells.
+
+    It follows from their counters over the window (vLLM's hits over queries), else from the one server that tells it.
+    """
+    found = dict.fromkeys((PREFIX_HITS, PREFIX_QUERIES), 0.0)
+    rates = []
+    for metric in metrics:
+        if metric.name in found:
+            found[metric.name] += metric.statistics.get("Total") or 0.0
+        elif metric.name == PREFIX_HIT_RATE:
+            rates.append(metric.statistics.get("Average"))
+    if found[PREFIX_QUERIES] > 0:
+        return found[PREFIX_HITS] / found[PREFIX_QUERIES]
+    return rates[0] if len(rates) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)

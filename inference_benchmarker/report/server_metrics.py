@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.server_metric import prefix_hit_share
 from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import INDENT, metric_text, pluralize, unit_text
+from inference_benchmarker.words.wording import INDENT, metric_text, percent_text, pluralize, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from inference_benchmarker.facts.prompt_reuse import PromptReuse
     from inference_benchmarker.facts.server_metric import ServerMetric
 
 _MAX_ROWS = 20
@@ -34,6 +36,14 @@ def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
     for name, count in names.items():
         if count > _MAX_ROWS:
             yield f"{INDENT}… and {count - _MAX_ROWS} more of {one_line(name)}, in server_metrics.json"
+
+
+def prefix_lines(metrics: Sequence[ServerMetric], prompts: PromptReuse | None) -> Iterator[str]:
+    """The share of input that servers say was in their prefix caches, beside the one that could have been."""
+    hits, reusable = prefix_hit_share(metrics), None if prompts is None else prompts.share
+    if hits is not None and reusable is not None:
+        told = f"{percent_text(hits)} of the input tokens by the server's metrics"
+        yield f"{INDENT}Prefix cache: {told}; {percent_text(reusable)} could have been"
 
 
 def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:

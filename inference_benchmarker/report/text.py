@@ -12,7 +12,7 @@ from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.hosts import host_lines
 from inference_benchmarker.report.instances import instance_lines
-from inference_benchmarker.report.server_metrics import metric_lines
+from inference_benchmarker.report.server_metrics import metric_lines, prefix_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
@@ -96,6 +96,7 @@ def server_text(
     return joined(
         instance_lines(facts, verdict),
         metric_lines(facts.server_metrics or ()),
+        prefix_lines(facts.server_metrics or (), facts.prompts),
         _diagnosis_section(facts, summary, verdict, width or _WIDTH),
         _limits_section(facts, summary, width or _WIDTH),
         _findings_section(verdict),

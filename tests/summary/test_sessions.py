@@ -13,11 +13,14 @@ import pytest
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.prompt_reuse import PromptReuse, TurnReuse
+from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import limits_of
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.slo import LATER_TURNS, RequestLimit, Slo, Turns
 from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.report.server_metrics import prefix_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
@@ -153,6 +156,39 @@ def test_the_recordings_own_reuse_stands_beside_what_was_cached() -> None:
         lines = [line for line in session_lines(summary.sessions, summary.ledger) if "Cached:" in line]
         assert len(lines) == 1
         assert said in lines[0]
+
+
+def test_the_share_that_could_have_been_cached_stands_beside_what_was() -> None:
+    facts = wave(1)
+    rows = (TurnReuse(1, 3, 100, 0, 0, 0, 0), TurnReuse(2, 3, 100, 60, 200, 150, 90), TurnReuse(3, 1, 9, 9, 40, 30, 9))
+    told = replace(facts, prompts=PromptReuse(32, 7, rows))
+    summary = summarise(told)
+    assert summary.sessions is not None
+    assert summary.sessions.reusable_share == pytest.approx(180 / 240)
+    assert [row.reusable_share for row in summary.sessions.by_turn[:3]] == [0.0, 0.75, 0.75]
+    (line,) = (line for line in session_lines(summary.sessions, summary.ledger) if "Cached:" in line)
+    assert line.endswith("% of the input tokens, of 75% that could have been")
+    none = replace(summary.sessions, cached_share=None)
+    assert "   Cached:           75% of the input could have been" in session_lines(none, summary.ledger)
+    all_of_it = replace(summary.sessions, cached_share=0.76)
+    assert "   Cached:           76% of the input tokens, all that could have been" in session_lines(
+        all_of_it, summary.ledger
+    )
+
+
+def test_the_servers_own_count_of_hits_stands_beside_what_could_have_been() -> None:
+    prompts = PromptReuse(32, 3, (TurnReuse(2, 3, 100, 83, 0, 0, 0),))
+    counted = [
+        ServerMetric("prometheus", name, {"Rate": 1.0, "Total": total}, dimensions={"engine": engine})
+        for engine in "01"
+        for name, total in (("prefix_cache_hits", 61.0), ("prefix_cache_queries", 100.0))
+    ]
+    said = ["   Prefix cache: 61% of the input tokens by the server's metrics; 83% could have been"]
+    assert list(prefix_lines(counted, prompts)) == said
+    rate = ServerMetric("prometheus", "prefix_cache_hit_rate", {"Average": 0.61})
+    assert list(prefix_lines([rate], prompts)) == said
+    assert list(prefix_lines([rate, rate], prompts)) == [], "two servers' shares have no sum"
+    assert list(prefix_lines(counted, None)) == list(prefix_lines([], prompts)) == []
 
 
 def test_limits_on_sessions_and_turns() -> None:

@@ -5,6 +5,7 @@ An item lists every name it has had; the first that is there counts. Sources: th
 
 from __future__ import annotations
 
+from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from server_capacity.metrics.prometheus.items import Item, Ratio, counter, gauge, times
 from server_capacity.metrics.prometheus.vllm import VLLM, VLLM_DETAILED, VLLM_DETAILED_RATIOS, VLLM_RATIOS
 
@@ -88,7 +89,7 @@ PRESETS: dict[str, tuple[Item, ...]] = {
         gauge("kv_cache_use", "Ratio", "sglang:token_usage"),
         counter("output_tokens", "sglang:generation_tokens_total"),
         counter("input_tokens", "sglang:prompt_tokens_total"),
-        gauge("prefix_cache_hit_rate", "Ratio", "sglang:cache_hit_rate", optional=True),
+        gauge(PREFIX_HIT_RATE, "Ratio", "sglang:cache_hit_rate", optional=True),
         times("queue_time", "sglang:queue_time_seconds", "sglang:queue_time"),
     ),
     "torchserve": (

@@ -5,6 +5,7 @@ https://docs.vllm.ai/en/latest/usage/metrics.html and https://docs.vllm.ai/en/la
 
 from __future__ import annotations
 
+from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE, PREFIX_HITS, PREFIX_QUERIES
 from server_capacity.metrics.prometheus.items import Ratio, counter, gauge, sizes, times
 
 VLLM = (
@@ -23,14 +24,14 @@ VLLM = (
     counter("preemptions", "vllm:num_preemptions_total", "ray_vllm_num_preemptions_total", optional=True),
     times("queue_time", "vllm:request_queue_time_seconds", "ray_vllm_request_queue_time_seconds"),
     counter(
-        "prefix_cache_queries",
+        PREFIX_QUERIES,
         "vllm:prefix_cache_queries_total",
         "vllm:gpu_prefix_cache_queries_total",
         "ray_vllm_prefix_cache_queries_total",
         optional=True,
     ),
     counter(
-        "prefix_cache_hits",
+        PREFIX_HITS,
         "vllm:prefix_cache_hits_total",
         "vllm:gpu_prefix_cache_hits_total",
         "ray_vllm_prefix_cache_hits_total",
@@ -42,7 +43,7 @@ VLLM = (
 )
 
 VLLM_RATIOS = (
-    Ratio("prefix_cache_hit_rate", "prefix_cache_hits", "prefix_cache_queries"),
+    Ratio(PREFIX_HIT_RATE, PREFIX_HITS, PREFIX_QUERIES),
     Ratio("speculative_acceptance_rate", "speculative_accepted_tokens", "speculative_draft_tokens"),
     # tokens of a step: those accepted, and the one that the model itself adds
     Ratio("speculative_acceptance_length", "speculative_accepted_tokens", "speculative_drafts", 1.0, "Count"),

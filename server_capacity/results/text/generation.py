@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, percent_text
 from server_capacity.results.text.headline import rate_text, unit_of
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult, Kind
     from server_capacity.results.types.search_waves import StretchRow
 
-_KV_CACHE, _PREEMPTIONS, _PREFIX_HITS = "kv_cache_use", "preemptions", "prefix_cache_hit_rate"
+_KV_CACHE, _PREEMPTIONS, _PREFIX_HITS = "kv_cache_use", "preemptions", PREFIX_HIT_RATE
 
 
 def generation(found: CapacityResult) -> Iterator[str]:
