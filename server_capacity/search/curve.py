@@ -33,6 +33,7 @@ COARSE: Sizes = (32, 10, 7)
 FLATTEST, STEEPEST = 1.0, 250.0
 CARRIED = 0.25  # of a block where load is a half or more: it tells what the one before it told, as bursts go on
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
+MISTAKEN, MISTAKEN_SD = 0.1, 0.2  # the chance that an endpoint completes more than it did, and by how much
 DOUBTED = 0.15  # the chance that what queues in general do tells little
 
 
@@ -108,7 +109,9 @@ def _log_prior(prior: Prior, x: Floats, slopes: Floats, away: Floats) -> tuple[F
     load = prior.load(np.exp(x))[:, None]
     log_slope = np.log(slope_density(prior, load, np.log(slopes)[None, :]) + 1e-30)
     if prior.most is not None and prior.bursty:
-        log_slope = log_slope - 0.5 * (np.maximum(0.0, x - math.log(prior.most)) / prior.most_sd)[:, None] ** 2
+        beyond = np.maximum(0.0, x - math.log(prior.most))[:, None]
+        usual, wide = np.exp(-0.5 * (beyond / prior.most_sd) ** 2), np.exp(-0.5 * (beyond / MISTAKEN_SD) ** 2)
+        log_slope = log_slope + np.log((1.0 - MISTAKEN) * usual + MISTAKEN * wide)
     longest, sd = bursts(prior, np.exp(x)[:, None], load)
     log_away, width = 0.6 * np.sinh(away), np.cosh(away)
     usual, wide = normal(log_away, 0.0, sd[:, :, None]), normal(log_away, 0.0, 1.2)

@@ -18,6 +18,7 @@ LEAST_SD, LEAST_COUNT_SD = 0.03, 0.005
 CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation all along
 FEW_FLOWS = 4
 NEAR, NEAR_BACKLOG = ("below", "above"), 0.2  # purposes, and a share of what was sent
+CHANCE = 2.0  # standard errors
 CALM = 8  # stretches, of those at the lowest rates, that tell the time of an answer
 
 
@@ -59,6 +60,12 @@ class Flow(NamedTuple):
     def completed_rate(self) -> float:
         """Answers a second."""
         return (self.sent - self.waiting) / self.seconds
+
+    @property
+    def surely_completed_rate(self) -> float:
+        """Less what is chance. Overloaded servers that share their time complete less than when they keep up."""
+        done = self.sent - self.waiting
+        return (done - CHANCE * math.sqrt(done)) / self.seconds
 
 
 def flow_of(stretch: Stretch) -> Flow | None:
@@ -103,7 +110,8 @@ def pace_of(stretches: Sequence[Stretch]) -> Pace:
     if completed <= 0:
         return Pace(answer_s)
     count_sd = max(LEAST_COUNT_SD, 1.0 / math.sqrt(completed))
-    return Pace(answer_s, completed / seconds, max(LEAST_SD, count_sd), count_sd)
+    most = max(completed / seconds, *(flow.surely_completed_rate for _, flow in flows))
+    return Pace(answer_s, most, max(LEAST_SD, count_sd), count_sd)
 
 
 def _answer_s(stretches: Sequence[Stretch]) -> float | None:

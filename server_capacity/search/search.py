@@ -40,6 +40,7 @@ LONGEST_PAUSE_S = 300.0
 AT_MOST_S = 30.0
 ONE_AT_A_TIME = 0.5
 NARROW_STEP = 0.99
+CLOSE = 1.2  # so near is what the client can send to what it cannot
 LEAST_LOAD_S = 60.0
 BACKLOG, BACKLOG_ANSWERS = 10.0, 4.0
 FAR_DOWN = 0.75  # of a rate
@@ -74,6 +75,7 @@ class Search:
         self.first_rate = min(settings.start_rps or FIRST_RATE, settings.max_rps or math.inf)
         self.purpose = "grow"
         self.client_most: float | None = None
+        self._too_much = 0.0
         self._load_s = 0.0
         self._changes = 0
         self._above = False
@@ -113,12 +115,17 @@ class Search:
         return self._next(moment)
 
     def _after_void(self, moment: Moment) -> float | Literal["end"] | None:
-        """Nothing that the client could not send is tried again; another stretch that does not count is."""
+        """Nothing that the client could not send is tried again, and its backlog, not known yet, is waited out.
+
+        Another stretch that does not count is tried again.
+        """
         running = moment.stretches[-1]
         if not running.by_client:
             return self._next(moment) if running.seconds >= self._least_s(running, moment) else None
-        self.client_most = most_of_client(moment.stretches) or self.client_most
-        return self._next(moment)
+        most = most_of_client(moment.stretches)
+        if most is not None:
+            self.client_most, self._too_much = most, running.rate
+        return self._change("drain", 0.0, moment)
 
     def _least_s(self, running: Stretch, moment: Moment) -> float:
         """A stretch is long enough for answers to come, and near the answer for the queue to be in many states."""
@@ -191,6 +198,10 @@ class Search:
         clean = [stretch for stretch in moment.stretches if stretch.rate and not stretch.void]
         answered = [stretch.rate for stretch in clean if not is_unanswered(stretch)]
         best = max(answered, default=min(self.first_rate, 1.0 / max(answer_s, 1e-3)) / GROW_TIMES)
+        if self.client_most is not None:
+            self.client_most = max(self.client_most, best)
+        if self._too_much > CLOSE * best:
+            return self._change("grow", math.sqrt(best * self._too_much), moment)
         most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
         if best >= most * 0.999:
             at_most = sum(stretch.seconds for stretch in clean if stretch.rate >= most * 0.999)

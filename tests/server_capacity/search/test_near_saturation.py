@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.curve import FINE
 from server_capacity.search.limit_bracket import fit_from
 from server_capacity.search.limits import Limit
-from server_capacity.search.pace import Pace
+from server_capacity.search.pace import Pace, pace_of
 from server_capacity.search.points import SATURATED, Point, whole_bursts
+from tests.server_capacity.search.runs import run
 
 P99 = Limit("p99<120ms", "response_time", 0.01, 0.12)
 FAST = Pace(0.02, 20_000.0, 0.03, 0.005)  # 400 exponential servers of 20 ms
@@ -70,3 +72,21 @@ def test_a_queue_settles_at_a_load_in_the_time_in_which_it_forgets() -> None:
 def test_a_short_block_has_a_part_of_its_bursts() -> None:
     parts = [whole_bursts(seconds, 0.8) for seconds in (0.0, 0.08, 0.8, 8.0, 8000.0)]
     assert parts == pytest.approx([0.0, 0.0484, 0.3679, 0.9, 0.9999], abs=0.0001)
+
+
+def test_servers_that_share_their_time_complete_more_when_they_keep_up_than_when_they_are_overloaded() -> None:
+    *calm, kept, overloaded = run(
+        ("grow", 90.0, 8.0, 0.0), ("grow", 180.0, 8.0, 0.0), ("grow", 900.0, 8.0, 0.0), ("grow", 1800.0, 8.0, 0.9)
+    )
+    overloaded = replace(overloaded, in_flight=8_000)  # of 14,400, which complete 800 a second
+    assert pace_of([*calm, overloaded]).most == pytest.approx(800, rel=0.01)
+    most = pace_of([*calm, kept, overloaded]).most
+    assert most is not None
+    assert 870 < most < 900
+
+
+def test_counts_outweigh_a_saturation_that_was_taken_for_too_low() -> None:
+    points = [point(rate, share) for rate, share in {17e3: 0.0, 18e3: 0.0, 19e3: 0.0, 22e3: 0.8}.items()]
+    found = fit_from(P99, points, replace(FAST, most=17_000.0), (18_500.0, 20_000.0), FINE)
+    assert found.rate > 19_000.0
+    assert 20_500.0 < found.interval.high < 22_000.0
