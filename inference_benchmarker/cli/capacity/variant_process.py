@@ -102,7 +102,7 @@ def _measure(job: dict[str, Any], tell_result: Callable[[dict[str, Any]], None])
 
 
 def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> Generator[tuple[int, Told]]:
-    """What came of each search of an endpoint, as it ends; last, of those that could not begin."""
+    """The outcome of each search of an endpoint as it ends, then the reason for each that could not begin."""
     from server_capacity.experiments.capacity.run import make_folder
 
     options, tell, begun = job["options"], _tell_of(job), 0
