@@ -10,6 +10,7 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from server_capacity.results.ranking_row import is_ranked
 from server_capacity.results.types.axes import PAYLOAD, label_of
 from server_capacity.results.types.ranking import Traffics
 
@@ -43,13 +44,12 @@ def _by_endpoint(rows: Sequence[RankedRow]) -> list[list[RankedRow]]:
 
 
 def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
-    known = [(row, row.interval) for row in rows if row.interval]
+    known = [(row, row.interval) for row in rows if row.interval and is_ranked(row)]
     on = label_of({name: text for name, text in rows[0].variant.items() if not name.startswith(PAYLOAD)})
     if len(known) < len(rows):
-        missing = ", ".join(_traffic(row) for row in rows if not row.interval)
-        return None, (
-            f"For {on}, it is undecided whether the traffic patterns are equivalent: {missing} has no interval."
-        )
+        named = [row for row, _ in known]
+        missing = ", ".join(f"{_traffic(row)} has no {_lacks(row)}" for row in rows if row not in named)
+        return None, f"For {on}, it is undecided whether the traffic patterns are equivalent: {missing}."
     least, its = min(known, key=lambda each: each[1].high)
     most, the_most = max(known, key=lambda each: each[1].low)
     if the_most.low > its.high:
@@ -59,14 +59,19 @@ def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
             f"For {on}, the traffic patterns differ: the capacity is {ratio:.0%} higher for {_traffic(most)} than for "
             f"{_traffic(least)}.",
         )
-    spread = max(interval.high for _, interval in known) / min(interval.low for _, interval in known) - 1
+    lowest = min(interval.low for _, interval in known)
+    spread = max(interval.high for _, interval in known) / lowest - 1 if lowest > 0 else math.inf
     names = " and ".join(_traffic(row) for row in rows) if len(known) == 2 else "all traffic patterns"
     if spread <= WITHIN:
         return True, f"For {on}, {names} are equivalent: their capacities differ by at most {spread:.0%}."
     return None, (
         f"For {on}, it is undecided whether {names} are equivalent: the intervals overlap, and a difference of "
-        f"{spread:.0%} would not show. Give more --time."
+        f"{f'{spread:.0%}' if math.isfinite(spread) else 'any size'} would not show. Give more --time."
     )
+
+
+def _lacks(row: RankedRow) -> str:
+    return "rank" if row.interval else "interval"
 
 
 def _traffic(row: RankedRow) -> str:

@@ -70,18 +70,19 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     results: dict[tuple[int, int], Result] = {}
     with counting_interrupts() as interrupts:
 
-        def so_far() -> RankingResult:
-            found = collector.ranking(results, interrupted=interrupts.count > 0, created=created)
+        def so_far(*, interrupted: bool) -> RankingResult:
+            found = collector.ranking(results, interrupted=interrupted, created=created)
             return replace(found, recommender=recommender, quotas=beside.quotas, spend=beside.spend)
 
         for result in run_jobs(CHILD, told, asked.parallel, interrupts):
             results[result.job, result.place] = result
-            found = so_far()
-            _, unsaved = _saved(folder, found)
+            _, unsaved = _saved(folder, so_far(interrupted=True))  # what it is if this command is killed now
             if unsaved:
                 tell(str(unsaved))
-            _tell_of(found, len(results), tell)
-        found = so_far()
+            if not interrupts.count:
+                found = so_far(interrupted=False)
+                tell(f"{len(results)} of {len(found.rows)} variants: {found.headline}")
+        found = so_far(interrupted=interrupts.count > 0)
         found = replace(found, quotas=[*beside.quotas, *quotas_of_target(found)])
         found, unsaved = _saved(folder, found)
     _print(found, str(folder), as_json=options["json"])
@@ -164,11 +165,6 @@ def _recommended(options: dict[str, Any]) -> Recommender | None:
     from server_capacity.planning.costs.recommender import recommendations
 
     return recommendations(options["recommender"])
-
-
-def _tell_of(found: RankingResult, done: int, tell: Tell) -> None:
-    if not found.interrupted:
-        tell(f"{done} of {len(found.rows)} variants: {found.headline}")
 
 
 def _print(found: RankingResult, folder: str, *, as_json: bool | None) -> None:

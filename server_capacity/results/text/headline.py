@@ -71,12 +71,12 @@ def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), a
     return f"{told} {rate} ({around}: {between(interval, unit)}){_how(found)}{_doubt(found)}"
 
 
-def _doubt(found: CapacityResult) -> str:
-    """The outcome of the last wave at the lower end, unless it held, and why it tells nothing."""
+def _doubt(found: CapacityResult, where: str = "the lower end") -> str:
+    """The outcome of the last wave ``where`` the answer is to hold, unless it held, and why it tells nothing."""
     waves = found.confirmation or []
     if not waves:
         return ""
-    told = {"fails": ", but a wave at the lower end failed", "cannot_tell": ", not confirmed", "holds": ""}
+    told = {"fails": f", but a wave at {where} failed", "cannot_tell": ", not confirmed", "holds": ""}
     because = f": {waves[-1].spoilt}" if waves[-1].spoilt else ""
     return told[waves[-1].verdict] + because
 
@@ -89,7 +89,8 @@ def _at_least(found: CapacityResult) -> str:
         because = (found.reason or "there was too little to judge").removeprefix(CLIENT).removeprefix(": ")
         return f"The client was the limit{f': {because}' if because else ''}"
     whose = "the client was the limit" if found.outcome == "client_limited" else "no limit was violated"
-    return f"At least {rate_text(at_least.rate, None, unit)}{_how(found)}: {at_least.reason or whose}"
+    told = f"At least {rate_text(at_least.rate, None, unit)}{_how(found)}: {at_least.reason or whose}"
+    return told + _doubt(found, "that rate")
 
 
 def _not_kept(found: CapacityResult) -> str:

@@ -23,7 +23,7 @@ Seconds = Annotated[float, Meta(ge=0, le=MOST)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Number = Annotated[float, Meta(ge=-MOST, le=MOST)]
 Count = Annotated[int, Meta(ge=0, le=10**15)]
-Instances = Annotated[int, Meta(ge=1, le=1_000_000)]
+Instances = Annotated[int, Meta(ge=1, le=1_000_000_000_000)]
 Rank = Annotated[int, Meta(ge=1, le=1_000_000)]
 if TYPE_CHECKING:
     ExitCode = int  # the gravest of several is computed

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FAILED = "failed"
 """The outcome of a variant that was not searched."""
 EARLY = "The search ended early: "
+OPEN = {"client_limited": "the client was the limit of its search", "cannot_tell": "its search was inconclusive"}
+"""A clause on each outcome that leaves open what else would have met the limits."""
 
 
 class Standing(NamedTuple):
@@ -104,6 +106,8 @@ def warnings_of(found: CapacityResult) -> Iterator[str]:
     yield from broken_by(found)
     if ended_of(found) == "interrupted":
         yield "its search was interrupted"
+    if found.outcome in OPEN:
+        yield OPEN[found.outcome]
     verdict = confirmed_of(found)
     if verdict == "fails":
         yield "the confirming wave failed"

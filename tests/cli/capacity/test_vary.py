@@ -221,9 +221,12 @@ def test_a_ranking_that_cannot_be_stored_is_printed(
 
 
 def test_an_interrupt_keeps_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meanwhile: list[dict[str, Any]] = []
+
     def press() -> None:
         while not list(tmp_path.glob("out/*/*/waits")):
             time.sleep(0.02)
+        meanwhile.append(left(tmp_path)[1])
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=press, daemon=True).start()
@@ -231,6 +234,7 @@ def test_an_interrupt_keeps_what_there_is(tmp_path: Path, capsys: pytest.Capture
 
     _, data = left(tmp_path)
     assert (ran.code, data["exit_code"], data["interrupted"]) == (130, 130, True)
+    assert [(each["exit_code"], each["interrupted"]) for each in meanwhile] == [(130, True)], "were it killed here"
     outcomes = {row["variant"]["servers"]: row["outcome"] for row in data["rows"]}
     assert outcomes == {"1": "found", "waits": "interrupted", "2": "interrupted"}
     assert data["headline"].startswith("Interrupted after 1 of 3 variants; so far servers=1")

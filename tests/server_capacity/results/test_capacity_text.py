@@ -46,6 +46,22 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
             {"outcome": "at_least", **NOTHING, "at_least": AT_LEAST},
             "At least 500/s, Poisson arrivals: --max-rps was reached",
         ),
+        *(
+            (
+                {
+                    "outcome": "at_least",
+                    **NOTHING,
+                    "at_least": AT_LEAST,
+                    "confirmation": [{"rate": 500.0, "seconds": 9.0, "verdict": verdict, "limits": []}],
+                },
+                f"At least 500/s, Poisson arrivals: --max-rps was reached{said}",
+            )
+            for verdict, said in (
+                ("holds", ""),
+                ("cannot_tell", ", not confirmed"),
+                ("fails", ", but a wave at that rate failed"),
+            )
+        ),
         (
             {"outcome": "client_limited", **NOTHING, "at_least": {"rate": 500.0, "reason": ""}},
             "At least 500/s, Poisson arrivals: the client was the limit",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from server_capacity.planning.costs.recommender import told
+from server_capacity.results.codec import check_ranking
 from server_capacity.results.ranking_order import ranking, require_order
 from server_capacity.results.ranking_row import Aim, failed_row, instances_for, low_of
 from server_capacity.results.text.ranking import WIDTH, to_text
@@ -63,6 +64,41 @@ def test_the_answer_is_one_line(target: float | None, rows: list[Any], headline:
     assert ranked(target, *rows).headline == headline
 
 
+_ENDS = st.floats(0, 1000).map(lambda rate: round(rate, 3))
+_OUTCOMES = st.sampled_from(["found", "at_least", "client_limited", "cannot_tell", "interrupted"])
+
+
+@st.composite
+def found_rows(draw: st.DrawFn) -> tuple[list[RankedRow], Aim]:
+    """Rows as searches leave them, among them intervals from 0, wide ones, and what held at least a rate."""
+    rows, aim = [], Aim(draw(st.sampled_from([None, 1.0, 500.0, 1e6])))
+    for name in draw(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6, unique=True)):
+        low, high = sorted((draw(_ENDS), draw(_ENDS)))
+        price = draw(st.sampled_from([None, 0.1, 2.0]))
+        made = row(name, low, high, price=price, aim=aim, outcome=draw(_OUTCOMES))
+        if made.outcome != "found" and draw(st.booleans()):
+            made = at_least(name, low, price, aim)
+        named = draw(st.sampled_from(["instance_type", "payload.pattern"]))
+        rows.append(replace(made, variant={named: name}, ended=draw(st.sampled_from(["complete", "early"]))))
+    return rows, aim
+
+
+@given(found_rows())
+def test_every_ranking_that_is_written_is_read_again(found: tuple[list[RankedRow], Aim]) -> None:
+    made = ranking(*found)
+    kept = check_ranking(json.loads(json.dumps(encoded(made), allow_nan=False)))
+    require_order(kept)
+    assert kept.headline == made.headline
+
+
+def test_a_row_that_has_no_rank_is_no_side_of_a_comparison_of_traffics() -> None:
+    early = replace(traffic("hot", 50, 53), ended="early")
+    data = ranking([traffic("even", 100, 106), early], Aim())
+    assert data.payload_variants is not None
+    assert data.payload_variants.equivalent is None
+    assert "pattern=hot has no rank" in data.payload_variants.text
+
+
 def test_where_a_price_is_missing_money_does_not_rank() -> None:
     data = ranked(1000, (M5, 300, 0.01), (C5, 310, None))
     assert data.ranked_by == "instances_for_target"
@@ -79,9 +115,9 @@ def test_what_held_at_least_a_rate_may_be_better_than_it_looks() -> None:
     assert data.rows[0].tied_with == [2]
 
 
-def at_least(name: str, rate: float, price: float | None) -> RankedRow:
+def at_least(name: str, rate: float, price: float | None, aim: Aim | None = None) -> RankedRow:
     """The row of a type that kept every limit at every rate that was tried."""
-    return replace(row(name, rate, price=price, outcome="at_least"), interval=None, rate=rate)
+    return replace(row(name, rate, price=price, aim=aim, outcome="at_least"), interval=None, rate=rate)
 
 
 @pytest.mark.parametrize("price", [0.2, None])

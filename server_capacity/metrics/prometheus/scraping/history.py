@@ -5,12 +5,17 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from server_capacity.metrics.prometheus.exposition import Labels, Page
 
 Key = tuple[str, "Labels"]
+MOST_BYTES = 64 << 20
+"""Of names, labels and descriptions: a page may have new labels each time, such as the id of a request."""
+FULL = "the page has had more series than 64 MiB hold: those that came later are left out"
+_SERIES_BYTES = 700  # of a series without its texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +61,31 @@ class History:
         self.types: dict[str, str] = {}
         self.units: dict[str, str] = {}
         self.broken: dict[str, str] = {}
+        self._room = MOST_BYTES
 
     def add(self, round_: Round, page: Page | None) -> None:
         """A round and, where it brought one, its page."""
         index = len(self.rounds)
         if page:
-            self.types.update(page.types)
-            self.units.update(page.units)
-            self.broken.update(page.broken)
+            for kept, told in ((self.types, page.types), (self.units, page.units), (self.broken, page.broken)):
+                kept.update((name, text) for name, text in told.items() if name in kept or self._takes(name, text))
             for sample in page.samples:
                 key = (sample.name, sample.labels)
                 if (track := self.tracks.get(key)) is None:
+                    if not self._takes(*chain(*sample.labels)):
+                        self.broken[sample.name] = FULL
+                        continue
                     track = self.tracks[key] = Track()
                 track.add(index, sample.value)
         self.rounds.append(round_)  # last: a reader on another thread sees whole rounds
+
+    def _takes(self, *texts: str) -> bool:
+        """Tells whether there is room for a series or a description with these texts, and takes it."""
+        needed = _SERIES_BYTES + sum(map(len, texts))
+        if needed > self._room:
+            return False
+        self._room -= needed
+        return True
 
     def keys(self, name: str, labels: Labels) -> list[Key]:
         """The series of that name that have at least those labels."""

@@ -23,7 +23,7 @@ from server_capacity.metrics.prometheus.derived import derived
 from server_capacity.metrics.prometheus.exposition import ExpositionError, Page, parse, parse_selector, render_selector
 from server_capacity.metrics.prometheus.presets import DEFAULTS, PRESETS
 from server_capacity.metrics.prometheus.promql.answers import gains, over_time, quantile_of
-from server_capacity.metrics.prometheus.scraping.history import History, Round
+from server_capacity.metrics.prometheus.scraping.history import FULL, MOST_BYTES, History, Round
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, read, window_of
 from server_capacity.metrics.prometheus.scraping.scraper import SKIPPED, Scraper, instants
 from server_capacity.metrics.prometheus.scraping.series import MOST_POINTS
@@ -417,6 +417,20 @@ def test_a_metric_with_many_series_keeps_the_largest_and_says_so() -> None:
     assert len(found) == MOST_SERIES
     assert [row.dimensions["i"] for row in found] == [f"{i:03}" for i in range(30, MOST_SERIES + 30)]
     assert found[-1].reason == "30 more series with smaller values left out"
+
+
+def test_a_page_with_new_series_each_time_is_kept_up_to_a_bound() -> None:
+    """Labels of 1 MB: 40 fit once, and what else the page says is bounded too."""
+    history = History()
+    for at in range(100):
+        page = parse(f'# TYPE t{at} {"y" * (1 << 20)}\nm{{id="{at:03}{"x" * (1 << 20)}"}} 1\nup 1\n')
+        history.add(Round(at, at, at + 0.01), page)
+    texts = [*history.types.values(), *(value for _, labels in history.tracks for _, value in labels)]
+    assert MOST_BYTES * 0.9 < sum(map(len, texts)) < MOST_BYTES
+    window = window_of(history, Interval(0.5, 0.5, 98.5, 0), 1.0)
+    found = {row.name: row for each in wanted_of(metrics=["m", "up"]) for row in read(each, window, "h")}
+    assert str(found["m"].reason).endswith(FULL)
+    assert (found["up"].statistics["Average"], found["up"].reason) == (1.0, None)
 
 
 def test_a_page_missed_too_often_is_not_complete() -> None:
