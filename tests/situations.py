@@ -10,7 +10,7 @@ from inference_benchmarker.facts.client_use import Connections, WorkerUse
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import Verdict, judge
 from inference_benchmarker.words.units import NS
 from tests.waves import MS, observe, on_time, open_plan

@@ -13,7 +13,7 @@ from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.report.summary_json import summary_of
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from server_capacity.planning.totals import content
 from tests import schemas

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.export.figures import PENDING, Count, Figures, Now, metrics_of
+from inference_benchmarker.export.figures import PENDING, Count, Figures, Now
+from inference_benchmarker.export.metric_rows import metrics_of
 from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.text import one_line

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.stages import spans_of
-from inference_benchmarker.summary.summary import numbers
+from inference_benchmarker.summary.summarising import numbers
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import percent_text

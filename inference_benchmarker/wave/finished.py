@@ -15,7 +15,7 @@ from inference_benchmarker.records.parts import PART
 from inference_benchmarker.report import text as report
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.summary_json import summary_of
-from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import Verdict, judge
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.units import NS
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.instances import Followed
     from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric
     from inference_benchmarker.records.parts import InParts
+    from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.wave.frames import Filter, Selection
     from inference_benchmarker.wave.run_dir import RunDir
 

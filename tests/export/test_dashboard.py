@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from inference_benchmarker.export.figures import metrics_of
+from inference_benchmarker.export.metric_rows import metrics_of
 from inference_benchmarker.export.page import exposition
 from inference_benchmarker.records.label_counters import ValueCounts
 from inference_benchmarker.verdict.finding import Finding

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.export.buckets import EDGES_S, Buckets, buckets_of
 from inference_benchmarker.export.exporter import Exporter, endpoint_of
-from inference_benchmarker.export.figures import MOST_ERRORS, Count, Figures, Now, metrics_of
+from inference_benchmarker.export.figures import MOST_ERRORS, Count, Figures, Now
+from inference_benchmarker.export.metric_rows import metrics_of
 from inference_benchmarker.export.page import exposition
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.label_counters import ValueCounts

@@ -16,7 +16,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.buckets import COARSE_S, EDGES_S
 from inference_benchmarker.export.destination import Collector
 from inference_benchmarker.export.exporter import Exporter
-from inference_benchmarker.export.figures import metrics_of
+from inference_benchmarker.export.metric_rows import metrics_of
 from inference_benchmarker.export.push import Push, metrics_data
 from inference_benchmarker.records.label_counters import ValueCounts
 from tests.collector import collecting

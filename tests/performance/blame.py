@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings
 from tests.queues import KINDS, ORDERS, offered
 

@@ -10,7 +10,7 @@ import pytest
 from inference_benchmarker.facts.client_use import Collections, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
 from inference_benchmarker.report.client_table import HEADER, host_lines, notable, process_rows, worker_rows
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.wording import aligned
 from tests.waves import observe, on_time, open_plan

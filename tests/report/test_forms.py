@@ -19,7 +19,7 @@ from inference_benchmarker.report.csv_rows import COLUMNS, csv_row, to_csv
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.junit import to_junit
 from inference_benchmarker.report.markdown import escaped, in_a_fence, literal, to_markdown
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS

@@ -11,7 +11,7 @@ from inference_benchmarker.facts.client_use import Connections, WorkerUse
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import client_text, to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.queues import offered

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from inference_benchmarker.cli.live import live_lines
-from inference_benchmarker.export.figures import Count, Figures, Now, metrics_of
+from inference_benchmarker.export.figures import Count, Figures, Now
+from inference_benchmarker.export.metric_rows import metrics_of
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.report.hosts import HEADER, host_lines, host_table

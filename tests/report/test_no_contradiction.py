@@ -13,7 +13,7 @@ from inference_benchmarker import Wave
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from tests.culprits.waves import CULPRITS
 from tests.waves import MS, observe, on_time, open_plan

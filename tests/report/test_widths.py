@@ -25,7 +25,7 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.text import columns, folded, plain_lines
 from inference_benchmarker.words.units import NS

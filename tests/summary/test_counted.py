@@ -15,7 +15,7 @@ from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.counts import PRECISION
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.missed_time import missed_time
 from inference_benchmarker.verdict.verdict import judge
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.record import RequestRecord
     from inference_benchmarker.summary.statistics.distribution import Distribution
+    from inference_benchmarker.summary.summary import Summary
 
 TIMES = ("latency", "response_time", "failed_latency", "lag", "build", "ttft", "itl")
 PLAN = replace(open_plan("10", "4"), workers=2, warmup_s=Decimal(1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.plan.slo import RequestLimit, Slo
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.words.units import NS
 from tests.situations import json_of, line, text_of, verdict_of
 from tests.waves import MS, observe, on_time, open_plan, streamed

@@ -11,7 +11,7 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import client_text
 from inference_benchmarker.report.user_metrics import user_metric_lines
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS

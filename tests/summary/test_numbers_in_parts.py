@@ -20,7 +20,7 @@ from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram, counts_of
 from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from tests.parts import in_parts
 from tests.waves import MS, closed_plan, observe, open_plan, staged
 

@@ -16,7 +16,7 @@ from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary import recovery
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.mentions import mentions

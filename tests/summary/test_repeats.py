@@ -20,7 +20,8 @@ from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.summary.summarising import summarise
+from inference_benchmarker.summary.summary import Summary
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wave import writer

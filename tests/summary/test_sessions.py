@@ -24,7 +24,7 @@ from inference_benchmarker.report.server_metrics import prefix_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.parts import in_parts

@@ -19,7 +19,7 @@ from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wave.files.timeline_file import read_timeline
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
+    from inference_benchmarker.summary.summary import Summary
 
 
 def staged(text: str, *slos: str, **more: Any) -> WavePlan:

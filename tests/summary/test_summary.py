@@ -18,7 +18,7 @@ from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import Distribution, percentile_name
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS

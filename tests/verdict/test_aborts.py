@@ -11,7 +11,7 @@ from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.abort_on import AbortOn
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.mentions import mentions

@@ -10,7 +10,7 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from tests.recordings import csv_of, replay_plan
 from tests.waves import observe, on_time

@@ -19,7 +19,7 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.bottleneck import CAUSES, CLIENT_CODES, bottleneck_findings
 from inference_benchmarker.verdict.client.endpoint import SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import most_in_flight

@@ -14,7 +14,7 @@ from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from inference_benchmarker.summary.statistics.streaming_histogram import PRECISION, StreamingHistogram
-from inference_benchmarker.summary.summary import Summary, summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.wording import precision_text
@@ -22,6 +22,7 @@ from tests.waves import observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.summary import Summary
 
 LIVE = 1 / 128  # of the live feed's histograms
 

@@ -19,7 +19,7 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.columns import SCHEMA, Records
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import server_text, to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.server import diagnose, log_since
 from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.hardware_use import Use, used_hardware

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings, limited_by
 from inference_benchmarker.verdict.client.endpoint import ENDPOINT_STALLED, SERVER_LIMITED
 from inference_benchmarker.verdict.client.flow import Flow

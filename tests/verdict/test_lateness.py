@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.facts.client_use import Block, Collections, WorkerUse
 from inference_benchmarker.report.headline import headline
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.lateness import Lateness, at_least_by_chance
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS

@@ -9,7 +9,7 @@ import pytest
 
 from inference_benchmarker.facts.instances import Followed
 from inference_benchmarker.plan.slo import Slo
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict import missed_time
 from inference_benchmarker.verdict.limits_met import slo_met
 from inference_benchmarker.verdict.verdict import judge

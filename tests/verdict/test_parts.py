@@ -10,7 +10,7 @@ import pytest
 
 from inference_benchmarker.facts.client_use import Connections, LoopDelay, WorkerUse
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.evidence import Evidence, most_in_flight
 from inference_benchmarker.verdict.client.flow import Flow
 from inference_benchmarker.verdict.client.standstill import Standstill

@@ -11,7 +11,7 @@ from inference_benchmarker.facts.server_metric import Hardware, ServerMetric
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.report.headline import headline
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.verdict.verdict import judge
 from tests.waves import observe, on_time, open_plan

@@ -12,7 +12,7 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.queues import ORDERS, observed_at, services_of

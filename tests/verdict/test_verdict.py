@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import Ledger, RequestRecord
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.worker import lag_limit_s
 from inference_benchmarker.verdict.finding import Finding, FindingCode
 from inference_benchmarker.verdict.verdict import Verdict, judge

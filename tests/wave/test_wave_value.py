@@ -14,7 +14,7 @@ import inference_benchmarker
 from inference_benchmarker import Wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
-from inference_benchmarker.summary import summary
+from inference_benchmarker.summary import summarising
 from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
@@ -36,7 +36,7 @@ def summarised(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def summarise(facts: WaveFacts) -> Summary:
         counted.append(len(facts.records))
-        return summary.summarise(facts)
+        return summarising.summarise(facts)
 
     monkeypatch.setattr("inference_benchmarker.wave.finished.summarise", summarise)
     return counted

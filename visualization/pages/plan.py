@@ -5,40 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import (
-    duration_text,
-    length_text,
     metric_text,
     money_text,
     pluralize,
     supported,
 )
 from visualization.figures.figures import (
-    Axis,
-    Bar,
-    Bars,
     Card,
-    Curves,
     Figures,
-    Line,
-    Points,
     Row,
     Section,
     Table,
     Tile,
 )
+from visualization.pages.plan_simulation import SIMULATED, count_text, simulated
 from visualization.pages.series import made_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from server_capacity.results.types.bounds import Cost
-    from server_capacity.results.types.plan import EndpointPlan, Minute, PlanResult, Run, Simulation
+    from server_capacity.results.types.plan import EndpointPlan, PlanResult
 
 _FOOTER = "The plan uses the lower end of the capacity's interval."
-_SIMULATED = (
-    " The charts over time are simulated: they show what the policy's rules do with this load, not what AWS can "
-    "provide."
-)
 _REGISTER = "aws application-autoscaling register-scalable-target --cli-input-json file://{}"
 _POLICY = "aws application-autoscaling put-scaling-policy --cli-input-json file://{}"
 _ALARM = "aws cloudwatch put-metric-alarm --cli-input-json file://{}"
@@ -65,7 +54,7 @@ def plan_figures(data: PlanResult) -> Figures:
         suffix, of = (f"_{place}", f" of {plan.name}") if several else ("", "")
         if several:
             sections.append(Section(f"options{suffix}", plan.name, "", (), tables=(_options(plan),)))
-        sections += _simulated(plan, len(cards), suffix, of)
+        sections += simulated(plan, len(cards), suffix, of)
         cards += _cards(plan, f"{plan.name}: " if several else "")
     figures = Figures(
         runs=tuple(cards),
@@ -74,7 +63,7 @@ def plan_figures(data: PlanResult) -> Figures:
         lead=data.headline,
         tiles=tuple(_tiles(data)),
         answer=(_with_rest(data, _options(plans[0])) if len(plans) == 1 else _mix(data),),
-        footer=_FOOTER + (_SIMULATED if cards else ""),
+        footer=_FOOTER + (SIMULATED if cards else ""),
     )
     plain: Figures = made_plain(figures)
     return plain
@@ -128,7 +117,7 @@ def _options(plan: EndpointPlan) -> Table:
             (
                 option.name,
                 f"{option.share:.1%}".replace(".0%", "%"),
-                *map(_count, (option.instances, option.with_spare, option.invocations_per_instance)),
+                *map(count_text, (option.instances, option.with_spare, option.invocations_per_instance)),
                 *(_amounts(option.cost) if priced else ()),
             ),
             strong=option.name == plan.chosen.name,
@@ -137,10 +126,6 @@ def _options(plan: EndpointPlan) -> Table:
     ]
     notes = (_measured(plan), *plan.remarks, *_priced(plan.cost))
     return Table("", (*head, *(("per hour", "per month", "per 1M req") if priced else ())), tuple(rows), notes)
-
-
-def _count(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
 
 
 def _amounts(cost: Cost | None) -> Iterator[str]:
@@ -185,7 +170,7 @@ def _mix(data: PlanResult) -> Table:
     rows = []
     for plan in data.endpoints:
         chosen, hour = plan.chosen, next(_amounts(plan.cost))
-        cells = plan.name, _type_of(plan) or "-", f"{metric_text(plan.target_rps)}/s", _count(chosen.instances)
+        cells = plan.name, _type_of(plan) or "-", f"{metric_text(plan.target_rps)}/s", count_text(chosen.instances)
         rows.append(Row((*cells, f"{chosen.minimum:,} to {chosen.maximum:,}", hour)))
     head = ("Endpoint", "type", "target", "instances", "with scaling", "per hour") if rows else ()
     return Table("", head, tuple(rows), tuple(_rest(data)))
@@ -196,93 +181,6 @@ def _cards(plan: EndpointPlan, before: str) -> list[Card]:
     runs = plan.simulation.runs if plan.simulation else []
     names = [_LOAD, *(run.policy for run in runs)] if runs else []
     return [Card(before + name, "VALID", False, False, (), (), (), (), ()) for name in names]
-
-
-def _simulated(plan: EndpointPlan, first: int, suffix: str, of: str) -> Iterator[Section]:
-    """The load over time, and what each policy makes of it; ``first``: the number of the load among the runs."""
-    simulation = plan.simulation
-    if simulation is None:
-        return
-    runs = simulation.runs
-    if not runs:
-        yield Section(f"load{suffix}", f"The load{of}", f"Not simulated: {simulation.reason}.", ())
-        return
-    limit, routing = simulation.limit, simulation.routing.replace("_", " ")
-    text = (
-        f"Simulated for {length_text(60 * runs[0].minutes)} with {routing} routing; a new instance serves "
-        f"{length_text(simulation.instance_start_s)} after it was asked for. Limit: {limit}."
-    )
-    yield Section(f"load{suffix}", f"The load over time{of}", text, tuple(_over_time(plan, simulation, first)))
-    yield Section(
-        f"policies{suffix}",
-        f"Policies{of}",
-        f"Over: requests that violate {limit}; minutes over: those in which more of them do than the limit allows.",
-        tuple(chart for chart in _compared(runs, first + 1) if chart.measured),
-        tables=(_policies(runs, first + 1, plan.cost.currency if plan.cost else "USD"),),
-    )
-
-
-def _over_time(plan: EndpointPlan, simulation: Simulation, first: int) -> Iterator[Curves]:
-    low, runs = plan.per_instance.low, simulation.runs
-    numbered = list(enumerate(runs, first + 1))[::-1]  # the planned one is drawn over the others
-    held = tuple(Line(at, "", _course(run, lambda row: low * row.instances), stepped=True) for at, run in numbered)
-    load = Line(first, "", _course(runs[0], lambda row: row.rate))
-    yield Curves("Load, and what the instances are certain to serve", _MINUTES, Axis("Rate", "/s"), (*held, load))
-    counts = tuple(Line(at, "", _course(run, lambda row: row.instances), stepped=True) for at, run in numbered)
-    yield Curves("Instances", _MINUTES, Axis("Instances", ""), counts)
-    over = tuple(Line(at, "", _course(run, lambda row: 100 * row.share_over)) for at, run in numbered)
-    allowed = _level("allowed", 100 * simulation.allowed, runs[0])
-    yield Curves("Requests over the limit", _MINUTES, Axis("Requests over the limit", "%"), (*over, allowed))
-    times = tuple(
-        Line(at, "", _course(run, lambda row: None if row.p99 is None else 1e3 * row.p99)) for at, run in numbered
-    )
-    yield Curves("p99", _MINUTES, Axis("p99", "ms"), (*times, _level("limit", 1e3 * simulation.bound, runs[0])))
-
-
-_MINUTES = Axis("Since its start", "min")
-
-
-def _course(run: Run, of: Callable[[Minute], float | None]) -> Points:
-    return tuple((float(row.minute), of(row)) for row in run.timeline)
-
-
-def _level(name: str, value: float, run: Run) -> Line:
-    rows = run.timeline
-    return Line(None, name, tuple((row.minute, value) for row in (rows[0], rows[-1])))
-
-
-def _policies(runs: Sequence[Run], first: int, currency: str) -> Table:
-    priced = any(run.cost for run in runs)
-    head = ("Policy", "over", "minutes over", "refused", "instances", "at most", "p99", "instance hours")
-    rows = [
-        Row(
-            (
-                run.policy,
-                f"{100 * run.share_over:.3g}%",
-                f"{run.minutes_over:.3g}",
-                _count(run.refused),
-                f"{run.mean_instances:.3g}",
-                f"{run.most_instances:.3g}",
-                "-" if run.p99 is None else duration_text(run.p99),
-                f"{run.instance_hours:,.1f}",
-                *((money_text(run.cost.total, currency) if run.cost else "-",) if priced else ()),
-            ),
-            run=at,
-            strong=at == first,
-        )
-        for at, run in enumerate(runs, first)
-    ]
-    return Table("", (*head, *(("cost",) if priced else ())), tuple(rows))
-
-
-def _compared(runs: Sequence[Run], first: int) -> Iterator[Bars]:
-    found: tuple[tuple[str, str, Callable[[Run], float]], ...] = (
-        ("Requests over the limit", "%", lambda run: 100 * run.share_over),
-        ("Minutes over the limit", "min", lambda run: run.minutes_over),
-        ("Instance hours", "h", lambda run: run.instance_hours),
-    )
-    for title, unit, value in found:
-        yield Bars(title, title, unit, "plan", {"": tuple(Bar(value(run)) for run in runs)}, first)
 
 
 def _files(data: PlanResult) -> Iterator[Section]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 
     from inference_benchmarker.cli.core.flags import Flag
-    from inference_benchmarker.engine.endpoint.addressed import Described
+    from inference_benchmarker.engine.endpoint.address_options import Described
 
 _KEYS = ("BENCHMARK_API_KEY", "OPENAI_API_KEY")
 _HOST = r"(\[[\da-f:]+\]|[\w-]+(\.[\w-]+)*)"
@@ -82,7 +82,8 @@ def _of_address(
     text: str, options: dict[str, Any], problems: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
     """Parse the flags of an address, resolve what it is, and apply that to the options; None where it is no good."""
-    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, describe
+    from inference_benchmarker.engine.endpoint.address_options import AddressOptions
+    from inference_benchmarker.engine.endpoint.addressed import describe
 
     problems += _contradictions(options)
     take_conversations(text, options)

@@ -14,7 +14,7 @@ from inference_benchmarker.url import endpoint_address
 from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.endpoint.addressed import AddressOptions, Described
+    from inference_benchmarker.engine.endpoint.address_options import AddressOptions, Described
 
 HISTORIES = ("live", "recorded")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")

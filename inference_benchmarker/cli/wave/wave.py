@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.wave.export_flags import Exports
     from inference_benchmarker.cli.wave.exporting import Export
-    from inference_benchmarker.engine.endpoint.addressed import Described
+    from inference_benchmarker.engine.endpoint.address_options import Described
     from inference_benchmarker.engine.live import Live
     from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan

@@ -6,7 +6,7 @@ import inspect
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.endpoint.factories_file import kind
+from inference_benchmarker.engine.endpoint.payloads import kind
 from inference_benchmarker.engine.endpoint.source import describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 

@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import inspect
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inference_benchmarker.engine.endpoint.payloads import (
+    accepts,
+    inputs_of,
+    is_async,
+    kind,
+    label_of,
+    parameters_of,
+    requires_argument,
+    weights_of,
+)
 from inference_benchmarker.engine.endpoint.source import DEFINE, SESSIONS, describe_error, import_file, place
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.system.packaged import shown_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import ModuleType
 
 CANARIES = "canary_factory"
-_KEYS = {"pre_computed", "input", "weights", "label"}
-_SHAPE = 'expected {"pre_computed": True, "input": [payload, ...]} or {"pre_computed": False, "input": build}'
 
 
 class Invoke(Protocol):
@@ -72,13 +78,13 @@ class Endpoint:
     def takes_row(self) -> bool:
         """Tells whether ``build`` takes a parameter, or ``session`` a second one: the row of a recording."""
         if self.session is not None:
-            return _accepts(self.session, 0, {})
-        return self.build is not None and _accepts(self.build, {})
+            return accepts(self.session, 0, {})
+        return self.build is not None and accepts(self.build, {})
 
     @property
     def takes_number(self) -> bool:
         """Tells whether ``build`` takes the arrival's number, by this name alone."""
-        parameters = [] if self.build is None else _parameters(self.build) or []
+        parameters = [] if self.build is None else parameters_of(self.build) or []
         return any(each.name == "number" and each.kind is each.KEYWORD_ONLY for each in parameters)
 
     def choose(self, seed: int, index: int) -> int:
@@ -134,20 +140,20 @@ def _endpoint(
 ) -> Endpoint:
     factory = _function(module, path, "payload_factory")
     where = place(path, factory)
-    if arguments and not _accepts(factory, **arguments):
-        takes = ", ".join(p.name for p in _parameters(factory) or []) or "none"
+    if arguments and not accepts(factory, **arguments):
+        takes = ", ".join(p.name for p in parameters_of(factory) or []) or "none"
         raise BenchmarkError(
             f"{where}: payload_factory cannot be called with {', '.join(f'{name}=' for name in arguments)}; its "
             f"arguments: {takes}."
         )
     made = _call(path, "payload_factory", factory, **arguments)
-    payloads, build = _inputs(where, made, with_rows=with_rows)
+    payloads, build = inputs_of(where, made, with_rows=with_rows)
     return Endpoint(
         invoke=invoke,
         payloads=payloads,
         build=build,
-        label=_label(where, made),
-        cumulative_weights=_weights(where, made, payloads),
+        label=label_of(where, made),
+        cumulative_weights=weights_of(where, made, payloads),
     )
 
 
@@ -162,19 +168,19 @@ def _function(module: ModuleType, path: Path, name: str) -> Callable[..., Any]:
 
 
 def _make_invoke(path: Path, factory: Callable[..., Any], endpoint_name: str | None) -> Callable[[Any], Any]:
-    arguments = (endpoint_name,) if endpoint_name is not None or _requires_argument(factory) else ()
+    arguments = (endpoint_name,) if endpoint_name is not None or requires_argument(factory) else ()
     invoke = _call(path, "invoke_factory", factory, *arguments)
     if not callable(invoke):
         raise BenchmarkError(
             f"{place(path, factory)}: invoke_factory returned {kind(invoke)}; expected a function invoke(payload).",
             "End invoke_factory with `return invoke`.",
         )
-    if _is_async(invoke):
+    if is_async(invoke):
         raise BenchmarkError(
             f"{place(path, invoke)}: invoke is an async function; expected a plain one.",
             "Workers run requests in greenlets: write it with an ordinary blocking client.",
         )
-    if not _accepts(invoke, None):
+    if not accepts(invoke, None):
         raise BenchmarkError(f"{place(path, invoke)}: invoke must take one argument, the payload.")
     called: Callable[[Any], Any] = invoke
     return called
@@ -187,15 +193,15 @@ def _make_session(path: Path, factory: Callable[..., Any], with_rows: bool) -> C
             f"{place(path, factory)}: session_factory returned {kind(session)}; expected a function session(number).",
             "End session_factory with `return session`.",
         )
-    if _is_async(session) or not any(map(inspect.isgeneratorfunction, (session, getattr(session, "__call__", None)))):  # noqa: B004
+    if is_async(session) or not any(map(inspect.isgeneratorfunction, (session, getattr(session, "__call__", None)))):  # noqa: B004
         raise BenchmarkError(
             f"{place(path, session)}: session is not a plain generator function.",
             "It must yield each turn: answer = yield Turn(payload).",
         )
-    takes_row = _accepts(session, 0, {})
-    if not takes_row and not _accepts(session, 0):
+    takes_row = accepts(session, 0, {})
+    if not takes_row and not accepts(session, 0):
         raise BenchmarkError(f"{place(path, session)}: session must take one argument, the number of its arrival.")
-    if not with_rows and not _accepts(session, 0):
+    if not with_rows and not accepts(session, 0):
         raise BenchmarkError(
             f"{place(path, session)}: session takes a recorded conversation, and there is no file of them.",
             "Give --conversations FILE, or make it optional: def session(number, recorded=None).",
@@ -217,111 +223,8 @@ def _canaries(module: ModuleType, path: Path, seed: int) -> tuple[Any, ...]:
     return tuple(made)
 
 
-def _inputs(where: str, made: Any, *, with_rows: bool) -> tuple[Sequence[Any] | None, Callable[..., Any] | None]:
-    if not isinstance(made, dict) or "input" not in made or "pre_computed" not in made:
-        raise BenchmarkError(f"{where}: payload_factory returned {kind(made)}; {_SHAPE}.")
-    if unknown := sorted(str(key) for key in set(made) - _KEYS):
-        raise BenchmarkError(
-            f"{where}: payload_factory returned the unknown key {', '.join(unknown)}; "
-            f"known are {', '.join(sorted(_KEYS))}."
-        )
-    if type(made["pre_computed"]) is not bool:
-        raise BenchmarkError(f'{where}: "pre_computed" must be True or False, not {made["pre_computed"]!r}.')
-    value = made["input"]
-    if not made["pre_computed"]:
-        if not callable(value):
-            raise BenchmarkError(f'{where}: with "pre_computed": False, "input" must be a function, not {kind(value)}.')
-        _check_build(where, value, with_rows=with_rows)
-        return None, value
-    if isinstance(value, (str, bytes, bytearray, memoryview, dict)) or not isinstance(value, Sequence):
-        raise BenchmarkError(f'{where}: with "pre_computed": True, "input" must be a list, not {kind(value)}.')
-    if not value:
-        raise BenchmarkError(f'{where}: "input" is an empty list; expected at least one payload.')
-    return value, None
-
-
-def _check_build(where: str, build: Any, *, with_rows: bool) -> None:
-    takes_row = _accepts(build, {})
-    if _is_async(build) or not (takes_row or _accepts(build)):
-        raise BenchmarkError(f'{where}: with "pre_computed": False, "input" must be a plain function build().')
-    if not with_rows and not _accepts(build):
-        raise BenchmarkError(
-            f"{where}: build takes the row of a recording, and no recording is replayed.",
-            "Give --replay FILE, or make the row optional: def build(row=None).",
-        )
-
-
-def _weights(where: str, made: dict[str, Any], payloads: Sequence[Any] | None) -> tuple[float, ...] | None:
-    weights = made.get("weights")
-    if weights is None:
-        return None
-    if payloads is None:
-        raise BenchmarkError(f'{where}: "weights" needs "pre_computed": True.')
-    if not isinstance(weights, Sequence) or len(weights) != len(payloads):
-        count = len(weights) if isinstance(weights, Sequence) else kind(weights)
-        raise BenchmarkError(f'{where}: "weights" must have one number per payload ({len(payloads)}), not {count}.')
-    numbers = [_weight(weight) for weight in weights]
-    if not all(number >= 0 for number in numbers) or not 0 < sum(numbers) < inf:
-        raise BenchmarkError(f'{where}: "weights" must be numbers of at least 0, and not all 0.')
-    return tuple(accumulate(numbers))
-
-
-def _weight(weight: Any) -> float:
-    try:
-        return float(weight) if isinstance(weight, (int, float)) else -1.0
-    except OverflowError:
-        return inf
-
-
-def _label(where: str, made: dict[str, Any]) -> Callable[[Any], str] | None:
-    label = made.get("label")
-    if label is not None and not callable(label):
-        raise BenchmarkError(f'{where}: "label" must be a function label(payload) -> str, not {kind(label)}.')
-    if label is not None and (_is_async(label) or not _accepts(label, None)):
-        raise BenchmarkError(f'{where}: "label" must be a plain function that takes one argument, the payload.')
-    return label
-
-
 def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     try:
         return function(*arguments, **named)
     except BaseException as error:
         raise describe_error(path, f"{name}()", error) from error
-
-
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
-        return None
-
-
-def _requires_argument(function: Callable[..., Any]) -> bool:
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = _parameters(function) or []
-    return any(p.kind in positional and p.default is p.empty for p in parameters)
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    """Tells whether calling it gives a coroutine or an asynchronous generator; an instance's ``__call__`` counts."""
-    call = getattr(function, "__call__", None)  # noqa: B004 - what it is matters, not whether it is there
-    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (function, call))
-
-
-def _accepts(function: Callable[..., Any], *arguments: Any, **named: Any) -> bool:
-    try:
-        inspect.signature(function).bind(*arguments, **named)
-    except TypeError:
-        return _parameters(function) is None
-    except ValueError:
-        return True
-    return True
-
-
-def kind(value: Any) -> str:
-    """The kind of a value in words: of a dict its keys, of all else its type."""
-    if value is None:
-        return "None"
-    if isinstance(value, dict):
-        return "a dict with the keys " + (", ".join(map(repr, value)) or "none")
-    return f"a {type(value).__name__}"

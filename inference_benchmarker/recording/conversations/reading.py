@@ -12,7 +12,7 @@ import numpy as np
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.recording.clock import Clock, clock_of
-from inference_benchmarker.recording.conversations.formats import Found, format_of
+from inference_benchmarker.recording.conversations.formats import format_of
 from inference_benchmarker.recording.conversations.grouping import Piece, grouped
 from inference_benchmarker.recording.conversations.left_out import LeftOut
 from inference_benchmarker.recording.conversations.reuse import Reuse
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.recording.conversations.formats import Format
+    from inference_benchmarker.recording.conversations.turns import Found
 
 _LOOKED_AT = 100  # rows from which the unit of times is learned
 _LOOKED_AT_BYTES = 1 << 23  # that they take in memory, about: the row that reaches it is the last of them

@@ -6,7 +6,6 @@ What is read here is the object of ``capacity.json``.
 from __future__ import annotations
 
 import math
-from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -20,19 +19,19 @@ from inference_benchmarker.words.wording import (
     percent_text,
     pluralize,
 )
-from server_capacity.results.text.agreement import to_plan_with, undecided
+from server_capacity.results.text.agreement import undecided
 from server_capacity.results.text.generation import cache_of_stretches, generation
 from server_capacity.results.text.headline import between, headline, rate_text, unit_of
+from server_capacity.results.text.model import folded_sentence, model_lines
+from server_capacity.results.text.stretches import shown_stretches, stretch_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from server_capacity.results.types.capacity import CapacityResult
-    from server_capacity.results.types.search_waves import LimitRow, StretchRow
+    from server_capacity.results.types.search_waves import LimitRow
     from server_capacity.results.types.server_side import At
-    from server_capacity.results.types.twin import Extrapolations
 
-_MAX_ROWS = 24
 _MAX_ERRORS = 5
 _SURE = 0.0001
 _BY_BURSTS = ", given the observed bursts"
@@ -46,11 +45,11 @@ def to_text(found: CapacityResult, folder: str = "") -> str:
         [answer],
         _limits(found),
         _confidence(found),
-        _model(found),
+        model_lines(found),
         _load(found),
         generation(found),
-        _stretches(found),
-        cache_of_stretches(found, _shown(found)),
+        stretch_rows(found, _of_requests(found)),
+        cache_of_stretches(found, shown_stretches(found)),
         [answer, *([f"Folder: {folder}"] if folder else [])],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
@@ -85,7 +84,7 @@ def _value(value: float | None, unit: str | None) -> str:
 def _confidence(found: CapacityResult) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
     for failure in found.failures or []:
-        yield from _folded(f"✗ {failure}")
+        yield from folded_sentence(f"✗ {failure}")
     told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
     yield from (f"{INDENT}{line}" for line in told)
 
@@ -214,50 +213,6 @@ def _of_requests(found: CapacityResult) -> list[str]:
     return [row.expression for row in found.limits if not (row.metric or "").startswith(("server.", "metric."))]
 
 
-def _model(found: CapacityResult) -> Iterator[str]:
-    twin, unit = found.twin, unit_of(found)
-    if not twin:
-        return
-    if not twin.fits:
-        yield from _folded(f"No queueing model: {twin.reason or 'nothing was tried'}.")
-        return
-    rate = rate_text(twin.rate, twin.interval, unit)
-    around = f" (95%: {between(twin.interval, unit)})" if twin.interval else ""
-    at = twin.confirmed_at
-    where = f"a later wave at {rate_text(at, None, unit)} confirms it" if at else "no later wave tested it"
-    yield from _folded(f"The queueing model predicts {rate}{around}; {where}.")
-    yield from _folded_if(to_plan_with(found))
-    service = twin.service
-    if service is None or twin.servers is None:
-        return
-    kind = f" ({service.kind}, CV {service.cv:.2g})" if service.kind else ""
-    beside = f", plus {duration_text(twin.overhead_s)} of overhead" if twin.overhead_s else ""
-    servers = pluralize(twin.servers, "server", "servers")
-    yield from _folded(f"Model: {servers} with a service time of {duration_text(service.mean)}{kind}{beside}.")
-    yield from (f"{INDENT}  {line}" for line in _what_if(twin.what_if, unit))
-
-
-def _folded_if(sentence: str) -> list[str]:
-    return _folded(sentence) if sentence else []
-
-
-def _folded(sentence: str) -> list[str]:
-    """A sentence within 80 columns."""
-    return wrap(sentence, 80, initial_indent=INDENT, subsequent_indent=2 * INDENT, break_long_words=False)
-
-
-def _what_if(what_if: Extrapolations | None, unit: str) -> Iterator[str]:
-    if what_if is None:
-        return
-    single = (("Evenly spaced arrivals", what_if.even_arrivals), ("20% shorter service", what_if.service_20_shorter))
-    for name, rate in single:
-        if rate is not None:
-            yield f"{name}: {rate_text(rate, None, unit)}."
-    for row in what_if.instances:
-        instances, routing = pluralize(row.count, "instance", "instances"), row.routing.replace("_", " ")
-        yield f"{instances}, {routing} routing: {rate_text(row.rate, None, unit)}."
-
-
 def _load(found: CapacityResult) -> Iterator[str]:
     """The time and where it went, and the resources by the rate at which each is used up."""
     for line in found.where_time_went.lines if found.where_time_went else ():
@@ -273,56 +228,3 @@ def _load(found: CapacityResult) -> Iterator[str]:
     following = resources.next
     if following and following.rate is not None:
         yield f"{INDENT}First to saturate: {following.metric}, at {rate_text(following.rate, None, unit)}."
-
-
-def _stretches(found: CapacityResult) -> Iterator[str]:
-    """A row for each stretch that is shown."""
-    shown, number = _shown(found), sum(1 for row in found.stretches or [] if row.rate)
-    if not shown:
-        return
-    names = _of_requests(found)
-    judged = _judged(found, names)
-    rate = "rate" if unit_of(found) == "/s" else "users"
-    header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
-    yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
-    for reason, rows in groupby(shown, key=lambda row: row.void):
-        if reason:
-            yield from _folded(f"✗ {_numbers([row.number for row in rows])} discarded: {reason}.")
-    if number > len(shown):
-        yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
-    if judged is not None:
-        yield f"{INDENT}over: the share of requests that violate {names[judged]}"
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    """The stretches in a row that do not count for one reason, as the subject of a sentence with its verb."""
-    return f"{numbers[0]} was" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} were"
-
-
-def _shown(found: CapacityResult) -> list[StretchRow]:
-    """The stretches in which something was sent, in their order; of many those that were longest."""
-    rows = [row for row in found.stretches or [] if row.rate]
-    longest = sorted(rows, key=lambda row: row.start_s - row.end_s)[:_MAX_ROWS]
-    return [row for row in rows if row in longest]
-
-
-def _judged(found: CapacityResult, names: Sequence[str]) -> int | None:
-    """The limit whose share each stretch shows: that which holds, or the first; a server's has none."""
-    if found.limit is not None and found.limit in names:
-        return list(names).index(found.limit)
-    return 0 if names else None
-
-
-def _stretch(row: StretchRow, judged: int | None, unit: str) -> list[str]:
-    over = row.share_over[judged : judged + 1] if judged is not None else []
-    times = ["-" if time is None else duration_text(time) for time in (row.p50, row.p99)]
-    return [
-        f"{row.number} {row.purpose}{' ✗' if row.void else ''}",
-        f"{row.start_s:.0f}s",
-        f"{row.end_s - row.start_s:.3g}s",
-        rate_text(row.rate, None, unit).removesuffix(unit),
-        f"{row.sent:,}",
-        *times,
-        f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",
-        f"{row.in_flight:,}",
-    ]

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.engine.endpoint.addressed import (
+from inference_benchmarker.engine.endpoint.address_options import (
     CONVERSATIONS_FILE,
     OPENAI_FILE,
     RESPONSES_FILE,
     AddressOptions,
     Described,
-    describe,
 )
+from inference_benchmarker.engine.endpoint.addressed import describe
 from inference_benchmarker.engine.endpoint.settings import settings_of
 from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged

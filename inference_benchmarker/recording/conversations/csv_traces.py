@@ -1,0 +1,55 @@
+"""The CSV files of BurstGPT and Azure as conversations."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.recording.conversations.turns import Found, seconds_of, tokens_of
+from inference_benchmarker.words.units import NS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+AZURE = ("timestamp", "contexttokens", "generatedtokens")
+
+
+class _Columns(NamedTuple):
+    """The columns of a table of requests; ``took`` and ``session`` need not be there."""
+
+    name: str
+    needed: frozenset[str]
+    at: str
+    tokens: str
+    out: str
+    unit: str = ""
+    took: str = ""
+    session: str = ""
+
+
+BURST = ("timestamp", "request_tokens", "response_tokens")
+CSV = (
+    _Columns("BurstGPT", frozenset(BURST), *BURST, unit="s", took="elapsed_time", session="session_id"),
+    _Columns("Azure's LLM trace", frozenset(AZURE), *AZURE),
+)
+
+
+class CsvTrace:
+    """Rows of a table of requests, which say how many tokens each prompt had in all."""
+
+    def __init__(self, columns: _Columns, names: Sequence[str], delimiter: str, grouped: bool) -> None:
+        self._columns, self._delimiter, self._width = columns, delimiter, len(names)
+        told = {"at": columns.at, "tokens": columns.tokens, "out": columns.out, "took": columns.took}
+        told |= {"session": columns.session} if grouped else {}
+        self._place = {field: names.index(name) for field, name in told.items() if name in names}
+
+    def read(self, line: int, text: str) -> Found:
+        """The turn of a row."""
+        row = next(csv.reader([text], delimiter=self._delimiter))
+        if len(row) != self._width:
+            raise ValueError(f"has {len(row)} values, and the header names {self._width}")
+        told = {field: row[place].strip() for field, place in self._place.items()}
+        turn = {"tokens": tokens_of(int(told["tokens"])), "out": tokens_of(int(told["out"])), "blocks": []}
+        took_ns = int(seconds_of(float(told.get("took") or 0)) * NS)
+        return Found(line, told["at"], [turn], told.get("session") or None, took_ns, {"totals": True})

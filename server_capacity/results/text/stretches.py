@@ -1,0 +1,74 @@
+"""The stretches of a search in its text. Pure."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.words.wording import (
+    INDENT,
+    aligned,
+    duration_text,
+)
+from server_capacity.results.text.headline import rate_text, unit_of
+from server_capacity.results.text.model import folded_sentence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.search_waves import StretchRow
+
+_MAX_ROWS = 24
+
+
+def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
+    """A row for each stretch that is shown; ``names``: the limits whose shares stretches have, in their order."""
+    shown, number = shown_stretches(found), sum(1 for row in found.stretches or [] if row.rate)
+    if not shown:
+        return
+    judged = _judged(found, names)
+    rate = "rate" if unit_of(found) == "/s" else "users"
+    header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
+    yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
+    for reason, rows in groupby(shown, key=lambda row: row.void):
+        if reason:
+            yield from folded_sentence(f"✗ {_numbers([row.number for row in rows])} discarded: {reason}.")
+    if number > len(shown):
+        yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
+    if judged is not None:
+        yield f"{INDENT}over: the share of requests that violate {names[judged]}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """The stretches in a row that do not count for one reason, as the subject of a sentence with its verb."""
+    return f"{numbers[0]} was" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]} were"
+
+
+def shown_stretches(found: CapacityResult) -> list[StretchRow]:
+    """The stretches in which something was sent, in their order; of many those that were longest."""
+    rows = [row for row in found.stretches or [] if row.rate]
+    longest = sorted(rows, key=lambda row: row.start_s - row.end_s)[:_MAX_ROWS]
+    return [row for row in rows if row in longest]
+
+
+def _judged(found: CapacityResult, names: Sequence[str]) -> int | None:
+    """The limit whose share each stretch shows: that which holds, or the first; a server's has none."""
+    if found.limit is not None and found.limit in names:
+        return list(names).index(found.limit)
+    return 0 if names else None
+
+
+def _stretch(row: StretchRow, judged: int | None, unit: str) -> list[str]:
+    over = row.share_over[judged : judged + 1] if judged is not None else []
+    times = ["-" if time is None else duration_text(time) for time in (row.p50, row.p99)]
+    return [
+        f"{row.number} {row.purpose}{' ✗' if row.void else ''}",
+        f"{row.start_s:.0f}s",
+        f"{row.end_s - row.start_s:.3g}s",
+        rate_text(row.rate, None, unit).removesuffix(unit),
+        f"{row.sent:,}",
+        *times,
+        f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",
+        f"{row.in_flight:,}",
+    ]
