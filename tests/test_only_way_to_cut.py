@@ -24,7 +24,7 @@ from inference_benchmarker.errors import LostProcessError
 from inference_benchmarker.export import push
 from inference_benchmarker.records.error_key import error_key
 from inference_benchmarker.records.response import Response
-from inference_benchmarker.shortage import shortage
+from inference_benchmarker.system.out_of_resources import out_of_resources
 from inference_benchmarker.words.redact import beginning, excerpt, part, quoted, redact, written
 from inference_benchmarker.words.text import one_line, said
 from server_capacity.metrics.aws_failures import first_line
@@ -122,7 +122,7 @@ TAKEN_APART = {
         "inference_benchmarker/engine/processes/child_logs.py:_cut",
         "inference_benchmarker/engine/worker/check.py:_failure",
         "inference_benchmarker/engine/worker/raised.py:traceback_text",
-        "inference_benchmarker/shortage.py:_last_line",
+        "inference_benchmarker/system/out_of_resources.py:_last_line",
         "inference_benchmarker/wave/frames.py:Selection.__init__",
         "server_capacity/aiperf/installation.py:failure",
         "server_capacity/aiperf/tokenizer.py:Tokenizer._told",
@@ -463,7 +463,9 @@ CUTS: dict[str, Callable[[str], object]] = {
     "a key of errors": lambda text: error_key(type("E", (Exception,), {"_benchmark_detail": "x" * 19_900 + text})()),
     "a short key of errors": lambda text: redact(error_key(type("E", (Exception,), {"_benchmark_detail": text})())),
     "AWS": lambda text: first_line(ValueError(text)),
-    "a shortage": lambda text: shortage(LostProcessError("it ended", f"{text} Cannot allocate memory")),
+    "a host out of resources": lambda text: out_of_resources(
+        LostProcessError("it ended", f"{text} Cannot allocate memory")
+    ),
     "Prometheus": lambda text: Web(Credentials(), {}).hide(text),
     "a line of a metrics page": lambda text: _raised(lambda: parse(f"up{{a= {text}")),
     "each line of a metrics page": lambda text: [

@@ -127,10 +127,10 @@ def _has_a_folder() -> bool:
 
 
 def _broken(error: Exception) -> int:
-    """Tell a shortage in a line, and a fault of ours with its traceback; never with exit code 1, a missed threshold."""
-    from inference_benchmarker.shortage import shortage
+    """Report a host out of resources in a line, our fault with its traceback; exit code 1 is for missed limits."""
+    from inference_benchmarker.system.out_of_resources import out_of_resources
 
-    cause = shortage(error)
+    cause = out_of_resources(error)
     say(traceback.format_exc().rstrip() if cause is None else f"benchmark: {cause}")
     return INVALID
 
@@ -222,8 +222,8 @@ def _other(word: str) -> str:
 def _run(command: str, arguments: list[str]) -> int:
     """Call ``run`` of the command's file, which is imported only now: a command pays for itself alone."""
     if command not in _LIGHT and not _ASK_FOR_HELP & set(arguments):
-        from inference_benchmarker.shortage import space_problems
         from inference_benchmarker.system.host import usable_cores
+        from inference_benchmarker.system.out_of_resources import space_problems
 
         refuse(space_problems(usable_cores(), os.environ))
     run: Callable[[list[str]], int] = import_module(home_of(command)).run

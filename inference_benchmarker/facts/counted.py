@@ -10,7 +10,7 @@ import numpy as np
 
 from inference_benchmarker.facts.wave_facts import Window
 from inference_benchmarker.plan.load import Bounds
-from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counting import BIN_NS
 from inference_benchmarker.records.counts import in_flight
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.words.units import NS
@@ -31,8 +31,8 @@ def counted_stage(facts: WaveFacts, counts: Counts, number: int, times: tuple[in
     ledger = Ledger(scheduled=planned, sent=own.total("sent"), **{name: own.total(name) for name in _OVER})
     if not facts.lost_workers:
         ledger = replace(ledger, dropped=max(planned - ledger.sent, 0))
-    answered = np.concatenate([own[what].slots for what in ("ok_at", "failed_at")])
-    last = int(answered.max(initial=-1) + 1) * SLOT_NS - start
+    answered = np.concatenate([own[what].bins for what in ("ok_at", "failed_at")])
+    last = int(answered.max(initial=-1) + 1) * BIN_NS - start
     return _part(facts, own, Window(*_begun(facts, start), end - start, max(last, 0)), ledger)
 
 
@@ -53,7 +53,7 @@ def counted_spans(facts: WaveFacts, counts: Counts, length_ns: int) -> Iterator[
 
 def in_flight_at(counts: Counts, instant_ns: int) -> int:
     """The requests in flight at an instant, to 20 ms."""
-    return int(in_flight(counts, np.array([instant_ns // SLOT_NS]))[0])
+    return int(in_flight(counts, np.array([instant_ns // BIN_NS]))[0])
 
 
 def _begun(facts: WaveFacts, start_ns: int) -> tuple[int, int]:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MOST_SLOWEST = 1_000
 MOST_TIMED_LABELS = 1_000
 """Labels of a worker whose times are counted; of those that come later only the requests are."""
-SLOTS = 50
-SLOT_NS = NS // SLOTS
+BINS = 50
+BIN_NS = NS // BINS
 """Instants are counted to 20 ms."""
 WARMUP = -1
 """The stage of the warm-up's requests."""
@@ -42,17 +42,17 @@ _MOST_TIMED_KEY = MOST_TIMED_LABELS + 1 << LABEL_SHIFT
 
 @dataclass(slots=True)
 class _CountCell(OpenCell):
-    """``slots``: when something happened, in 20 ms after wave start, and how often."""
+    """``bins``: when something happened, in 20 ms after wave start, and how often."""
 
-    slots: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    bins: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
     def to_json(self) -> dict[str, Any]:
-        """As of its base, and each slot as its place within the second."""
-        slots = {
-            name: Histogram({each % SLOTS: count for each, count in found.items()}).to_json()
-            for name, found in self.slots.items()
+        """As of its base, and each bin as its place within the second."""
+        bins = {
+            name: Histogram({each % BINS: count for each, count in found.items()}).to_json()
+            for name, found in self.bins.items()
         }
-        return {**OpenCell.to_json(self), **slots}
+        return {**OpenCell.to_json(self), **bins}
 
 
 class CountFeed(FeedWriter):
@@ -143,14 +143,14 @@ class CountFeed(FeedWriter):
         begun = self._cells[row.sent // NS, WARMUP]
         assert isinstance(begun, _CountCell)
         begun.counts["sent"] += 1
-        begun.slots["sent_at"][row.sent // SLOT_NS] += 1
+        begun.bins["sent_at"][row.sent // BIN_NS] += 1
         columns = Columns.of([row])
         self._count_all(self._cells[row.done // NS, WARMUP], columns, row.outcome & OUTCOME, row.error)
 
     def _count_sent(self, cell: OpenCell, sendings: Sequence[tuple[int, int]]) -> None:
         super()._count_sent(cell, sendings)
         assert isinstance(cell, _CountCell)
-        _count_slots(cell.slots["sent_at"], sendings, itemgetter(1))
+        _count_bins(cell.bins["sent_at"], sendings, itemgetter(1))
 
     def _count_columns(self, cell: OpenCell, columns: Columns, outcome: int, error: int) -> None:
         self._count_all(cell, columns, outcome, error)
@@ -166,7 +166,7 @@ class CountFeed(FeedWriter):
     def _count_all(self, cell: OpenCell, columns: Columns, outcome: int, error: int) -> None:
         super()._count_columns(cell, columns, outcome, error)
         assert isinstance(cell, _CountCell)
-        _count_slots(cell.slots[f"{OUTCOMES[outcome]}_at"], columns.done)
+        _count_bins(cell.bins[f"{OUTCOMES[outcome]}_at"], columns.done)
 
     def _times(self, columns: Columns, outcome: int) -> Iterator[tuple[str, list[int]]]:
         yield from super()._times(columns, outcome)
@@ -197,13 +197,13 @@ class CountFeed(FeedWriter):
             self._label_times[name].update(found if few else (key for key in found if key < _MOST_TIMED_KEY))
 
 
-def _count_slots(counts: Counter[int], instants: Sequence[Any], key: Callable[[Any], int] = int) -> None:
+def _count_bins(counts: Counter[int], instants: Sequence[Any], key: Callable[[Any], int] = int) -> None:
     """Count instants, in order, by their 20 ms; ``key``: the instant of each."""
     begin = 0
     while begin < len(instants):
-        slot = key(instants[begin]) // SLOT_NS
-        end = bisect_left(instants, (slot + 1) * SLOT_NS, begin + 1, key=key)
-        counts[slot] += end - begin
+        place = key(instants[begin]) // BIN_NS
+        end = bisect_left(instants, (place + 1) * BIN_NS, begin + 1, key=key)
+        counts[place] += end - begin
         begin = end
 
 

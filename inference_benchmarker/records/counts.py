@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.counting import MOST_SLOWEST, SLOTS, WARMUP
+from inference_benchmarker.records.counting import BINS, MOST_SLOWEST, WARMUP
 from inference_benchmarker.records.histogram import BUCKET_SHIFT, MOST_BUCKET
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS
@@ -32,11 +32,11 @@ SUMMED = (
     *("tokens_in", "tokens_out"),
 )
 TIMES = (*SUMMED, "stream_age", "first_age", "token_age")
-_SLOTTED = ("sent_at", "ok_at", "failed_at", "abandoned_at")
+_BINNED = ("sent_at", "ok_at", "failed_at", "abandoned_at")
 SCALARS = ("sent", "ok", "abandoned", "streams", "usage", "impossible")
 SUMS = tuple(f"{name}_sum" for name in SUMMED)
 FAILED = "failed"
-WHATS = (*SCALARS, FAILED, *_SLOTTED, *TIMES, *SUMS)
+WHATS = (*SCALARS, FAILED, *_BINNED, *TIMES, *SUMS)
 TIMES_OF_LABELS = ("latency", "response_time")
 MOST_SECOND, MOST_STAGE = 3 * MAX_SECONDS, (1 << 15) - 1
 MOST_SUM = 1 << 62
@@ -101,16 +101,16 @@ class Series:
         return np.bincount(stages, self.count, MOST_STAGE - WARMUP + 1).astype(np.int64)
 
     @property
-    def slots(self) -> Int64:
+    def bins(self) -> Int64:
         """The number of the 20 ms that each count is of, from wave start on."""
-        slots: Int64 = self.second.astype(np.int64) * SLOTS + self.key
-        return slots
+        bins: Int64 = self.second.astype(np.int64) * BINS + self.key
+        return bins
 
-    def before(self, slots: Int64) -> Int64:
-        """The sum of the counts of all slots before each of these."""
-        order = np.argsort(self.slots, kind="stable")
+    def before(self, bins: Int64) -> Int64:
+        """The sum of the counts of all bins before each of these."""
+        order = np.argsort(self.bins, kind="stable")
         sums = np.append(0, np.cumsum(self.count[order], dtype=np.int64))
-        found: Int64 = sums[np.searchsorted(self.slots[order], slots)]
+        found: Int64 = sums[np.searchsorted(self.bins[order], bins)]
         return found
 
     def where(self, mask: Mask) -> Series:
@@ -205,10 +205,10 @@ def bucket_values(buckets: Int64) -> Floats:
     return values
 
 
-def in_flight(counts: Counts, slots: Int64) -> Int64:
+def in_flight(counts: Counts, bins: Int64) -> Int64:
     """The requests in flight when each of these 20 ms began; what was abandoned stays."""
-    over = counts["ok_at"].before(slots) + counts["failed_at"].before(slots)
-    return counts["sent_at"].before(slots) - over
+    over = counts["ok_at"].before(bins) + counts["failed_at"].before(bins)
+    return counts["sent_at"].before(bins) - over
 
 
 def check_series(series: Mapping[str, Series], errors: int) -> None:
@@ -219,7 +219,7 @@ def check_series(series: Mapping[str, Series], errors: int) -> None:
     for what, each in series.items():
         if what not in MOST:
             raise ValueError(f"counts of {quoted(what, 40)}")
-        keys = 1 if what in SCALARS or what in SUMS else SLOTS if what in _SLOTTED else MOST_BUCKET + 1
+        keys = 1 if what in SCALARS or what in SUMS else BINS if what in _BINNED else MOST_BUCKET + 1
         keys = errors if what == FAILED else keys
         bounds = {"second": (-MOST_SECOND, MOST_SECOND), "stage": (WARMUP, MOST_STAGE), "key": (0, keys - 1)}
         bounds["count"] = (-MOST_SUM if what in SUMS else 0, MOST[what])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counting import BIN_NS
 from inference_benchmarker.records.counts import PRECISION, LabelCounts, bucket_values
 from inference_benchmarker.summary.by_name import ErrorRow, LabelRow
 from inference_benchmarker.summary.completed_rate import CompletedSpan
@@ -85,11 +85,11 @@ class Counted:
         number = self.completed * span.seconds
         if math.isinf(span.end_ns) or not done.total:
             return 0.0
-        shift = max(self._middle_s or (0.0,)) * NS * PRECISION + SLOT_NS
+        shift = max(self._middle_s or (0.0,)) * NS * PRECISION + BIN_NS
         reach = [(end - shift, end + shift) for end in (span.begin_ns, span.end_ns)]
-        at = done.slots * SLOT_NS - self.counts.start_ns
-        unsure = sum(done.where((at > low - SLOT_NS) & (at < high)).total for low, high in reach)
-        cut = SLOT_NS / NS / span.seconds if self.counts["abandoned_at"].total and span.seconds else 0.0
+        at = done.bins * BIN_NS - self.counts.start_ns
+        unsure = sum(done.where((at > low - BIN_NS) & (at < high)).total for low, high in reach)
+        cut = BIN_NS / NS / span.seconds if self.counts["abandoned_at"].total and span.seconds else 0.0
         return min(unsure / number + cut, 1.0) if number else float(unsure > 0)
 
     def late(self, by_ns: int) -> int:
@@ -97,7 +97,7 @@ class Counted:
         if self.window.planned_ns is None:
             return 0
         sent = self.counts["sent_at"]
-        return sent.where(sent.slots * SLOT_NS >= self.counts.start_ns + self.window.planned_ns + by_ns).total
+        return sent.where(sent.bins * BIN_NS >= self.counts.start_ns + self.window.planned_ns + by_ns).total
 
     def tokens(self) -> Tokens | None:
         """The tokens; in a second as many as the completed requests had on average."""
@@ -148,8 +148,8 @@ class Counted:
     @cached_property
     def completed_span(self) -> CompletedSpan:
         """That of the ok requests."""
-        cut = self.counts["abandoned_at"].slots
-        first = int(cut.min()) * SLOT_NS - self.counts.start_ns if len(cut) else None
+        cut = self.counts["abandoned_at"].bins
+        first = int(cut.min()) * BIN_NS - self.counts.start_ns if len(cut) else None
         over = sum(self.counts.total(name) for name in ("ok", "failed", "abandoned"))
         span = CompletedSpan.of(self._middle_s, over, first, self.window)
         chosen = span if span.otherwise is None or self._done_in(span) else span.otherwise
@@ -169,8 +169,8 @@ class Counted:
 
     def _until(self, series: Series, instant_ns: float) -> float:
         """The counts before an instant; of the 20 ms that it is in, so much as has passed of them."""
-        slot = (instant_ns + self.counts.start_ns) / SLOT_NS
-        passed = np.clip(slot - series.slots, 0.0, 1.0)
+        place = (instant_ns + self.counts.start_ns) / BIN_NS
+        passed = np.clip(place - series.bins, 0.0, 1.0)
         return float(passed @ series.count)
 
     def _distribution(

@@ -11,7 +11,7 @@ import numpy as np
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.columns import ROW_KEY
-from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counting import BIN_NS
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.records.ordered import watermarks
 from inference_benchmarker.summary.goodput import meets
@@ -86,7 +86,7 @@ class _Seconds:
             for sums in columns:
                 sums.add(window[what].second, window[what].count)
             found.in_flight.add_instants("sent" if what == "sent" else "done", *_middles(counts[f"{what}_at"]))
-            found.last_ns = max(found.last_ns, int(window[f"{what}_at"].slots.max(initial=0)) * SLOT_NS)
+            found.last_ns = max(found.last_ns, int(window[f"{what}_at"].bins.max(initial=0)) * BIN_NS)
         if counts.total("tokens_out"):
             found.tokens = SecondSums()
             found.tokens.add(window["tokens_out_sum"].second, window["tokens_out_sum"].count)
@@ -173,4 +173,4 @@ def _stages_by_second(facts: WaveFacts, seconds: int) -> list[str]:
 
 def _middles(series: Series) -> tuple[Int64, Int64]:
     """The middle of each 20 ms, in ns, and the counts."""
-    return series.slots * SLOT_NS + SLOT_NS // 2, series.count
+    return series.bins * BIN_NS + BIN_NS // 2, series.count

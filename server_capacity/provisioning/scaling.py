@@ -40,7 +40,7 @@ class ScalableTarget:
     region: str
     bounds: tuple[int, int]
     policies: tuple[str, ...]
-    schedules: tuple[str, ...]
+    scheduled_actions: tuple[str, ...]
     suspended: dict[str, bool]
     account: str | None = None
     endpoint_url: str | None = None
@@ -50,12 +50,12 @@ class ScalableTarget:
         """Tells whether the number may change by itself. A policy changes none within equal bounds, a schedule may."""
         minimum, maximum = self.bounds
         dynamic = bool(self.policies) and minimum != maximum and not (self.suspended[OUT] and self.suspended[IN])
-        return dynamic or (bool(self.schedules) and not self.suspended[SCHEDULED])
+        return dynamic or (bool(self.scheduled_actions) and not self.suspended[SCHEDULED])
 
     @property
     def text(self) -> str:
         """Its name, who scales it, and within which bounds."""
-        by = [f"policy {name}" for name in self.policies] + [f"schedule {name}" for name in self.schedules]
+        by = [f"policy {name}" for name in self.policies] + [f"schedule {name}" for name in self.scheduled_actions]
         minimum, maximum = self.bounds
         return f"{self.resource} ({one_line(', '.join(by), 200)}; {minimum} to {maximum})"
 
@@ -145,7 +145,7 @@ def _suspend(target: ScalableTarget, keeper: Keeper) -> None:
 
 
 def _described(target: ScalableTarget) -> SuspendedTarget:
-    policies, schedules = list(target.policies), list(target.schedules)
+    policies, schedules = list(target.policies), list(target.scheduled_actions)
     return SuspendedTarget(target.resource, target.dimension, policies, schedules, dict(target.suspended))
 
 

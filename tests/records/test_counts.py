@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.records.aggregation import BatchAggregator
 from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.columns import Records
-from inference_benchmarker.records.counting import MOST_SLOWEST, SLOT_NS, WARMUP, CountingBatchWriter
+from inference_benchmarker.records.counting import BIN_NS, MOST_SLOWEST, WARMUP, CountingBatchWriter
 from inference_benchmarker.records.counts import PRECISION, Counts, bucket_values, in_flight
 from inference_benchmarker.records.histogram import Histogram
 from inference_benchmarker.records.packed import BASE_DTYPE
@@ -52,8 +52,8 @@ def _same(counts: Counts, records: Records) -> None:
         len(records),
         *(np.count_nonzero(each) for each in (ok, failed, abandoned)),
     ]
-    slots = np.arange(0, 1000, 7)
-    assert counts["ok_at"].before(slots).tolist() == [np.count_nonzero(done[ok] // SLOT_NS < slot) for slot in slots]
+    bins = np.arange(0, 1000, 7)
+    assert counts["ok_at"].before(bins).tolist() == [np.count_nonzero(done[ok] // BIN_NS < each) for each in bins]
     for name, values in {
         "latency": (done - sent)[~failed],
         "response_time": (done - due)[~failed],
@@ -105,11 +105,9 @@ def test_the_slowest_are_the_slowest() -> None:
 
 def test_requests_in_flight_are_known_to_20_ms() -> None:
     rows = [RequestRecord(number, 0, number * MS, number * MS, number * MS + 50 * MS) for number in range(1000)]
-    slots = np.arange(100)
-    exact = [
-        sum(row.sent < at for row in rows) - sum(row.done < at for row in rows) for at in (slots * SLOT_NS).tolist()
-    ]
-    assert in_flight(counted(rows), slots).tolist() == exact
+    bins = np.arange(100)
+    exact = [sum(row.sent < at for row in rows) - sum(row.done < at for row in rows) for at in (bins * BIN_NS).tolist()]
+    assert in_flight(counted(rows), bins).tolist() == exact
 
 
 NOTHING: dict[str, Any] = {"labels": {}, "label_times": {}, "finish": [], "first": [], "last_due": 0, "last_done": 0}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inference_benchmarker.records.arrow import numbers
-from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counting import BIN_NS
 from inference_benchmarker.records.counts import bucket_values
 from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.request_times import output_tokens
@@ -59,7 +59,7 @@ class Completed:
         """Take in requests that were counted, to 20 ms; and tokens, to a second."""
         ok, tokens = counts["ok_at"], counts["tokens_out_sum"]
         for sums, series, instants in (
-            (self.requests, ok, ok.slots * SLOT_NS + SLOT_NS // 2),
+            (self.requests, ok, ok.bins * BIN_NS + BIN_NS // 2),
             (self.tokens, tokens, tokens.second.astype(np.int64) * NS + NS // 2),
         ):
             inside = self._span.holds(instants)

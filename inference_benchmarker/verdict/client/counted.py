@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from inference_benchmarker.records.counting import SLOT_NS
+from inference_benchmarker.records.counting import BIN_NS
 from inference_benchmarker.records.counts import in_flight
 from inference_benchmarker.summary.statistics.buckets import of_buckets
 from inference_benchmarker.summary.statistics.distribution import Distribution
@@ -27,21 +27,21 @@ _OVER = ("ok_at", "failed_at")
 
 def most_at_a_time(counts: Counts) -> int:
     """The most requests that were in flight when 20 ms began."""
-    slots = np.unique(counts["sent_at"].slots) + 1
-    return int(in_flight(counts, slots).max(initial=0))
+    bins = np.unique(counts["sent_at"].bins) + 1
+    return int(in_flight(counts, bins).max(initial=0))
 
 
 def passed(counts: Counts, instants_ns: Int64) -> tuple[Int64, Int64, int]:
     """The number sent and that over before each instant, and when the first was sent; wave start at the latest."""
-    slots = (instants_ns + counts.start_ns + SLOT_NS // 2) // SLOT_NS
-    arrived, begun = counts["sent_at"].before(slots), counts["sent_at"].slots.min(initial=0) * SLOT_NS
-    gone = sum((counts[what].before(slots) for what in _OVER), np.zeros(len(slots), np.int64))
+    bins = (instants_ns + counts.start_ns + BIN_NS // 2) // BIN_NS
+    arrived, begun = counts["sent_at"].before(bins), counts["sent_at"].bins.min(initial=0) * BIN_NS
+    gone = sum((counts[what].before(bins) for what in _OVER), np.zeros(len(bins), np.int64))
     return arrived, gone, min(int(begun) - counts.start_ns, 0)
 
 
 def last_ok_ns(counts: Counts) -> int:
     """When the last request was answered."""
-    return int(counts["ok_at"].slots.max(initial=-1) + 1) * SLOT_NS - counts.start_ns
+    return int(counts["ok_at"].bins.max(initial=-1) + 1) * BIN_NS - counts.start_ns
 
 
 def latencies(counts: Counts) -> Distribution | None:
@@ -66,12 +66,12 @@ def waits(counts: Counts) -> list[tuple[int, int, int]]:
 
     In the order of their lengths.
     """
-    answered = np.unique(np.concatenate([counts[what].slots for what in _OVER]))
+    answered = np.unique(np.concatenate([counts[what].bins for what in _OVER]))
     before, after = answered[:-1] + 1, answered[1:]
-    upcoming = np.append(np.unique(counts["sent_at"].slots), after[-1:])
+    upcoming = np.append(np.unique(counts["sent_at"].bins), after[-1:])
     sent = upcoming[np.minimum(np.searchsorted(upcoming, before), len(upcoming) - 1)]
     begun = np.where(in_flight(counts, before) > 0, before, np.minimum(sent, after))
-    found = zip((begun * SLOT_NS).tolist(), ((after - begun) * SLOT_NS).tolist(), in_flight(counts, after), strict=True)
+    found = zip((begun * BIN_NS).tolist(), ((after - begun) * BIN_NS).tolist(), in_flight(counts, after), strict=True)
     return sorted(((begin, length, int(waiting)) for begin, length, waiting in found), key=lambda wait: wait[1])
 
 

@@ -1,6 +1,6 @@
 """The stream "cloudwatch": metrics that AWS services and agents publish, over the wave's window.
 
-``block`` reads the configuration, ``warnings`` says what is odd about it, ``plan`` says what to ask, ``fetch`` asks,
+``block`` reads the configuration, ``warnings`` says what is odd about it, ``queries`` says what to ask, ``fetch`` asks,
 ``reading`` judges what came, ``rows`` tells it, ``source`` waits for it; ``hardware`` asks SageMaker meanwhile what the
 endpoints run on, and ``logs``, where requests failed, what the endpoints wrote.
 """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from server_capacity.metrics.cloudwatch.buckets import Span
-    from server_capacity.metrics.cloudwatch.plan import Query
+    from server_capacity.metrics.cloudwatch.queries import Query
 
 BATCH = 500
 MOST_PAGES = 1_000  # of one call; a service that names another one after each would be read for ever

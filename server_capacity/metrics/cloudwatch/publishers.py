@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.verdict.server.known_metrics import INSTANCES, SAGEMAKER, VARIANT
 from server_capacity.metrics.cloudwatch.buckets import LONGEST_PERIOD, Span
 from server_capacity.metrics.cloudwatch.fetch import fetch
-from server_capacity.metrics.cloudwatch.plan import COUNTERS, Query, endpoint_of, publisher_of
+from server_capacity.metrics.cloudwatch.queries import COUNTERS, Query, endpoint_of, publisher_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from server_capacity.metrics.cloudwatch.block import Block, Dimensions
-    from server_capacity.metrics.cloudwatch.plan import Publisher
+    from server_capacity.metrics.cloudwatch.queries import Publisher
 
 DAYS = 14
 """So long before a wave is looked at: CloudWatch keeps values of a minute for fifteen days."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from server_capacity.metrics.cloudwatch.block import Variant
     from server_capacity.metrics.cloudwatch.fetch import Answer
     from server_capacity.metrics.cloudwatch.hardware import Described
-    from server_capacity.metrics.cloudwatch.plan import Publisher, Wanted
+    from server_capacity.metrics.cloudwatch.queries import Publisher, Wanted
 
 PATIENCE_PERIODS = 3
 """A metric of which nothing has come this many periods (and its lag) after the wave is not waited for."""

@@ -13,7 +13,7 @@ from server_capacity.metrics.cloudwatch.warnings import long_enough
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from server_capacity.metrics.cloudwatch.plan import Wanted
+    from server_capacity.metrics.cloudwatch.queries import Wanted
     from server_capacity.metrics.cloudwatch.reading import Reading
 
 STREAM = "cloudwatch"

@@ -15,7 +15,7 @@ from server_capacity.metrics.aws_failures import Failure
 from server_capacity.metrics.cloudwatch import hardware, logs, publishers
 from server_capacity.metrics.cloudwatch.fetch import Answer, Fetched, fetch, make_client, similar_dimensions
 from server_capacity.metrics.cloudwatch.instances import VariantInstances
-from server_capacity.metrics.cloudwatch.plan import Wanted, plan, publisher_of
+from server_capacity.metrics.cloudwatch.queries import Wanted, publisher_of, wanted_of
 from server_capacity.metrics.cloudwatch.reading import Reading, waited_s
 from server_capacity.metrics.cloudwatch.rows import Ending, rows
 from server_capacity.metrics.cloudwatch.warnings import warnings
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
     from server_capacity.metrics.cloudwatch.block import Block, Variant
     from server_capacity.metrics.cloudwatch.hardware import Described
-    from server_capacity.metrics.cloudwatch.plan import Publisher
+    from server_capacity.metrics.cloudwatch.queries import Publisher
 
 POLLS_A_PERIOD, LEAST_POLL_S, MOST_POLL_S = 4, 1.0, 15.0
 SECOND_LOOK_S = 5.0
@@ -197,7 +197,7 @@ class _Waiting:
         self._client = client
         self._clock = clock
         self._interval = interval
-        self.wanted = plan(blocks, interval)
+        self.wanted = wanted_of(blocks, interval)
         self.ahead_s = 0.0
         self.polls = 0
         self._first: float | None = None
@@ -257,7 +257,7 @@ class _Waiting:
     def _move(self, ahead_s: float) -> None:
         self.ahead_s = ahead_s
         self._interval = self._interval.moved(ahead_s)
-        self.wanted = plan(self._blocks, self._interval)
+        self.wanted = wanted_of(self._blocks, self._interval)
 
 
 def poll_interval(period: float) -> float:

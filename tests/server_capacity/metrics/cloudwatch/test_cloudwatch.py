@@ -19,7 +19,7 @@ from server_capacity.metrics.aws_failures import first_line
 from server_capacity.metrics.cloudwatch import check_block, hardware, make_source
 from server_capacity.metrics.cloudwatch.block import read_block
 from server_capacity.metrics.cloudwatch.fetch import HOPELESS, MOST_PAGES, fetch, make_client
-from server_capacity.metrics.cloudwatch.plan import plan
+from server_capacity.metrics.cloudwatch.queries import wanted_of
 from server_capacity.metrics.cloudwatch.reading import wait_limit
 from server_capacity.metrics.cloudwatch.source import SECOND_LOOK_S, CloudWatch, poll_interval
 from tests.cloudwatch_source import (
@@ -272,7 +272,7 @@ def test_a_service_that_fails_on_everything_is_not_asked_for_each(fake: FakeClou
     fake.fault = lambda *_: error("InternalFailure", "down", 500)
     client = make_client(attempts=1)
     many = block(**{f"Metric{number}": ["Sum"] for number in range(300)})
-    queries = [query for wanted in plan([read_block(many)], WAVE) for query in wanted.queries()]
+    queries = [query for wanted in wanted_of([read_block(many)], WAVE) for query in wanted.queries()]
     answers = fetch(client, queries).answers
     assert len(fake.requests) <= HOPELESS + math.ceil(math.log2(len(queries))) + 1
     assert all(answer.failure is not None and "HTTP 500" in answer.failure.text for answer in answers.values())
@@ -291,7 +291,7 @@ class Endless:
 
 def test_pages_without_end_are_given_up() -> None:
     service = Endless()
-    (wanted,) = plan([read_block(block(Invocations=["Sum"]))], WAVE)
+    (wanted,) = wanted_of([read_block(block(Invocations=["Sum"]))], WAVE)
     fetch(service, list(wanted.queries())[:1])
     assert service.asked == MOST_PAGES + 1
 
@@ -307,7 +307,7 @@ def test_one_bad_query_among_many_is_found(fake: FakeCloudWatch) -> None:
 
     fake.fault = fail
     many = block(**{f"Metric{number}": ["Sum"] for number in range(300)})
-    queries = [query for wanted in plan([read_block(many)], WAVE) for query in wanted.queries()]
+    queries = [query for wanted in wanted_of([read_block(many)], WAVE) for query in wanted.queries()]
     answers = fetch(make_client(attempts=1), queries).answers
     failed = {query.name for query in queries if answers[query.id].failure is not None}
     assert failed == {"Metric0"}

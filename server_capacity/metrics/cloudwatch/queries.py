@@ -124,7 +124,7 @@ class Wanted:
                 yield Query(self.surplus_id, *base[1:], "SampleCount", self.whole.length, self.whole)
 
 
-def plan(blocks: Sequence[Block], interval: Interval) -> tuple[Wanted, ...]:
+def wanted_of(blocks: Sequence[Block], interval: Interval) -> tuple[Wanted, ...]:
     """Every metric of the blocks, and the counts of requests of the endpoints they name."""
     wanted: list[Wanted] = []
     for block in blocks:

@@ -1,4 +1,4 @@
-"""A shortage is told as one, whoever raised it; a fault of ours is not."""
+"""A host out of resources is named, whoever raised the error; a fault of ours is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.errors import LostProcessError
-from inference_benchmarker.shortage import shortage, space_problems
+from inference_benchmarker.system.out_of_resources import out_of_resources, space_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +32,8 @@ FULL_PIPE = BlockingIOError(errno.EAGAIN, "write could not complete without bloc
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "The system starts no more threads"),
     ],
 )
-def test_a_shortage_is_one_line_with_its_cause(error: Exception, told: str) -> None:
-    line = shortage(error)
+def test_a_host_out_of_resources_is_one_line_with_its_cause(error: Exception, told: str) -> None:
+    line = out_of_resources(error)
     assert line is not None
     assert line.startswith(told)
     assert "\n" not in line
@@ -49,8 +49,8 @@ def test_a_pipe_that_is_full_or_empty_is_none() -> None:
     reader, writer = os.pipe()
     for end in (reader, writer):
         os.set_blocking(end, False)
-    assert shortage(raised(lambda: os.read(reader, 1))) is None
-    assert shortage(raised(lambda: [os.write(writer, b"x" * 65536) for _ in range(64)])) is None
+    assert out_of_resources(raised(lambda: os.read(reader, 1))) is None
+    assert out_of_resources(raised(lambda: [os.write(writer, b"x" * 65536) for _ in range(64)])) is None
     os.close(reader)
     os.close(writer)
 
@@ -60,7 +60,8 @@ def test_a_process_that_is_not_started_is_one(monkeypatch: pytest.MonkeyPatch) -
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(subprocess, "_fork_exec", refused)
-    assert "no more threads or processes" in str(shortage(raised(lambda: subprocess.run([sys.executable], check=True))))
+    error = raised(lambda: subprocess.run([sys.executable], check=True))
+    assert "no more threads or processes" in str(out_of_resources(error))
 
 
 @pytest.mark.parametrize(
@@ -77,14 +78,14 @@ def test_a_process_that_is_not_started_is_one(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_anything_else_is_none(error: Exception) -> None:
-    assert shortage(error) is None
+    assert out_of_resources(error) is None
 
 
 def test_libraries_need_space_for_each_thread_of_theirs() -> None:
     """With 500 MiB two threads fit and sixty do not, unless the environment asks for fewer."""
     looks = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (500 << 20, resource.RLIM_INFINITY));"
-        "from inference_benchmarker.shortage import space_problems as told;"
+        "from inference_benchmarker.system.out_of_resources import space_problems as told;"
         "print(len(told(2, {})), len(told(60, {})), len(told(60, {'OPENBLAS_NUM_THREADS': '2'})))"
     )
     done = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, check=True)
@@ -94,4 +95,4 @@ def test_libraries_need_space_for_each_thread_of_theirs() -> None:
 @pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY, reason="there is a limit here")
 def test_without_a_limit_there_is_no_problem() -> None:
     assert space_problems(1_000, {}) == []
-    assert "MiB (ulimit" not in str(shortage(MemoryError()))
+    assert "MiB (ulimit" not in str(out_of_resources(MemoryError()))

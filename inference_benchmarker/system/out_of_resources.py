@@ -1,4 +1,4 @@
-"""Memory, threads and processes that this host does not give: told as that, not as a fault of ours."""
+"""Memory, threads and processes that this host does not give: reported as that, not as a fault of ours."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def space_problems(cores: int, environment: Mapping[str, str]) -> list[str]:
     ]
 
 
-def shortage(error: Exception) -> str | None:
-    """The sentence on an error that came of a shortage; None for any other."""
+def out_of_resources(error: Exception) -> str | None:
+    """The sentence on an error of a host without memory, threads or processes left; None for any other."""
     text = f"{type(error).__name__}: {error}"
     number = error.errno if isinstance(error, OSError) else None
     says = text if isinstance(error, (ImportError, LostProcessError)) else ""  # in others it may be the user's word
