@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_json
@@ -119,6 +119,33 @@ class AiperfResult:
             raise foreign(folder / SUMMARY, error) from None
 
 
+class _Request(NamedTuple):
+    """A line of aiperf's records: ``number`` in its order of sending, and the kind of the ``error`` that it ended in.
+
+    Instants are unix nanoseconds, as aiperf has them: None where they are missing.
+    """
+
+    is_warmup: bool
+    start_ns: float | None
+    end_ns: float | None
+    number: int | None
+    error: str | None
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> Self:
+        """The request of its JSON; one of ``UNREADABLE`` for an object of another form."""
+        about, error = row["metadata"], row.get("error")
+        if not error and about.get("was_cancelled"):
+            error = {"type": "cancelled"}
+        return cls(
+            about.get("benchmark_phase") == "warmup",
+            about.get("request_start_ns"),
+            about.get("request_end_ns"),
+            about.get("session_num"),
+            _error_key(error) if error else None,
+        )
+
+
 def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
     """The result and the window on the wall clock; None where aiperf left too little to tell of requests.
 
@@ -132,11 +159,11 @@ def read_export(folder: Path, success_threshold: float, *, interrupted: bool) ->
 
 def _read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
     """Aiperf writes no statistics where no request succeeded, nor where it was ended."""
-    rows = list(_records(folder / RECORDS))
-    measured = [row for row in rows if row["metadata"].get("benchmark_phase") != "warmup"]
+    rows = list(map(_Request.of, _records(folder / RECORDS)))
+    measured = [row for row in rows if not row.is_warmup]
     statistics = _json(folder / _STATISTICS)
-    failed = [row for row in measured if _failed(row)]
-    if not measured or (statistics is None and len(failed) < len(measured) and not interrupted):
+    errors = [row.error for row in measured if row.error is not None]
+    if not measured or (statistics is None and len(errors) < len(measured) and not interrupted):
         return None
     window = _interval(rows, measured)
     statistics = statistics or {}
@@ -145,12 +172,12 @@ def _read_export(folder: Path, success_threshold: float, *, interrupted: bool) -
         start_unix_s=window.start,
         duration_s=window.end - window.start,
         requests=len(measured),
-        ok=len(measured) - len(failed),
+        ok=len(measured) - len(errors),
         times={ours: found for ours, theirs in _TIMES.items() if (found := _time(statistics.get(theirs)))},
         tokens_in=_total(statistics, "total_isl"),
         tokens_out=_total(statistics, "total_osl"),
         tokens_out_per_s=statistics.get("output_token_throughput", {}).get("avg"),
-        errors=dict(Counter(map(_error_key, failed)).most_common()),
+        errors=dict(Counter(errors).most_common()),
         success_threshold=success_threshold,
         folder=str(folder),
         interrupted=interrupted,
@@ -195,18 +222,20 @@ def _nothing(_: str) -> None:
     """Aiperf writes NaN where it has no number."""
 
 
-def _interval(rows: Sequence[dict[str, Any]], measured: Sequence[dict[str, Any]]) -> Interval:
-    begins, ends = _instants(rows, "request_start_ns"), _instants(measured, "request_end_ns")
-    return Interval(min(begins), min(_instants(measured, "request_start_ns")), max(ends), len(rows))
+def _interval(rows: Sequence[_Request], measured: Sequence[_Request]) -> Interval:
+    begin, start = (min(_seconds(row.start_ns) for row in some) for some in (rows, measured))
+    return Interval(begin, start, max(_seconds(row.end_ns) for row in measured), len(rows))
 
 
-def _instants(rows: Sequence[dict[str, Any]], name: str) -> list[float]:
-    return [row["metadata"][name] / NS for row in rows]
+def _seconds(instant_ns: float | None) -> float:
+    if instant_ns is None:
+        raise ValueError("a request has no instants")
+    return instant_ns / NS
 
 
-def _missing(measured: Sequence[dict[str, Any]]) -> int:
+def _missing(measured: Sequence[_Request]) -> int:
     """Requests that it cancelled when its grace period was over: it numbers what it sends, and exports no such one."""
-    numbers = {number for row in measured if (number := row["metadata"].get("session_num")) is not None}
+    numbers = {row.number for row in measured if row.number is not None}
     return max(numbers, default=-1) + 1 - len(numbers)
 
 
@@ -219,13 +248,8 @@ def _gave_up(statistics: dict[str, Any]) -> bool:
     return (end - begin).total_seconds() >= float(phase["duration"] + phase["grace_period"])
 
 
-def _failed(row: dict[str, Any]) -> bool:
-    return bool(row.get("error")) or bool(row["metadata"].get("was_cancelled"))
-
-
-def _error_key(row: dict[str, Any]) -> str:
+def _error_key(error: dict[str, Any]) -> str:
     """Kind and HTTP status, never the free text."""
-    error = row.get("error") or {"type": "cancelled"}
     return redact(" ".join(str(part) for part in (error.get("type"), error.get("code")) if part))
 
 
