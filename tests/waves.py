@@ -123,7 +123,7 @@ class Worker:
             self.writer.add_metrics(record.metrics)
         if record.turn is not None:
             ended = 0 if record.ended is None else 1 + ENDINGS.index(record.ended)
-            self.writer.add_turn(record.turn, _packed(record.think_ns), ended)
+            self.writer.turns.append((_packed(record.think_ns), record.turn, ended))
         if record.attempt:
             self.writer.add_attempt(record.attempt, record.due if arrived is None else arrived)
 

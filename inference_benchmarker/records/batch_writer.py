@@ -31,6 +31,10 @@ class BatchWriter:
     Error texts in them are bounded and without secrets: those of this process's environment, and ``also``. Credentials
     that are known by their form alone are still there: to search for them is no work for a loop that paces requests
     (see ``redacted``).
+
+    ``turns``: of each request of a wave of sessions, in their order, the fields of ``TURN``. It is appended to right
+    after the request was added: the time that was thought before it (``NONE``: it is no turn's first attempt after
+    another turn), which turn it was, from 1 on, and whether the session ended with it.
     """
 
     def __init__(self, also: Iterable[str] = (), feed: FeedWriter | None = None) -> None:
@@ -43,7 +47,7 @@ class BatchWriter:
         self._streams = bytearray()
         self._gaps: array[int] = array("I")
         self._metrics = bytearray()
-        self._turns: list[tuple[int, int, int]] = []
+        self.turns: list[tuple[int, int, int]] = []
         self.metric_numbers = MetricNumbers()
         self._told_metrics = 0
         self.feed = FeedWriter() if feed is None else feed
@@ -103,14 +107,6 @@ class BatchWriter:
         self.feed.repeat(arrived)  # which takes its row away
         self._packed = len(self._rows)
 
-    def add_turn(self, number: int, think_ns: int, ended: int) -> None:
-        """Says of the request just added which turn of its session it was, from 1 on.
-
-        Its user thought so long before it (``NONE``: it is no turn's first attempt after another turn), and whether the
-        session ended with it. Each request of a wave of sessions has it.
-        """
-        self._turns.append((think_ns, number, ended))
-
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""
         number = self.errors[error_key(exception, found)]
@@ -142,12 +138,12 @@ class BatchWriter:
             meta["attempts"], self._attempts = self._attempts, []
         if names := [*self.metric_numbers][self._told_metrics :]:
             meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
-        turns = b"".join(itertools.starmap(TURN.pack, self._turns))
+        turns = b"".join(itertools.starmap(TURN.pack, self.turns))
         packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, turns)
         batch = joined_batch(meta, *map(bytes, packed))
         self._base.clear()
         self._streams.clear()
         self._gaps = array("I")
         self._metrics.clear()
-        self._turns.clear()
+        self.turns.clear()
         return batch

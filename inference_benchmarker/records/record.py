@@ -59,6 +59,7 @@ class RequestRecord(NamedTuple):
         return self.index, self.turn or 0, self.attempt
 
 
+_ENDED = tuple(f"sessions_{ending}" for ending in ENDINGS)
 _ALWAYS = frozenset(("scheduled", "sent", "dropped", "lost", "ok", "failed", "abandoned"))
 _OF_SESSIONS = (
     "later_turns",
@@ -132,7 +133,7 @@ class Ledger:
 
     def end_session(self, ended: int) -> None:
         """Count a session that ended, as its packed turn says."""
-        name = f"sessions_{ENDINGS[ended - 1]}"
+        name = _ENDED[ended - 1]
         setattr(self, name, getattr(self, name) + 1)
 
     def __add__(self, other: Ledger) -> Ledger:

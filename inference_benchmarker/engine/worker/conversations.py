@@ -18,15 +18,15 @@ from inference_benchmarker.engine.worker.slot import OneKind
 from inference_benchmarker.plan.turn import Turn as SessionTurn
 from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.error_key import error_text
-from inference_benchmarker.records.record import COMPLETED, MOST_TURN, NONE, RAISED, TURN_FAILED
+from inference_benchmarker.records.record import COMPLETED, MOST_TURN, RAISED, TURN_FAILED
 from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
-    from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.plan.think import Think
 
 logger = logging.getLogger("inference_benchmarker.sessions")
@@ -37,20 +37,15 @@ class SessionError(Exception):
 
 
 class TurnRequests(Requests):
-    """A worker's requests that are turns of sessions.
-
-    ``hear`` lets a slot's session go on before the record of its turn is written, which says whether it ended.
-    """
-
-    hear: Callable[[Slot], None]
+    """A worker's requests that are turns of sessions."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._prompts = SentPrompts()
+        self.prompts = SentPrompts()
 
     def take_new(self) -> dict[str, Any]:
         """The prompts that sessions sent since the last call, in blocks."""
-        return self._prompts.take_new()
+        return self.prompts.take_new()
 
     def note(self, number: int, error: BaseException) -> None:
         """Keep the text of an error of a session's own, beside those of failed requests."""
@@ -59,29 +54,13 @@ class TurnRequests(Requests):
 
     def abandon(self) -> None:
         """End the books; an answer that its session hears just now has come, and is none of the abandoned."""
-        self.open = False
+        self.close()
         heard = [slot for slot in self.slots if slot.session is not None and slot.session.is_listening]
         for slot in heard:
             arrival, slot.arrival = slot.arrival, None
             if arrival is not None:
-                super()._record(slot, arrival)
+                self._record(slot, arrival)
         super().abandon()
-
-    def _record(self, slot: Slot, arrival: Arrival) -> None:
-        if slot.failure is None and slot.session is not None:
-            self._prompts.add(slot, slot.session)  # as it was sent, before the session changes it
-        self.hear(slot)  # which may take its time
-        if self.open:
-            super()._record(slot, arrival)
-
-    def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
-        """Write which turn of its session it is, too, and into the books how the session ended."""
-        session = slot.session
-        assert session is not None
-        super()._write(slot, arrival, outcome, error)
-        self.writer.add_turn(session.turn, NONE if slot.attempt else session.think_ns, session.ended)
-        if arrival.index >= 0 and session.ended:
-            self.ledger.end_session(session.ended)
 
 
 class Conversations(OneKind):
@@ -109,11 +88,17 @@ class Conversations(OneKind):
 
     def serve(self, slot: Slot) -> None:
         """Send one turn after the other, of whichever session an arrival says."""
-        take, turn, attempt = slot.take, self._turn, self._attempt
+        take, turn, attempt, requests, open_one = slot.take, self._turn, self._attempt, self.requests, self._open.get
         while (arrival := take()) is not None:
-            session = slot.session = self._taken_up(arrival.index)
+            session = open_one(arrival.index) or self._opened(arrival.index)
+            slot.session = session
+            if session.following is not None:
+                session.turn += 1
+                session.now, session.following = session.following, None
+                session.think_ns = session.following_ns
+                requests.ledger.later_turns += arrival.index >= 0
             turn(slot, arrival, attempt)
-            if session.following is not None and not self.requests.is_over:
+            if session.following is not None and not requests.is_over:
                 self.later(slot.done + session.following_ns, session.number)
             else:
                 self._end(session)
@@ -124,20 +109,15 @@ class Conversations(OneKind):
         assert session is not None
         assert arrival is not None
         if session.steps is None:
-            begun = monotonic_ns()
-            try:
-                session.steps = self._session(session.number)
-                session.now = self._checked(session, next(session.steps))
-            except StopIteration:
-                raise SessionError("the session ended without a turn") from None
-            finally:
-                slot.build_ns = monotonic_ns() - begun
-        elif session.turn > 1 and not slot.attempt:
-            slot.build_ns = max(0, session.ready_ns - arrival.due)
-        assert session.now is not None
-        if session.now.label is not None:
-            slot.label = self.requests.writer.labels[session.now.label]
-        return session.now.payload
+            self._begin(session, slot)
+        elif session.turn > 1 and not slot.attempt and (late_ns := session.ready_ns - arrival.due) > 0:
+            slot.build_ns = late_ns
+        now = session.now
+        assert now is not None
+        payload, _, label = now
+        if label is not None:
+            slot.label = self.requests.writer.labels[label]
+        return payload
 
     def cut(self, number: int) -> None:
         """The next turn of a session that thinks is not begun: the wave is over."""
@@ -150,23 +130,32 @@ class Conversations(OneKind):
         self.requests.ledger.dropped_turns += number >= 0
         self._end(session)
 
-    def _taken_up(self, number: int) -> OpenSession:
-        """The session of an arrival that a slot serves now: a new one, or one that goes on."""
-        session = self._open.get(number)
-        if session is None:
-            session = self._open[number] = OpenSession(number)
-            self.requests.waiting += 1
-        else:
-            session.go_on()
-            self.requests.ledger.later_turns += number >= 0
+    def _opened(self, number: int) -> OpenSession:
+        """A new session, which begins with this arrival."""
+        session = self._open[number] = OpenSession(number)
+        self.requests.waiting += 1
         return session
+
+    def _begin(self, session: OpenSession, slot: Slot) -> None:
+        """Have the user's generator say the first turn."""
+        begun = monotonic_ns()
+        try:
+            session.steps = self._session(session.number)
+            now = next(session.steps)
+            _check(session, now)
+            session.now = now
+        except StopIteration:
+            raise SessionError("the session ended without a turn") from None
+        finally:
+            slot.build_ns = monotonic_ns() - begun
 
     def _end(self, session: OpenSession) -> None:
         del self._open[session.number]
         self.requests.waiting -= 1
         if session.following is not None:
             self.requests.ledger.not_begun += session.number >= 0
-        _close(session)
+        if session.ended != COMPLETED:  # else its generator is done
+            _close(session)
         self.on_end()
 
     def _hear(self, slot: Slot) -> None:
@@ -179,17 +168,21 @@ class Conversations(OneKind):
                 session.ended = RAISED if session.now is None else TURN_FAILED
             return
         assert session.steps is not None
+        self.requests.prompts.add(slot, session)  # as it was sent, before the session changes it
         session.is_listening = True
         try:
-            session.following = self._checked(session, session.steps.send(answer))
+            following = session.steps.send(answer)
+            if following.__class__ is not SessionTurn or session.turn >= MOST_TURN:
+                _check(session, following)
+            session.following = following
         except StopIteration:
             session.ended = COMPLETED
         except BaseException as error:  # the session's own: it is recorded as such, and no worker ends of it
             session.ended = RAISED
             self.requests.note(session.number, error)
         else:
-            think_ns = session.following.think_ns
-            session.following_ns = self._drawn_ns(session) if think_ns is None else think_ns
+            think_s = following.think_s
+            session.following_ns = self._drawn_ns(session) if think_s is None else round(think_s * NS)
         finally:
             session.is_listening = False
         session.ready_ns = monotonic_ns() - self.requests.t0
@@ -198,13 +191,13 @@ class Conversations(OneKind):
         """The time thought before the next turn, where it does not say so: it depends on seed, session and turn."""
         return 0 if self._think is None else self._think.ns(self._seed, session.number * (MOST_TURN + 1) + session.turn)
 
-    @staticmethod
-    def _checked(session: OpenSession, given: Any) -> SessionTurn:
-        if not isinstance(given, SessionTurn):
-            raise SessionError(f"the session yielded a {type(given).__name__}; expected Turn(payload)")
-        if session.turn >= MOST_TURN:
-            raise SessionError(f"the session has more than {MOST_TURN:,} turns")
-        return given
+
+def _check(session: OpenSession, given: Any) -> None:
+    """Raise SessionError for what is no turn, or is one too many."""
+    if not isinstance(given, SessionTurn):
+        raise SessionError(f"the session yielded a {type(given).__name__}; expected Turn(payload)")
+    if session.turn >= MOST_TURN:
+        raise SessionError(f"the session has more than {MOST_TURN:,} turns")
 
 
 def _close(session: OpenSession) -> None:

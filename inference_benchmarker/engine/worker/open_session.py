@@ -47,9 +47,3 @@ class OpenSession:
         self.following_ns = self.ready_ns = self.ended = 0
         self.is_listening = False
         self.said: Said | None = None
-
-    def go_on(self) -> None:
-        """The next turn is sent now."""
-        self.turn += 1
-        self.now, self.following = self.following, None
-        self.think_ns = self.following_ns

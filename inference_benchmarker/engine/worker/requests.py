@@ -26,6 +26,7 @@ from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, Le
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
+    from inference_benchmarker.engine.worker.open_session import OpenSession
     from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.batch_writer import BatchWriter
@@ -72,7 +73,8 @@ class Requests:
     ``fire`` tells Locust. ``requested_model``: the model that the request of a slot asks for, "" where it names none.
     ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``check`` raises where
     the answer that a slot keeps is not as expected, and may add to its usage. ``waiting`` counts the
-    clients that pause between two requests of an arrival, and the sessions that are open.
+    clients that pause between two requests of an arrival, and the sessions that are open. ``is_over``: nothing more is
+    begun. ``hear`` lets a slot's session go on before the record of its turn is written, which says whether it ended.
     """
 
     def __init__(
@@ -98,18 +100,16 @@ class Requests:
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
         self.slots: list[Slot] = []
         self.t0 = 0
+        self.hear: Callable[[Slot], None] | None = None
         self.open = True
+        self.is_over = False
         self.in_flight = self.waiting = 0
         self._stopped = Event()
 
     def stop(self) -> None:
         """Begin nothing more but what the scheduler hands out; what is in flight goes on."""
+        self.is_over = True
         self._stopped.set()
-
-    @property
-    def is_over(self) -> bool:
-        """Tells whether nothing more is begun."""
-        return not self.open or self._stopped.is_set()
 
     def is_awaited(self, due: int) -> bool:
         """Wait, between two requests of an arrival, until the next is due; False where the wave ended before."""
@@ -148,6 +148,8 @@ class Requests:
             self._check_answer(slot)
         if decide is not None:
             decide(slot, arrival)
+        if self.hear is not None and self.open:
+            self.hear(slot)  # which may take its time
         if self.open:
             self._record(slot, arrival)
         slot.arrival = None
@@ -162,9 +164,14 @@ class Requests:
         if slot.session is None:
             slot.answer = None  # which no session hears
 
+    def close(self) -> None:
+        """Record nothing more, and begin nothing."""
+        self.open = False
+        self.is_over = True
+
     def abandon(self) -> None:
         """End the books: what is in flight now is recorded as abandoned, at its age."""
-        self.open = False
+        self.close()
         now = monotonic_ns() - self.t0
         counted = []
         for slot in self.slots:
@@ -216,8 +223,17 @@ class Requests:
         )
         if is_stream:
             self._write_stream(slot.times, usage)
+        if slot.session is not None:
+            self._write_turn(slot.session, slot, arrival)
         if slot.attempt:
             writer.add_attempt(slot.attempt, slot.arrived)
+
+    def _write_turn(self, session: OpenSession, slot: Slot, arrival: Arrival) -> None:
+        """Write which turn of its session it is, too, and into the books how the session ended."""
+        ended = session.ended
+        self.writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, ended))
+        if ended and arrival.index >= 0:
+            self.ledger.end_session(ended)
 
     def _write_stream(self, times: list[int] | None, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""

@@ -29,7 +29,7 @@ _FAR_OFF_NS = 1 << 62
 
 
 class LaterTurns:
-    """The turns of sessions that think, by when they are due. ``rearm`` is called when one more came."""
+    """The turns of sessions that think, by when they are due. ``rearm`` is called when another is the first of them."""
 
     def __init__(self, conversations: Conversations, rearm: Callable[[], None]) -> None:
         self._conversations = conversations
@@ -58,8 +58,10 @@ class LaterTurns:
             self._conversations.cut(number)
 
     def _add(self, due: int, number: int) -> None:
-        heappush(self._dues, (due, number))
-        self._rearm()
+        turn = (due, number)
+        heappush(self._dues, turn)
+        if self._dues[0] is turn:  # else the alarm rings for one before it; to set it costs a system call
+            self._rearm()
 
 
 class SessionScheduler(OpenLoopScheduler):
