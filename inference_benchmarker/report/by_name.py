@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.summary.by_name import ErrorRow, LabelRow
+    from inference_benchmarker.summary.statistics.distribution import Distribution
 
 _MAX_ROWS = 20
 
@@ -21,19 +22,35 @@ def label_lines(labels: Sequence[LabelRow], width: int | None = None) -> Iterato
     if not labels:
         return
     shown = labels[:_MAX_ROWS]
-    header = [marked("Label", (row.latency for row in shown)), "sent", "ok", "failed", "mean", "p50", "p99", "max"]
-    rows = []
-    for row in shown:
-        d = row.latency
-        times = (
-            ["-"] * 4
-            if d is None
-            else [mean_text(d), *(value_text(d, v) for v in (d.percentile(50), d.percentile(99), d.maximum))]
-        )
-        rows.append([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *times])
-    yield from aligned([header, *rows], width)
+    yield from aligned(_streams(shown) if any(row.ttft for row in shown) else _answers(shown), width)
     if len(labels) > _MAX_ROWS:
         yield f"{INDENT}… and {len(labels) - _MAX_ROWS} more labels, in summary.json"
+
+
+def _answers(labels: Sequence[LabelRow]) -> list[list[str]]:
+    """A header, and a row for each label."""
+    header = [marked("Label", (row.latency for row in labels)), "sent", "ok", "failed", "mean", "p50", "p99", "max"]
+    counts = ([one_line(row.label), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}"] for row in labels)
+    means = (["-"] if row.latency is None else [mean_text(row.latency)] for row in labels)
+    times = (_times(row.latency, 50, 99, 100) for row in labels)
+    return [header, *(one + two + three for one, two, three in zip(counts, means, times, strict=True))]
+
+
+def _streams(labels: Sequence[LabelRow]) -> list[list[str]]:
+    """The same of labels some of which have streams: with their TTFT, and for want of room without mean and ok."""
+    header = [marked("Label", (row.latency for row in labels)), "sent", "failed"]
+    times = ([*_times(row.ttft, 50, 99), *_times(row.latency, 50, 99)] for row in labels)
+    counts = ([one_line(row.label), f"{row.sent:,}", f"{row.failed:,}"] for row in labels)
+    rows = [one + two for one, two in zip(counts, times, strict=True)]
+    return [[*header, "TTFT p50", "p99", "latency p50", "p99"], *rows]
+
+
+def _times(distribution: Distribution | None, *percents: int) -> list[str]:
+    """Percentiles in words; the 100th is the longest time."""
+    if distribution is None:
+        return ["-"] * len(percents)
+    values = (distribution.maximum if percent == 100 else distribution.percentile(percent) for percent in percents)
+    return [value_text(distribution, value) for value in values]
 
 
 def error_lines(errors: Sequence[ErrorRow], width: int | None = None) -> Iterator[str]:

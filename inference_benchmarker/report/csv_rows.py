@@ -96,11 +96,12 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
 
 
 def _label(row: LabelRow) -> str:
-    """The requests of a label: those that were ok, all that were sent, and the ok ones' latency in seconds."""
+    """The requests of a label: those that were ok, all that were sent, the ok ones' latency and TTFT in seconds."""
     told = f"{row.label}: {row.ok}/{row.sent}"
-    if row.latency is None:
-        return told
-    return f"{told}, p50 {row.latency.percentile(50):.6g}, p99 {row.latency.percentile(99):.6g}"
+    for name, found in (("", row.latency), ("TTFT ", row.ttft)):
+        if found is not None:
+            told += f", {name}p50 {found.percentile(50):.6g}, {name}p99 {found.percentile(99):.6g}"
+    return told
 
 
 def _sessions(summary: Summary) -> dict[str, Any]:

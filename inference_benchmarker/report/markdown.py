@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.by_name import LabelRow
+    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
@@ -109,15 +109,22 @@ def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:
 
 
 def _labels(summary: Summary) -> Iterator[str]:
+    labels = summary.labels[:_MOST_ROWS]
+    streams = any(row.ttft for row in labels)
     rows = [
-        [_in_cell(row.label), *(f"{count:,}" for count in (row.sent, row.ok, row.failed)), *_middle_and_tail(row)]
-        for row in summary.labels[:_MOST_ROWS]
+        [
+            _in_cell(row.label),
+            *(f"{count:,}" for count in (row.sent, row.ok, row.failed)),
+            *(_middle_and_tail(row.ttft) if streams else ()),
+            *_middle_and_tail(row.latency),
+        ]
+        for row in labels
     ]
-    return table([["Label", "sent", "ok", "failed", "p50", "p99"], *rows] if rows else [])
+    head = ["Label", "sent", "ok", "failed", *(("TTFT p50", "TTFT p99") if streams else ()), "p50", "p99"]
+    return table([head, *rows] if rows else [])
 
 
-def _middle_and_tail(row: LabelRow) -> list[str]:
-    d = row.latency
+def _middle_and_tail(d: Distribution | None) -> list[str]:
     return ["-", "-"] if d is None else [value_text(d, d.percentile(percent)) for percent in (50, 99)]
 
 

@@ -244,7 +244,8 @@ def _stage(row: StageRow, slos: Sequence[Slo]) -> Stage:
 
 
 def _label(row: LabelRow) -> Labelled:
-    return Labelled(row.label, row.sent, row.ok, row.failed, times(row.latency), times(row.response_time))
+    of_times = (times(each) for each in (row.latency, row.response_time, row.ttft))
+    return Labelled(row.label, row.sent, row.ok, row.failed, *of_times)
 
 
 def _warmup(of: Summary) -> Warmup:

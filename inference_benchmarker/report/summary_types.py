@@ -74,6 +74,7 @@ class Labelled:
     failed: int
     latency: Times | None
     response_time: Times | None
+    ttft: Times | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """The requests of one label."""
+    """The requests of one label; ``ttft``: None where none of them was a stream."""
 
     label: str
     sent: int
@@ -30,6 +30,7 @@ class LabelRow:
     failed: int
     latency: Distribution | None
     response_time: Distribution | None
+    ttft: Distribution | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +75,11 @@ class LabelsGathered:
     """Gathers the requests of each label, in the open loop with their response times."""
 
     def __init__(self, *, open_loop: bool) -> None:
-        self.columns = ("outcome", "label", "sent", "done", *((*ROW_KEY, "due") if open_loop else ()))
+        self.columns = ("outcome", "label", "sent", "done", "first_token", *((*ROW_KEY, "due") if open_loop else ()))
         self._numbering = Numbering()
         self._counts = {name: np.zeros(0, np.int64) for name in ("sent", "ok", "failed")}
         self._times = {name: _OfLabels() for name in ("latency", *(("response_time",) if open_loop else ()))}
+        self._ttft = GroupedHistogram()
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
@@ -90,18 +92,23 @@ class LabelsGathered:
             values = request_times(part)[name].values
             each.measured.add(of_ok, values[ok])
             each.aged.append((of_abandoned, values[abandoned]))
+        ttft, streamed = request_times(part)["ttft"]
+        begun = (ok | abandoned) & streamed  # it is known even where the rest of the answer did not come
+        self._ttft.add(labels[begun], ttft[begun])
 
     def rows(self) -> tuple[LabelRow, ...]:
         """A row for each label, the most frequent first."""
         names = self._numbering.names
         counts = {name: summed(found, np.zeros(len(names), np.int64)) for name, found in self._counts.items()}
         times = {name: each.distributions(len(names)) for name, each in self._times.items()}
+        ttft = self._ttft.distributions(len(names), np.zeros(0, np.int64), np.zeros(0))
         rows = [
             LabelRow(
                 label=name or "(none)",
                 **{of: int(found[number]) for of, found in counts.items()},
                 latency=times["latency"][number],
                 response_time=times["response_time"][number] if "response_time" in times else None,
+                ttft=ttft[number],
             )
             for number, name in enumerate(names)
             if counts["sent"][number]

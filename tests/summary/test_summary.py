@@ -16,10 +16,12 @@ from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.wave_facts import WaveFacts, Window, reconcile_ledgers
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.records.record import Ledger, RequestRecord
-from inference_benchmarker.report.summary_json import times
+from inference_benchmarker.report.by_name import label_lines
+from inference_benchmarker.report.summary_json import summary_of, times
 from inference_benchmarker.summary.statistics.distribution import Distribution, percentile_name
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.summary.timeline import timeline
+from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from tests.parts import in_memory
@@ -437,6 +439,22 @@ class TestRows:
         assert rows[0].latency is not None
         assert (rows[0].latency.count, rows[0].latency.lower_bound_from) == (2, 1.0)
         assert rows[0].response_time is not None
+
+    def test_a_row_has_the_ttft_of_its_streams_and_none_without_any(self) -> None:
+        plan = open_plan("10", None, 4)
+        records = [streamed(number, 10 + number, (5, 5), label="ab"[number % 2]) for number in range(3)]
+        records[0] = records[0]._replace(outcome="failed", error="E")
+        records[2] = records[2]._replace(outcome="abandoned")
+        facts = observe(plan, [*records, on_time(plan)[3]._replace(label="c")])
+        summary = summarise(facts)
+        rows = {row.label: row.ttft for row in summary.labels}
+        told = {name: None if ttft is None else [round(each, 9) for each in ttft.values] for name, ttft in rows.items()}
+        assert told == {"a": [0.012], "b": [0.011], "c": None}
+        stored_rows = encoded(summary_of(facts, summary, judge(facts, summary)))["labels"]
+        assert {row["label"]: "ttft" in row for row in stored_rows} == {"a": True, "b": True, "c": False}
+        lines = list(label_lines(summary.labels, 80))
+        assert "TTFT p50" in lines[0]
+        assert max(map(len, lines)) <= 80
 
     def test_models_that_no_answer_tells_are_no_rows(self) -> None:
         plan = open_plan("10", None, 4)

@@ -93,11 +93,18 @@ def errors(summary: Summary) -> Markup | None:
 
 def labels(summary: Summary) -> Markup | None:
     """The requests of each label."""
+    shown = summary.labels[:_MOST_ROWS]
+    streams = any(row.ttft for row in shown)
     rows = [
-        [one_line(row.label, _LONG), f"{row.sent:,}", f"{row.ok:,}", f"{row.failed:,}", *middle_and_tail(row.latency)]
-        for row in summary.labels[:_MOST_ROWS]
+        [
+            one_line(row.label, _LONG),
+            *(f"{count:,}" for count in (row.sent, row.ok, row.failed)),
+            *(middle_and_tail(row.ttft)[:2] if streams else ()),
+            *middle_and_tail(row.latency),
+        ]
+        for row in shown
     ]
-    head = ["Label", "sent", "ok", "failed", "latency p50", "p99", "max"]
+    head = ["Label", "sent", "ok", "failed", *(("TTFT p50", "p99") if streams else ()), "latency p50", "p99", "max"]
     more = len(summary.labels) - _MOST_ROWS
     note = element("p", f"{more:,} more labels are in summary.json.", class_="note") if more > 0 else None
     return element("div", table(head, rows), note) if rows else None
