@@ -50,10 +50,10 @@ class Completed:
         """As ``Gatherer`` says."""
         done = part.int("done")
         inside = part.outcome("ok") & self._span.holds(done)
-        seconds = _blocks(done[inside] - self._begin_ns, len(self.lengths))
-        _add(self.requests, seconds)
+        seconds = blocks_of(done[inside] - self._begin_ns, len(self.lengths))
+        add_to(self.requests, seconds)
         if self._has_tokens:
-            _add(self.tokens, seconds, output_tokens(part)[inside])
+            add_to(self.tokens, seconds, output_tokens(part)[inside])
 
     def add_counts(self, counts: Counts) -> None:
         """Take in requests that were counted, to 20 ms; and tokens, to a second."""
@@ -63,7 +63,7 @@ class Completed:
             (self.tokens, tokens, tokens.second.astype(np.int64) * NS + NS // 2),
         ):
             inside = self._span.holds(instants)
-            _add(sums, _blocks(instants[inside] - self._begin_ns, len(self.lengths)), series.count[inside])
+            add_to(sums, blocks_of(instants[inside] - self._begin_ns, len(self.lengths)), series.count[inside])
 
 
 class Seconds:
@@ -84,9 +84,9 @@ class Seconds:
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
-        seconds = _blocks(part.int("due" if self._open_loop else "sent"), len(self.sent))
-        _add(self.sent, seconds)
-        _add(self.ok, seconds[part.outcome("ok")])
+        seconds = blocks_of(part.int("due" if self._open_loop else "sent"), len(self.sent))
+        add_to(self.sent, seconds)
+        add_to(self.ok, seconds[part.outcome("ok")])
         for name, sample in samples(part, open_loop=self._open_loop, streams=self._streams):
             if name in self.times:
                 self.times[name].add(_seconds_of(part, name, sample, seconds), sample)
@@ -99,7 +99,7 @@ class Seconds:
         for what in ("ok", "failed", "abandoned"):
             series = counts[what]
             for sums in (self.sent, self.ok) if what == "ok" else (self.sent,):
-                _add(sums, self._second_of(series), series.count)
+                add_to(sums, self._second_of(series), series.count)
         for name, values in self.times.items():
             series = counts[name]
             values.add_values(self._second_of(series), bucket_values(series.key) / NS, series.count)
@@ -130,8 +130,8 @@ class Values:
         above = np.zeros(len(values), np.uint8)  # the number of limits that each is above
         for limit in self._limits:
             above += (values > limit).view(np.uint8)
-        _add(self._at_most.reshape(-1), seconds * self._at_most.shape[1] + above, counts)
-        _add(self._sums, seconds, values if counts is None else values * counts)
+        add_to(self._at_most.reshape(-1), seconds * self._at_most.shape[1] + above, counts)
+        add_to(self._sums, seconds, values if counts is None else values * counts)
 
     @property
     def counts(self) -> Floats:
@@ -171,12 +171,13 @@ def _gap_counts(part: Records) -> Int64:
     return counts
 
 
-def _blocks(instants: Int64, number: int) -> Int64:
+def blocks_of(instants: Int64, number: int) -> Int64:
+    """The seconds that these instants, in ns, are in; the first and the last have what lies outside."""
     seconds: Int64 = np.clip(instants // NS, 0, number - 1)
     return seconds
 
 
-def _add(sums: Floats, blocks: Int64, weights: npt.NDArray[np.generic] | None = None) -> None:
+def add_to(sums: Floats, blocks: Int64, weights: npt.NDArray[np.generic] | None = None) -> None:
     """Add each weight to the sum of its block; without weights, 1. A part has few of a wave's seconds."""
     if len(blocks):
         first, last = int(blocks.min()), int(blocks.max())

@@ -23,7 +23,7 @@ Outcome = Literal["improved", "unchanged", "worse", "cannot tell"]
 
 LEAST_CHANGE, WIDEST = 0.03, 0.10
 LEAST_SUCCESS_CHANGE, WIDEST_SUCCESS = 0.003, 0.01  # 2 more failures in 100 are no small change
-HIGHER_IS_BETTER = ("rate", "success", "tokens")
+HIGHER_IS_BETTER = ("rate", "success", "tokens", "session.success")
 PRIMARY_SHARE, PRIMARY_SHARE_OF_SEVERAL = 0.5, 0.8
 """Of the 5% of comparisons of equal things that may seem to have changed in anything: what the primary rows have.
 
@@ -90,8 +90,13 @@ class Row:
             return "cannot tell"
         if self.significant and abs(regression) >= self.least:
             return "worse" if regression > 0 else "improved"
-        widest = WIDEST_SUCCESS if self.metric == "success" else WIDEST
+        widest = WIDEST_SUCCESS if is_success(self.metric) else WIDEST
         return "unchanged" if -widest < self.low and self.high < widest else "cannot tell"
+
+
+def is_success(metric: str) -> bool:
+    """Tells whether a metric is the share of requests, or of sessions, that succeed."""
+    return metric in ("success", "session.success")
 
 
 def with_intervals(rows: Sequence[Row]) -> list[Row]:

@@ -11,10 +11,18 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING
 from inference_benchmarker.words.wording import pluralize
-from visualization.comparison.changes import HIGHER_IS_BETTER, LEAST_CHANGE, LEAST_SUCCESS_CHANGE, Row, with_intervals
+from visualization.comparison.changes import (
+    HIGHER_IS_BETTER,
+    LEAST_CHANGE,
+    LEAST_SUCCESS_CHANGE,
+    Row,
+    is_success,
+    with_intervals,
+)
 from visualization.comparison.intervals import Estimates, user_metrics_of
 from visualization.comparison.repeats import over_runs
 from visualization.comparison.server_rows import server_rows
+from visualization.comparison.sessions import SessionEstimates, is_of_sessions, session_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -152,7 +160,7 @@ def compare(
     open_loop = all(wave.open_loop for wave in waves)
     wanted = {limit: _named(limit, open_loop=open_loop) for limit in limits}
     primary = _primary(waves, list(wanted.values()), open_loop=open_loop)
-    tested = list(dict.fromkeys([*_METRICS, *primary, *wanted.values()]))
+    tested = list(dict.fromkeys([*_METRICS, *session_metrics(waves), *primary, *wanted.values()]))
     own = user_metrics_of(waves)
     values = dict(_values(before, after, [*tested, *_OF_CLIENT, *own]))
     rows = [Row(*name, *values[name], least=_least(name, wanted), primary=name in primary) for name in tested]
@@ -208,15 +216,18 @@ def _values(
     base: Side, new: Side, names: Sequence[Metric]
 ) -> Iterator[tuple[Metric, tuple[Value | None, Value | None]]]:
     """Each metric of both sides."""
-    sides = [[Estimates(wave, names) for wave in side.waves] for side in (base, new)]
-    for name in names:
-        before, after = ([run.of(*name) for run in runs] for runs in sides)
-        yield name, over_runs(before, after)
+    of_sessions = [name for name in names if is_of_sessions(name[0])]
+    of_requests = [name for name in names if name not in of_sessions]
+    for some, estimates in ((of_requests, Estimates), (of_sessions, SessionEstimates)):
+        sides = [[estimates(wave, some) for wave in side.waves] for side in (base, new)] if some else []
+        for name in some:
+            before, after = ([run.of(*name) for run in runs] for runs in sides)
+            yield name, over_runs(before, after)
 
 
 def _least(name: Metric, wanted: dict[MaxRegression, Metric]) -> float:
     """The least change worth a word; a limit below it lowers it."""
-    usual = LEAST_SUCCESS_CHANGE if name[0] == "success" else LEAST_CHANGE
+    usual = LEAST_SUCCESS_CHANGE if is_success(name[0]) else LEAST_CHANGE
     return min([usual, *(limit.most for limit, of in wanted.items() if of == name)])
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from visualization.comparison.sessions import SESSION, is_of_sessions
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,7 +56,7 @@ def _changed(row: Row, *, alone: bool) -> str:
     upto = " or more" if math.isinf(high) else f" to {100 * high:.{digits}f}%"
     interval = f"{100 * low:.{digits}f}{'%' if math.isinf(high) else ''}{upto}"
     size = f"{100 * abs(change):.{digits}f}%"
-    if row.metric in _TIMES:
+    if _time(row.metric):
         what = f"{'slower' if change > 0 else 'faster'} {_place(row, alone=alone)}"
     else:
         what = f"{'higher' if change > 0 else 'lower'} in {row.metric}"
@@ -63,7 +65,17 @@ def _changed(row: Row, *, alone: bool) -> str:
 
 def _place(row: Row, *, alone: bool) -> str:
     """The statistic, and the time that it is of where that is not plain: at p99, at TTFT p99."""
-    return f"at {row.stat}" if alone and row.metric in _USUAL else f"at {_TIMES.get(row.metric, row.metric)} {row.stat}"
+    return f"at {row.stat}" if alone and row.metric in _USUAL else f"at {_time(row.metric) or row.metric} {row.stat}"
+
+
+def _time(metric: str) -> str:
+    """The name of a time, of some turns too (``turn2+.ttft``); of another metric none."""
+    if metric == SESSION:
+        return "session duration"
+    turns, dot, of_turns = metric.rpartition(".")
+    if not (dot and is_of_sessions(metric)):
+        return _TIMES.get(metric, "")
+    return f"{turns} {_TIMES[of_turns]}" if of_turns in _TIMES else ""
 
 
 def _widest(row: Row) -> str:

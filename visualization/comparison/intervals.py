@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.facts.turns import of_turns
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.summary.gathering import gather
@@ -23,6 +24,8 @@ from visualization.comparison.estimates import Estimate, Percentile, Ratio, leas
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.slo import Turns
     from inference_benchmarker.records.columns import Floats
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.repeats import Repeated
@@ -31,7 +34,7 @@ Metric = tuple[str, str]
 """A metric and its statistic, as in an SLO; rate, success and tokens stand for both."""
 
 CONFIDENCE = 0.95
-_RULE_OF_THREE = 3.0  # Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983
+RULE_OF_THREE = 3.0  # Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", JAMA 249, 1983
 _MOST_CORRELATION = 0.95  # a run that drifts from end to end has an error, if a large one
 
 
@@ -66,52 +69,56 @@ class Estimates:
     ``rate`` is the completed rate; ``tokens`` are output tokens a second. Of the times, and of metrics of the
     user's own (("metric.cache_hit", "mean")), ``mean`` and percentiles.
 
+    ``turns``: of these turns of sessions alone, of which some were sent.
+
     Where the rate changed by plan the seconds differ by more than chance: no block of them tells an error.
     """
 
-    def __init__(self, wave: Wave, wanted: Iterable[Metric]) -> None:
-        self._wave = wave
+    def __init__(self, wave: Wave, wanted: Iterable[Metric], turns: Turns | None = None) -> None:
+        facts: WaveFacts = wave if turns is None else of_turns(wave, turns)
+        summary = wave.summary if turns is None else wave.summary.of_turns[turns]
+        self._facts, self._summary = facts, summary
         limits: defaultdict[str, set[float]] = defaultdict(set)
         for metric, stat in wanted:
-            if (distribution := wave.summary.distribution(metric)) is not None:
+            if (distribution := summary.distribution(metric)) is not None:
                 limits[self._time(metric)] |= set() if stat == "mean" else {distribution.statistic(stat)}
-        self._seconds = Seconds(wave, limits)
-        self._completed = Completed(wave.summary.completed_span, tokens=wave.summary.tokens is not None)
-        if wave.counts is None:
-            gather(wave.records, self._seconds, self._completed)
+        self._seconds = Seconds(facts, limits)
+        self._completed = Completed(summary.completed_span, tokens=summary.tokens is not None)
+        if facts.counts is None:
+            gather(facts.records, self._seconds, self._completed)
         else:
-            self._seconds.add_counts(wave.counts.window)
-            self._completed.add_counts(wave.counts.window)
+            self._seconds.add_counts(facts.counts.window)
+            self._completed.add_counts(facts.counts.window)
 
     def of(self, metric: str, stat: str) -> Estimate | None:
         """The estimate of one that was wanted; None where it was not measured."""
         alone = {"rate": self._rate, "success": self._success, "tokens": self._tokens}
         if metric in alone:
             return alone[metric]()
-        distribution = self._wave.summary.distribution(metric)
+        distribution = self._summary.distribution(metric)
         if distribution is None:
             return None
         values = self._seconds.times[self._time(metric)]
         blocks = self._telling(len(values.counts))
         if stat == "mean":
             aged = distribution.lower_bound_from is not None
-            error = _error(values.sums, values.counts)
+            error = error_of(values.sums, values.counts)
             return Ratio(distribution.mean, error, blocks, aged, least=least_of(distribution))
         percent = float(stat[1:])
         below = values.at_most(distribution.percentile(percent))
-        return Percentile(distribution, percent, _error(below, values.counts), blocks)
+        return Percentile(distribution, percent, error_of(below, values.counts), blocks)
 
     def _time(self, metric: str) -> str:
         """The name of its sample."""
         if metric != "default":
             return metric
-        return "latency" if self._wave.summary.response_time is None else "response_time"
+        return "latency" if self._summary.response_time is None else "response_time"
 
     def _rate(self) -> Estimate:
-        return self._ratio(self._wave.summary.rates.completed, self._completed.requests)
+        return self._ratio(self._summary.rates.completed, self._completed.requests)
 
     def _tokens(self) -> Estimate | None:
-        tokens = self._wave.summary.tokens
+        tokens = self._summary.tokens
         if tokens is None or tokens.tokens_out_per_s is None:
             return None
         return self._ratio(tokens.tokens_out_per_s, self._completed.tokens)
@@ -119,23 +126,29 @@ class Estimates:
     def _ratio(self, rate: float, sums: Floats) -> Ratio:
         """A rate of the completed requests, or of what they weigh."""
         lengths = self._completed.lengths
-        return Ratio(rate, _error(sums, lengths), self._telling(len(lengths)))
+        return Ratio(rate, error_of(sums, lengths), self._telling(len(lengths)))
 
     def _success(self) -> Estimate | None:
-        rate = self._wave.summary.success_rate
+        rate = self._summary.success_rate
         if rate is None:
             return None
         ok, sent = self._seconds.ok, self._seconds.sent
-        error, blocks = _error(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent)))
-        return Ratio(rate, error, blocks, most=1.0, unseen=_RULE_OF_THREE / self._wave.summary.ledger.sent)
+        error, blocks = error_of(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent)))
+        return Ratio(rate, error, blocks, most=1.0, unseen=RULE_OF_THREE / self._summary.ledger.sent)
 
     def _telling(self, blocks: int) -> int:
         """As many blocks as tell an error: all of them, or none."""
-        load = self._wave.plan.load
-        return 0 if isinstance(load, OpenLoop) and not load.is_steady else blocks
+        return blocks if telling(self._facts) else 0
 
 
-def _error(above: Floats, below: Floats) -> float:
+def telling(facts: WaveFacts) -> bool:
+    """Tells whether a wave's blocks tell an error: where the rate changed by plan, they do not."""
+    load = facts.plan.load
+    return load.is_steady if isinstance(load, OpenLoop) else True
+
+
+def error_of(above: Floats, below: Floats) -> float:
+    """The same as ``ratio_error``; 0 where there is nothing."""
     return ratio_error(above, below) if below.sum() else 0.0
 
 

@@ -22,7 +22,7 @@ from inference_benchmarker.words.wording import (
     rate_text,
     unit_text,
 )
-from visualization.comparison.changes import TIMES
+from visualization.comparison.changes import TIMES, is_success
 from visualization.comparison.headline import NOTHING_LEFT, headline
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _cells(row: Row) -> list[str]:
 def _value(row: Row, estimate: Value | None) -> str:
     if estimate is None:
         return "-"
-    if row.metric == "success":
+    if is_success(row.metric):
         return percent_text(estimate.value)
     if row.metric.startswith(PREFIX):
         return number_text(estimate.value)
