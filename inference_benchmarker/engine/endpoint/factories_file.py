@@ -42,20 +42,6 @@ class Invoke(Protocol):
         """Send ``payload``."""
 
 
-class InvokeFactory(Protocol):
-    """Called once in each worker process; returns the ``invoke`` that the worker's requests share."""
-
-    def __call__(self, endpoint_name: str | None = None, /) -> Invoke:
-        """Make clients, pools and sessions, and return ``invoke``."""
-
-
-class PayloadFactory(Protocol):
-    """Called once in each worker process; returns the payloads, ready made or to be built for each request."""
-
-    def __call__(self, **arguments: Any) -> dict[str, Any]:
-        """Return ``{"pre_computed": True, "input": [...]}`` or ``{"pre_computed": False, "input": build}``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A loaded factories file. Exactly one of ``payloads``, ``build`` and ``session`` is set.
