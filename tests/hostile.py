@@ -411,3 +411,12 @@ class Fuzz:
         if not all(c.isprintable() or c in "\n\t" for c in out.getvalue()):
             return f"printed {out.getvalue()!r}"
         return f"took {time.monotonic() - begun:.1f} s" if time.monotonic() - begun > SLOW_S else None
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every number within a JSON object."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        yield from leaves(part, (*path, key))
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield path

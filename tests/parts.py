@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from inference_benchmarker.records.parts import RecordParts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.parts import InParts
 
 
@@ -41,3 +43,10 @@ def in_memory(records: InParts) -> Records:
 def in_parts(records: Records, rows: int = 7) -> RecordParts:
     """The same records in parts of about so many rows."""
     return RecordParts(_Slices(records, rows))
+
+
+def parted(facts: WaveFacts, rows: int) -> WaveFacts:
+    """The same wave with its records, and those of its warm-up, in parts."""
+    return replace(
+        facts, records=in_parts(in_memory(facts.records), rows), warmup=in_parts(in_memory(facts.warmup), rows)
+    )

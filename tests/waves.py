@@ -34,6 +34,8 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from inference_benchmarker.plan.pacing import Arrival
+
 MS = NS // 1000
 
 
@@ -391,3 +393,8 @@ def _tokens(sent: Any, latency: Any) -> dict[str, Any]:
 
 def _dictionary(numbers: Any, names: list[str], null: Any = None) -> Any:
     return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=null), names)
+
+
+def merged(bucket: TokenBucket) -> list[Arrival]:
+    """The arrivals of all workers, in order."""
+    return sorted(arrival for worker in range(bucket.workers) for arrival in bucket.arrivals(worker))

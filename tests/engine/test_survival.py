@@ -287,28 +287,6 @@ def test_an_endpoint_that_stalls_for_ever_is_left_when_the_drain_ends(bench: Ben
     assert not wave.invalid
 
 
-RAISING = """
-if payload % 8 == 0:
-    raise ValueError("no")
-if payload % 8 == 1:
-    raise SystemExit(0)
-if payload % 8 == 2:
-    raise KeyboardInterrupt
-if payload % 8 == 3:
-    gevent.getcurrent().kill()
-"""
-
-
-def test_an_invoke_that_raises_fails_its_request_alone(bench: Bench) -> None:
-    with bench.endpoint(service="none") as endpoint:
-        flags = ("--client-rps", 40, "--obs-time", 1)
-        wave = bench.run(*flags, factories=factories(RAISING), target=endpoint)
-        assert sorted(ids(endpoint.arrivals())) == [index for index in range(40) if index % 8 > 3]
-    wave.check_books("40")
-    assert wave.errors() == {"ValueError": 5, "SystemExit": 5, "KeyboardInterrupt": 5, "GreenletExit": 5}
-    assert wave.exit_code == 1
-
-
 def test_an_invoke_that_blocks_the_loop_makes_the_lag_show_and_loses_nothing(bench: Bench) -> None:
     invoke = "if payload == 20:\n    gevent.monkey.get_original('time', 'sleep')(0.2)"
     with bench.endpoint(service="none") as endpoint:
@@ -356,7 +334,8 @@ def test_an_invoke_that_ends_its_process_loses_that_worker(bench: Bench) -> None
     assert wave.code == 3
 
 
-@pytest.mark.parametrize("moment", [pytest.param("import", marks=pytest.mark.slow), "factory"])
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["import", "factory"])
 def test_a_worker_that_ends_before_it_is_ready_is_bad_input(bench: Bench, moment: str) -> None:
     text = factories("pass", "os._exit(7)")
     if moment == "factory":

@@ -370,6 +370,7 @@ FORMS = {
     "refused": lambda: fail(ConnectionRefusedError(111, "refused")),
     "exit": lambda: fail(SystemExit(3)),
     "greenlet exit": lambda: fail(gevent.GreenletExit()),
+    "end of its greenlet": lambda: gevent.getcurrent().kill(),
     "keyboard": lambda: fail(KeyboardInterrupt()),
     "base": lambda: fail(BaseException("bare")),
     "timeout": lambda: fail(gevent.Timeout(1)),
@@ -404,6 +405,7 @@ OF_FORMS: dict[str, tuple[str | None, dict[str, Any]]] = {
     "refused": ("ConnectionRefusedError", {}),
     "exit": ("SystemExit", {}),
     "greenlet exit": ("GreenletExit", {}),
+    "end of its greenlet": ("GreenletExit", {}),
     "keyboard": ("KeyboardInterrupt", {}),
     "base": ("BaseException", {}),
     "timeout": ("Timeout", {}),
@@ -417,6 +419,7 @@ def test_every_way_an_invoke_can_end_is_a_record_and_none_ends_a_worker(bench: B
     wave.check_books()
     assert wave.ledger["sent"] == number
     assert not wave.invalid
+    assert wave.exit_code == 1
     for row in wave.rows:
         assert row["label"] == list(OF_FORMS)[row["index"] % len(OF_FORMS)]
         error, facts = OF_FORMS[row["label"]]

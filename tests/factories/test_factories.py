@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import GeneratorType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -18,9 +18,12 @@ from tests.scripted_server import ScriptedServer, answer
 from tests.shipped import FACTORIES, NAMES, ExampleWave, run_example
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from botocore.config import Config
+
+    from inference_benchmarker.embedded.running import RunningEndpoint
 
 # The route at which an example's requests must arrive; those not named here have a module of tests of their own.
 ROUTES = {
@@ -152,11 +155,33 @@ def test_no_example_is_forgotten() -> None:
     assert set(NAMES) == set(ROUTES) | ELSEWHERE
 
 
+@pytest.fixture(scope="module")
+def serving() -> Iterator[RunningEndpoint]:
+    """One endpoint for all examples."""
+    with start(EndpointConfig(service_s=0.001)) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="module")
+def failing() -> Iterator[RunningEndpoint]:
+    """One that answers 503 to whatever it is asked."""
+    with start(EndpointConfig(error_share=1, error_status=503)) as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def arrived(endpoint: RunningEndpoint, column: str) -> Iterator[list[Any]]:
+    """A column of the log of what arrives within the block; filled at its end."""
+    endpoint.clear()
+    found: list[Any] = []
+    yield found
+    found += endpoint.arrivals()[column]
+
+
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in ROUTES])
-def test_an_example_works_against_the_embedded_endpoint(name: str, tmp_path: Path) -> None:
-    with start(EndpointConfig()) as endpoint:
-        wave = run_example(name, endpoint.url, tmp_path)
-        routes = endpoint.arrivals()["route"]
+def test_an_example_works_against_the_embedded_endpoint(name: str, tmp_path: Path, serving: RunningEndpoint) -> None:
+    with arrived(serving, "route") as routes:
+        wave = run_example(name, serving.url, tmp_path)
     assert wave.counts == (20, 0), wave.summary["errors"]
     assert routes == [ROUTES[name]] * 20
     if name in TOKENS:
@@ -192,20 +217,22 @@ def ask(name: str, url: str, patch: pytest.MonkeyPatch, times: int = 1) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(ROUTES) - CONNECTS_ANEW))
-def test_an_example_uses_its_connection_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_uses_its_connection_again(
+    name: str, monkeypatch: pytest.MonkeyPatch, serving: RunningEndpoint
+) -> None:
     """An answer that is not read to its end costs it, and the next latency has the making of another in it."""
-    with start(EndpointConfig(service_s=0.001)) as endpoint:
-        ask(name, endpoint.url, monkeypatch, times=3)
-        connections = endpoint.arrivals()["connection"]
+    with arrived(serving, "connection") as connections:
+        ask(name, serving.url, monkeypatch, times=3)
     assert connections == connections[:1] * 3
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_an_example_fails_what_failed_and_does_not_repeat_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with start(EndpointConfig(error_share=1, error_status=503)) as endpoint:
-        with pytest.raises(Exception, match=r"configured|Rate Exceeded"):
-            ask(name, endpoint.url, monkeypatch)
-        assert endpoint.arrivals()["route"] == [ROUTES[name]]
+def test_an_example_fails_what_failed_and_does_not_repeat_it(
+    name: str, monkeypatch: pytest.MonkeyPatch, failing: RunningEndpoint
+) -> None:
+    with arrived(failing, "route") as routes, pytest.raises(Exception, match=r"configured|Rate Exceeded"):
+        ask(name, failing.url, monkeypatch)
+    assert routes == [ROUTES[name]]
 
 
 @pytest.mark.parametrize("name", [name for name in ROUTES if "max_pool_conn" in (FACTORIES / f"{name}.py").read_text()])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,18 +16,10 @@ from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import OUTCOMES, RequestRecord
 from inference_benchmarker.verdict.missed_time import missed_time
 from inference_benchmarker.words.units import NS
-from tests.parts import in_parts
+from tests.parts import parted
 from tests.waves import MS, closed_plan, observe, on_time, open_plan, staged
 
-if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import WaveFacts
-
 STAGES = staged("a=5:2s,b=10:1s,0:1s,c=5..15:2s")
-
-
-def parted(facts: WaveFacts, rows: int) -> WaveFacts:
-    parts: dict[str, Any] = {name: in_parts(getattr(facts, name), rows) for name in ("records", "warmup")}
-    return replace(facts, **parts)
 
 
 @st.composite

@@ -300,6 +300,7 @@ PROCESSES = (
         STRIPE,
         3,
         of_user("import ctypes", "ctypes.string_at(0)"),
+        slow=True,
     ),
     Fault(
         "worker-exit",

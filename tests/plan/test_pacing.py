@@ -16,10 +16,11 @@ from scipy import stats
 
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.numbers import uniform
-from inference_benchmarker.plan.pacing import Arrival, TokenBucket
+from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.words.units import NS
 from tests.goodness import anderson_darling_exponential, anderson_darling_limit
+from tests.waves import merged
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.load import Arrivals
@@ -54,10 +55,6 @@ def bucket(
 def closed(concurrency: int, *, seconds: str | None = None, number: int | None = None, workers: int = 1) -> TokenBucket:
     bounds = Bounds(None if seconds is None else Decimal(seconds), number)
     return TokenBucket(ClosedLoop(concurrency), bounds, workers=workers)
-
-
-def merged(made: TokenBucket) -> list[Arrival]:
-    return sorted(arrival for worker in range(made.workers) for arrival in made.arrivals(worker))
 
 
 def seconds_for(rate: str, arrivals: int) -> str:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
-from inference_benchmarker.plan.pacing import Arrival, TokenBucket
+from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.words.units import NS
+from tests.waves import merged
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.load import Arrivals
@@ -45,10 +46,6 @@ def bucket(
 ) -> TokenBucket:
     bounds = Bounds(load.stages_s, number)
     return TokenBucket(load, bounds, workers=workers, seed=seed, warmup_ns=int(Decimal(warmup_s) * NS))
-
-
-def merged(made: TokenBucket) -> list[Arrival]:
-    return sorted(arrival for worker in range(made.workers) for arrival in made.arrivals(worker))
 
 
 def exact_area(load: OpenLoop, at_ns: int) -> Fraction:

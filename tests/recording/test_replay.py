@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.numbers import uniform
-from inference_benchmarker.plan.pacing import Arrival, TokenBucket
+from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.replay import Replay
@@ -36,16 +36,13 @@ from inference_benchmarker.words.units import NS
 from tests.bench import ROOT
 from tests.mentions import mentions
 from tests.recordings import csv_of, dues_of, replay_plan, rows_of, taken
+from tests.waves import merged
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 times = st.lists(st.decimals(0, 50, places=3), min_size=1, max_size=60)
 HOURS = [f"2026-03-01T{time}+02:00" for time in ("09:59:59.999", "10:00:00.000", "10:30:00.000", "11:00:00.000")]
-
-
-def merged(bucket: TokenBucket) -> list[Arrival]:
-    return sorted(arrival for worker in range(bucket.workers) for arrival in bucket.arrivals(worker))
 
 
 @given(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,11 +12,10 @@ from inference_benchmarker.plan.slo import RequestLimit
 from inference_benchmarker.records.record import OUTCOMES, RequestRecord
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.words.units import NS
-from tests.parts import in_parts
+from tests.parts import parted
 from tests.waves import MS, closed_plan, observe, open_plan, staged
 
 if TYPE_CHECKING:
-    from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.plan.plan import WavePlan
 
 GOOD = (RequestLimit.parse("latency<=900ms"),)
@@ -40,11 +38,6 @@ def requests(draw: st.DrawFn) -> list[RequestRecord]:
                 row = row._replace(**more, tokens_out=draw(st.sampled_from((None, 2, 7))))
             rows.append(row)
     return rows
-
-
-def parted(facts: WaveFacts, rows: int) -> WaveFacts:
-    parts: dict[str, Any] = {name: in_parts(getattr(facts, name), rows) for name in ("records", "warmup")}
-    return replace(facts, **parts)
 
 
 @settings(max_examples=25)

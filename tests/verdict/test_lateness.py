@@ -193,7 +193,7 @@ def test_the_cause_is_named_from_the_evidence(name: str) -> None:
 
 def test_the_pace_is_blamed_only_where_a_worker_was_busy() -> None:
     busy = found(of([50 * MS] * 20, workers=(WorkerUse(cpu_share=0.8),)))["schedule_lag"]
-    assert busy.advice.startswith("The client cannot keep this rate: use more --workers")
+    assert mentions(busy.advice, "--workers")
     idle = found(of([50 * MS] * 20))["schedule_lag"]
     assert idle.advice.startswith("No measurement shows the cause (the busiest worker used 3% of a core)")
     assert "a short pause of this machine is typical" in found(of([50 * MS]))["late_arrivals"].advice

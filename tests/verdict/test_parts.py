@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ from inference_benchmarker.verdict.server.cold_start import cold_start
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
-from tests.parts import in_parts
+from tests.parts import parted
 from tests.queues import ORDERS, held_up, observed_at, offered, waiting
 from tests.situations import SITUATIONS, abandoning, late
 from tests.situations import wave as situation
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
 
 DUES = [number / 100 for number in range(1000)]
-
-
-def parted(facts: WaveFacts, rows: int) -> WaveFacts:
-    parts: dict[str, Any] = {name: in_parts(getattr(facts, name), rows) for name in ("records", "warmup")}
-    return replace(facts, **parts)
 
 
 def behind_late(onset: float = 5.5) -> WaveFacts:

@@ -21,6 +21,7 @@ from server_capacity.results import ranking_folder as of_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
 from tests.capacities import found, searched
+from tests.faults.stored import swapped
 from tests.rankings import CURVE, row
 from tests.waves import drawn, stored, wave
 from visualization.comparison import ab
@@ -46,13 +47,6 @@ def ranking_of(folder: Path) -> RankingResult:
     return ranking([row_of({"kind": "a"}, folder.name, of_capacity.read(folder), None, Aim())], Aim())
 
 
-def swap(one: Path, other: Path) -> None:
-    aside = one.with_name("aside")
-    one.rename(aside)
-    other.rename(one)
-    aside.rename(other)
-
-
 def waves_of(folder: Path) -> list[Path]:
     return sorted(each for each in folder.iterdir() if each.is_dir())
 
@@ -76,7 +70,7 @@ def lost(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda folder: swap(*waves_of(folder)), "does not match its digest"),
+        (lambda folder: swapped(*waves_of(folder)), "does not match its digest"),
         (replaced, "does not match its digest"),
         (cut, "requests.parquet was changed"),
         (lost, "has lost its requests.parquet"),
@@ -117,7 +111,7 @@ def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> Non
     one, other = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
     of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     of_ranking.load(tmp_path)
-    swap(one, other)
+    swapped(one, other)
     with pytest.raises(BenchmarkError, match="a_capacity does not match its digest"):
         of_ranking.load(tmp_path)
 
@@ -210,7 +204,7 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
         ab.load(tmp_path)
     experiment.sent = once
     experiment.save(None, 0)
-    swap(*runs)
+    swapped(*runs)
     with pytest.raises(BenchmarkError, match="does not match its digest"):
         ab.load(tmp_path)
 

@@ -27,26 +27,18 @@ from inference_benchmarker.wave.plan_file import save_plan
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.counted import counted
+from tests.hostile import leaves
 from tests.waves import make_run, observe, on_time, open_plan, without_digest
 from visualization.figures.reading import read_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from visualization.figures.runs import Run
 
 SEED = 7
 OF_REQUESTS = ("ledger", "success_rate", "latency", "response_time", "lag", "rates", "labels", "errors")
-
-
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every number within a JSON object."""
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        yield from leaves(part, (*path, key))
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield path
 
 
 def with_leaf(path: Path, where: tuple[Any, ...]) -> None:

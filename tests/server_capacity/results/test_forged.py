@@ -17,10 +17,10 @@ from server_capacity.results.codec import check_plan, check_ranking
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
 from tests.capacities import searched
+from tests.hostile import leaves
 from tests.rankings import ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 TYPE = "ml.m5.xlarge"
@@ -49,14 +49,6 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def numbers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, part in parts:
-        yield from numbers(part, (*path, key))
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield path
-
-
 def at(data: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         data = data[key]
@@ -71,7 +63,7 @@ def forged(data: dict[str, Any], path: tuple[Any, ...], value: object) -> dict[s
 
 def test_no_number_of_a_plan_is_believed_that_does_not_follow(plan: Path) -> None:
     data = encoded(plan_folder.read(plan))
-    chosen = [path for path in numbers(data["endpoints"]) if not {*FREE} & {*path}]
+    chosen = [path for path in leaves(data["endpoints"]) if not {*FREE} & {*path}]
     decided = [path for path in chosen if path[1] in ("per_instance", "options", "chosen", "target_rps", "cost")]
     assert len(decided) > 30
     believed = []
