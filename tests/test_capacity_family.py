@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from server_capacity.search.answer import Answer, Interval
+from server_capacity.search.calibration import ENDS
 from tests.performance.capacity.endpoints import Endpoint, times
-from tests.performance.capacity.family import drifts, searches, sets, tables, truth
+from tests.performance.capacity.family import calibrating, drifts, searches, sets, tables, truth
 from tests.performance.capacity.family.drawing import HELD_BACK, OPEN, drawn
 from tests.performance.capacity.family.searches import Searched
 from tests.performance.capacity.family.sets import Known, kind_of, known, seed_of
@@ -127,10 +128,10 @@ def test_searches_are_kept_and_not_made_twice(tmp_path: Path) -> None:
     assert [each.index for each in searches.read(file)] == [each.index for each in few]
 
 
-def made(seed: int, low: float, high: float, time_s: float = 60.0) -> Searched:
+def made(seed: int, low: float, high: float, time_s: float = 60.0, answers: float = 1000.0) -> Searched:
     answer = Answer("found", (low + high) / 2, Interval(low, high))
     result = Result.of("exact 0", seed, 100.0, answer)
-    return Searched("exact", 0, time_s, 0.1, findable=True, slowdown=1.0, slower=False, result=result)
+    return Searched("exact", 0, time_s, 0.1, findable=True, slowdown=1.0, slower=False, answers=answers, result=result)
 
 
 def test_the_table_counts_what_contains_the_truth() -> None:
@@ -142,6 +143,29 @@ def test_methods_are_compared_search_by_search() -> None:
     one, other = [made(1, 90, 110), made(2, 90, 110)], [made(2, 95, 105), made(1, 96, 104), made(3, 1, 2)]
     last = tables.comparison(one, other).splitlines()[-1]
     assert last.startswith("| all | 2 | 100.0% / 100.0% | 0.0% / 0.0% | 2 / 2 | 0.450 | 0.450 | 100.0%")
+
+
+def at(seed: int, away: float, answers: float) -> Searched:
+    """A search whose interval is a tenth to either side of its rate, which is ``away`` from the truth, in ln(rate)."""
+    rate = 100.0 * math.exp(-away)
+    searched = made(seed, rate * math.exp(-0.1), rate * math.exp(0.1), answers=answers)
+    return replace(searched, result=replace(searched.result, rate=rate))
+
+
+def test_a_calibration_moves_the_ends_of_each_class_to_where_one_in_twenty_misses() -> None:
+    aways = {each.answers: [(place + 1) * 0.05 / 40 for place in range(-10, 90)] for each in ENDS}
+    found = [at(seed, away, answers) for answers, some in aways.items() for seed, away in enumerate(some)]
+    for today, ends in zip(ENDS, calibrating.calibration(found), strict=True):
+        within = [
+            -0.1 * ends.lower / today.lower <= away <= 0.1 * ends.upper / today.upper for away in aways[ends.answers]
+        ]
+        assert 95 <= sum(within) <= 97
+        assert ends.lower < ends.upper
+
+
+def test_too_few_searches_are_nothing_to_calibrate_by() -> None:
+    with pytest.raises(ValueError, match="too few to calibrate"):
+        calibrating.calibration([at(seed, 0.01, each.answers) for each in ENDS for seed in range(18)])
 
 
 @compiled

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from server_capacity.search.curve import FINE, Sizes
-from server_capacity.search.limit_bracket import LimitBracket, fit_from, known_of
+from server_capacity.search.limit_bracket import LimitBracket, fit_from, known_of, place_of_success
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 
@@ -75,7 +75,7 @@ def known_from_below(
         return known
     place = limits.index(limit)
     if known[place].broken is None or known[place].kept >= held:
-        pace = pace_of(stretches)
+        pace = pace_of(stretches, place_of_success(limits))
         points = [point for point in points_of(stretches, place, pace) if point.rate <= held * math.exp(REACH)]
         known[place] = _as_broken(limit, points, held, pace, sizes)
     return known

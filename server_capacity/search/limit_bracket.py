@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from server_capacity.search.answer import Interval
+from server_capacity.search.calibration import calibrated
 from server_capacity.search.curve import COARSE, FINE, Fit, Sizes, fit
 from server_capacity.search.pace import Pace, flow_of, overloaded, pace_of
 from server_capacity.search.points import points_of
@@ -58,6 +59,11 @@ class LimitBracket:
         return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 4) * self.broken)
 
 
+def place_of_success(limits: Sequence[Limit]) -> int | None:
+    """The number of the limit on success, over which is what failed; None where there is none."""
+    return next((place for place, limit in enumerate(limits) if limit.metric == "success"), None)
+
+
 def is_time(limit: Limit) -> bool:
     """Tells whether a limit is on a time, which a backlog makes longer and longer."""
     return limit.metric not in ("success", "goodput")
@@ -78,7 +84,7 @@ def known_of(
 ) -> list[LimitBracket]:
     """The knowledge of each limit, in their order, and of keeping up. A bracket that is ``narrow`` is fitted."""
     even = settings.arrivals == "constant"
-    pace = pace_of(stretches)
+    pace = pace_of(stretches, place_of_success(limits))
     counted = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
     ceiling = min((stretch.rate for stretch in counted if overloaded(stretch, pace.answer_s)), default=None)
     calm = [stretch for stretch in counted if not overloaded(stretch, pace.answer_s)]
@@ -166,7 +172,8 @@ def fit_from(limit: Limit, points: Sequence[Point], pace: Pace, around: tuple[fl
     kept, guess = around
     centre = _fit_near(limit, points, pace, (kept, guess), COARSE).rate
     found = _fit_near(limit, points, pace, (kept, centre), sizes)
-    return _settled(found, points, pace) if is_time(limit) else found
+    settled = _settled(found, points, pace) if is_time(limit) else found
+    return calibrated(settled, pace.answers_in(sum(point.seconds for point in points)))
 
 
 def _settled(found: Fit, points: Sequence[Point], pace: Pace) -> Fit:

@@ -44,39 +44,47 @@ class Pace:
         root = math.sqrt(min(rate / self.most, most_load))
         return max(self.answer_s, 1.0 / (self.most * (1.0 - root) ** 2))
 
+    def answers_in(self, seconds: float) -> float:
+        """So many answers, one after the other, come in a time."""
+        return seconds / self.answer_s if self.answer_s else math.inf
+
     def settled_load(self, seconds: float) -> float:
         """The load at which the queue forgets in so many seconds: nearer to saturation it does not settle in them."""
         return 1.0 if self.most is None else max(0.0, 1.0 - 1.0 / math.sqrt(self.most * seconds)) ** 2
 
 
 class Flow(NamedTuple):
-    """Of a stretch, as far as it was counted: seconds, what was sent in it, and what of that was not answered then."""
+    """Of a stretch, as far as it was counted: seconds, what was sent in it, and what of that was not answered then.
+
+    ``failed``: of what was answered, as far as that is asked for.
+    """
 
     seconds: float
     sent: int
     waiting: int
+    failed: int = 0
 
     @property
     def completed_rate(self) -> float:
-        """Answers a second."""
-        return (self.sent - self.waiting) / self.seconds
+        """Answers a second that did not fail."""
+        return (self.sent - self.waiting - self.failed) / self.seconds
 
     @property
     def surely_completed_rate(self) -> float:
         """Less what is chance. Overloaded servers that share their time complete less than when they keep up."""
-        done = self.sent - self.waiting
-        return (done - CHANCE * math.sqrt(done)) / self.seconds
+        return self.completed_rate - CHANCE * math.sqrt(self.completed_rate / self.seconds)
 
 
-def flow_of(stretch: Stretch) -> Flow | None:
-    """The flow of a stretch that counts; None where nothing was sent."""
+def flow_of(stretch: Stretch, failing: int | None = None) -> Flow | None:
+    """The flow of a stretch that counts; None where nothing was sent. Over limit number ``failing`` is what failed."""
     parts = [part for part in stretch.slices if part.start_s < stretch.end_s - 1e-6]
     sent = sum(part.sent for part in parts)
     if stretch.void or stretch.rate <= 0 or not sent:
         return None
     waiting = sent - sum(part.answered for part in parts)
     # Counted by due time every request has its answer: what was left when the stretch ended is known, then.
-    return Flow(parts[-1].end_s - stretch.start_s, sent, waiting or min(sent, stretch.in_flight))
+    failed = 0 if failing is None else sum(part.counts[failing].over for part in parts)
+    return Flow(parts[-1].end_s - stretch.start_s, sent, min(waiting or stretch.in_flight, sent - failed), failed)
 
 
 def overloaded(stretch: Stretch, answer_s: float) -> bool:
@@ -93,9 +101,12 @@ def overloaded(stretch: Stretch, answer_s: float) -> bool:
     return flow.waiting - usual > max(6.0, grown)
 
 
-def pace_of(stretches: Sequence[Stretch]) -> Pace:
-    """The pace of what has been seen; stretches that are void say nothing of it."""
-    flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch)) is not None]
+def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
+    """The pace of what has been seen; stretches that are void say nothing of it.
+
+    Over limit number ``failing`` is what failed: an endpoint that refuses does not complete it.
+    """
+    flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch, failing)) is not None]
     if not flows:
         return Pace()
     slowest = sorted(flows, key=lambda pair: pair[0].rate)[:CALM]
@@ -105,7 +116,7 @@ def pace_of(stretches: Sequence[Stretch]) -> Pace:
         answer_s = first_s if len(flows) < FEW_FLOWS else min(first_s, answer_s)
     full = [flow for stretch, flow in flows if flow.seconds > 2 * answer_s and overloaded(stretch, answer_s)]
     full = [flow for flow in full if flow.waiting > CLEAR_BACKLOG * flow.sent] or full
-    completed = sum(flow.sent - flow.waiting for flow in full)
+    completed = sum(flow.completed_rate * flow.seconds for flow in full)
     seconds = sum(flow.seconds - answer_s for flow in full)
     if completed <= 0:
         return Pace(answer_s)

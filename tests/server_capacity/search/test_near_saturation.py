@@ -10,10 +10,11 @@ import pytest
 
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.curve import FINE
-from server_capacity.search.limit_bracket import fit_from
+from server_capacity.search.limit_bracket import fit_from, known_of
 from server_capacity.search.limits import Limit
 from server_capacity.search.pace import Pace, pace_of
 from server_capacity.search.points import SATURATED, Point, whole_bursts
+from server_capacity.search.settings import Settings
 from tests.server_capacity.search.runs import run
 
 P99 = Limit("p99<120ms", "response_time", 0.01, 0.12)
@@ -90,3 +91,12 @@ def test_counts_outweigh_a_saturation_that_was_taken_for_too_low() -> None:
     found = fit_from(P99, points, replace(FAST, most=17_000.0), (18_500.0, 20_000.0), FINE)
     assert found.rate > 19_000.0
     assert 20_500.0 < found.interval.high < 22_000.0
+
+
+def test_what_is_refused_is_not_completed() -> None:
+    *calm, refusing = run(*[("grow", rate, 8.0, 0.0) for rate in (10.0, 20.0, 40.0)], ("grow", 400.0, 8.0, 0.5))
+    refusing = replace(refusing, in_flight=800)  # of 3,200, of which 1,600 are refused
+    assert pace_of([*calm, refusing]).most == pytest.approx(300, rel=0.01)
+    assert pace_of([*calm, refusing], failing=0).most == pytest.approx(100, rel=0.01)
+    *_, keeping_up = known_of([Limit("success>=0.4", "success", 0.6)], Settings(), [*calm, refusing])
+    assert keeping_up.rate == pytest.approx(100, rel=0.01)

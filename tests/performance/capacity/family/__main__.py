@@ -1,6 +1,7 @@
-"""Make the truths of a set, search its endpoints, sum up what was found, compare it.
+"""Make the truths of a set, search its endpoints, sum up what was found, compare it, calibrate intervals by it.
 
 ``truths choose --count 208``; ``search choose --time 60 --results FILE``; ``table FILE``; ``compare FILE OTHER``;
+``calibrate FILE``: the ``ENDS`` of ``server_capacity/search/calibration.py``, from searches made with those of today;
 ``drifts --time 120 --count 40``: slow-downs that are found, and that are not there.
 """
 
@@ -10,11 +11,11 @@ import argparse
 import time
 from pathlib import Path
 
-from tests.performance.capacity.family import drifts, searches, sets, tables
+from tests.performance.capacity.family import calibrating, drifts, searches, sets, tables
 
 
 def main() -> None:
-    """One of the five."""
+    """One of the six."""
     parser = argparse.ArgumentParser(prog="python -m tests.performance.capacity.family", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     of_set = argparse.ArgumentParser(add_help=False)
@@ -27,7 +28,8 @@ def main() -> None:
     search.add_argument("--time", type=float, default=60.0, metavar="S")
     search.add_argument("--searches", type=int, default=4, metavar="N", help="of each endpoint (default: 4)")
     search.add_argument("--results", type=Path, required=True, metavar="FILE", help="what is in it is kept")
-    commands.add_parser("table").add_argument("files", type=Path, nargs="+")
+    for each in ("table", "calibrate"):
+        commands.add_parser(each).add_argument("files", type=Path, nargs="+")
     compare = commands.add_parser("compare")
     compare.add_argument("file", type=Path)
     compare.add_argument("other", type=Path)
@@ -43,9 +45,12 @@ def main() -> None:
                 break
     elif options.command == "search":
         searches.search(sets.known(options.set, options.commit), options.time, options.searches, options.results, ends)
-    elif options.command == "table":
+    elif options.command in ("table", "calibrate"):
         found = [each for file in options.files for each in searches.read(file)]
-        print(tables.table(found), tables.slow_downs(found), sep="\n\n")
+        if options.command == "table":
+            print(tables.table(found), tables.slow_downs(found), sep="\n\n")
+        else:
+            print(*calibrating.calibration(found), sep="\n")
     elif options.command == "drifts":
         print(drifts.line(list(drifts.pairs(range(options.count), options.time)), options.time))
     else:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from server_capacity.search.answer import Answer
+from server_capacity.search.pace import pace_of
 from server_capacity.search.retried_rate import without_warm_up
 from server_capacity.search.settings import Settings
 from server_capacity.search.slow_down import slower
@@ -31,6 +32,7 @@ class Searched:
     ``oracle``: the oracle's score over the truth. ``findable``: the time is that of 30 services at least, and so long
     that 4 requests are over the limit at the true rate; and the client can send that rate. ``slowdown``: so many
     times as long services took in the end; ``slower``: the search saw the endpoint get slower with time.
+    ``answers``: so many, one after the other, come in its load.
     """
 
     kind: str
@@ -40,6 +42,7 @@ class Searched:
     findable: bool
     slowdown: float
     slower: bool
+    answers: float
     result: Result
 
     @property
@@ -75,7 +78,7 @@ def searched(known: Known, time_s: float, seed: int) -> Searched:
     endpoint, settings = member.searched(time_s), Settings(time_s=time_s)
     client = None if member.client is None else member.client * truth
     given = (f"{member.kind} {known.index}", seed, truth)
-    got_slower = False
+    got_slower, answers = False, 0.0
     try:
         played = play(endpoint, settings, 1000 * known.index + seed, Feed(client_most=client))
     except ArithmeticError as error:
@@ -83,6 +86,8 @@ def searched(known: Known, time_s: float, seed: int) -> Searched:
     else:
         result = Result.of(*given, played.answer, load_s=played.load_s, cpu_s=played.cpu_s)
         got_slower = slower(endpoint.limits, without_warm_up(played.stretches)) is not None
+        counted = sum(each.seconds for each in played.stretches if each.rate and not each.void)
+        answers = pace_of(played.stretches).answers_in(counted)
     return Searched(
         kind=member.kind,
         index=known.index,
@@ -91,6 +96,7 @@ def searched(known: Known, time_s: float, seed: int) -> Searched:
         findable=_findable(known, time_s) and (client is None or client > truth),
         slowdown=member.slowdown,
         slower=got_slower,
+        answers=answers,
         result=result,
     )
 
