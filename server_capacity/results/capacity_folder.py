@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.exit_codes import INVALID, worst_exit_code
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.capacity import to_text
@@ -23,12 +24,13 @@ load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 def save(folder: Path, found: CapacityResult) -> CapacityResult:
     """Write capacity.json and capacity.txt, and give the result with its digest.
 
-    Where they cannot be written, that joins the ``failures`` of the answer: what was measured for minutes is told
-    whatever the disk does.
+    Where they cannot be written, that joins the ``failures`` of the answer, whose exit code is INVALID: what was
+    measured for minutes is told whatever the disk does.
     """
     try:
         return _STORED.write(folder, found)
     except OSError as error:
         reason = error.strerror or str(error)
         told = f"{folder}: cannot be written ({reason}). The results exist only in the printed text."
-        return replace(found, failures=[*(each for each in found.failures or [] if each != told), told])
+        failures = [*(each for each in found.failures or [] if each != told), told]
+        return replace(found, failures=failures, exit_code=worst_exit_code(found.exit_code, INVALID))

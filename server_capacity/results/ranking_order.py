@@ -65,7 +65,7 @@ def ranking(
         interrupted=interrupted,
         exit_code=_exit_code(ordered, others, interrupted=interrupted),
         rows=[*ordered, *others],
-        payload_variants=traffics(rows),
+        payload_variants=traffics([row if is_ranked(row) else replace(row, interval=None) for row in rows]),
         remarks=_remarks(answered, by),
         created=created,
     )

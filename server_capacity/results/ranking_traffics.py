@@ -10,7 +10,6 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from server_capacity.results.ranking_row import is_ranked
 from server_capacity.results.types.axes import PAYLOAD, label_of
 from server_capacity.results.types.ranking import Traffics
 
@@ -44,12 +43,14 @@ def _by_endpoint(rows: Sequence[RankedRow]) -> list[list[RankedRow]]:
 
 
 def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
-    known = [(row, row.interval) for row in rows if row.interval and is_ranked(row)]
+    known = [(row, row.interval) for row in rows if row.interval]
     on = label_of({name: text for name, text in rows[0].variant.items() if not name.startswith(PAYLOAD)})
     if len(known) < len(rows):
-        named = [row for row, _ in known]
-        missing = ", ".join(f"{_traffic(row)} has no {_lacks(row)}" for row in rows if row not in named)
-        return None, f"For {on}, it is undecided whether the traffic patterns are equivalent: {missing}."
+        missing = ", ".join(_traffic(row) for row in rows if not row.interval)
+        return None, (
+            f"For {on}, it is undecided whether the traffic patterns are equivalent: {missing} has no interval to "
+            "compare."
+        )
     least, its = min(known, key=lambda each: each[1].high)
     most, the_most = max(known, key=lambda each: each[1].low)
     if the_most.low > its.high:
@@ -68,10 +69,6 @@ def _of_one_endpoint(rows: Sequence[RankedRow]) -> tuple[bool | None, str]:
         f"For {on}, it is undecided whether {names} are equivalent: the intervals overlap, and a difference of "
         f"{f'{spread:.0%}' if math.isfinite(spread) else 'any size'} would not show. Give more --time."
     )
-
-
-def _lacks(row: RankedRow) -> str:
-    return "rank" if row.interval else "interval"
 
 
 def _traffic(row: RankedRow) -> str:

@@ -75,11 +75,12 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
             return replace(found, recommender=recommender, quotas=beside.quotas, spend=beside.spend)
 
         for result in run_jobs(CHILD, told, asked.parallel, interrupts):
+            known = (result.job, result.place) in results
             results[result.job, result.place] = result
             _, unsaved = _saved(folder, so_far(interrupted=True))  # what it is if this command is killed now
             if unsaved:
                 tell(str(unsaved))
-            if not interrupts.count:
+            if not (known or interrupts.count):
                 found = so_far(interrupted=False)
                 tell(f"{len(results)} of {len(found.rows)} variants: {found.headline}")
         found = so_far(interrupted=interrupts.count > 0)

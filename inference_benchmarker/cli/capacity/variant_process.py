@@ -132,11 +132,16 @@ def _for_parent(told: Told) -> dict[str, Any]:
 
 
 def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[dict[str, Any]], None]) -> None:
-    """Add to each result what became of what was made for all of them, of which ``folder`` has the list."""
-    clean_up = cleaned(folder)
+    """Add to each result what became of what was made for all of them, of which ``folder`` has the list.
+
+    Each that changes is told again: the ranking has a digest of it.
+    """
+    if (clean_up := cleaned(folder)) is None:
+        return
     for place, found in told.items():
         if isinstance(found, Searched):
-            tidied(found.folder, found.result, clean_up)
+            made = tidied(found.folder, found.result, clean_up)
+            tell_result({"place": place, **_for_parent(Searched(found.folder, made))})
         elif clean_up == "failed":
             reason = f"{found} Something that was created for it was not removed."
             tell_result({"place": place, "failed": reason, "code": INVALID})

@@ -66,7 +66,7 @@ class _Child:
     def results(self) -> Iterator[Result]:
         """Those that it tells now; at its end a reason for each variant of which it told nothing.
 
-        It tells of a variant again that was not searched, and whose endpoint could not be removed.
+        It tells of a variant again once its endpoint is removed, or could not be.
         """
         data = os.read(self.output, 65536)
         *lines, self._buffer = (self._buffer + data).split(b"\n")

@@ -74,8 +74,8 @@ def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), a
 def _doubt(found: CapacityResult, where: str = "the lower end") -> str:
     """The outcome of the last wave ``where`` the answer is to hold, unless it held, and why it tells nothing."""
     waves = found.confirmation or []
-    if not waves:
-        return ""
+    if not waves:  # an earlier version stored none
+        return "" if found.confirmation is None or found.outcome == "interrupted" else ", not confirmed"
     told = {"fails": f", but a wave at {where} failed", "cannot_tell": ", not confirmed", "holds": ""}
     because = f": {waves[-1].spoilt}" if waves[-1].spoilt else ""
     return told[waves[-1].verdict] + because

@@ -98,7 +98,8 @@ def broken_code(row: RankedRow) -> int:
         return INVALID
     if row.outcome == FAILED:  # an earlier version stored no code
         return row.exit_code or OK
-    return INVALID if row.exit_code == INVALID and row.outcome != "client_limited" else OK
+    left = row.rank is None and bool(row.warnings)  # without a rank it has no other warnings than on what broke
+    return INVALID if row.exit_code == INVALID and (left or row.outcome != "client_limited") else OK
 
 
 def warnings_of(found: CapacityResult) -> Iterator[str]:

@@ -323,7 +323,7 @@ def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
     variant_process.add_clean_up(folders[0], told, again.append)
 
     assert [load(folder).found.exit_code for folder in folders] == [code, code]
-    assert [each["code"] for each in again] == ([3] if left_over else [])
+    assert sorted(each.get("code", 0) for each in again) == [0, 0, *([3] if left_over else [])]
 
 
 @pytest.mark.slow

@@ -96,7 +96,7 @@ def test_a_row_that_has_no_rank_is_no_side_of_a_comparison_of_traffics() -> None
     data = ranking([traffic("even", 100, 106), early], Aim())
     assert data.payload_variants is not None
     assert data.payload_variants.equivalent is None
-    assert "pattern=hot has no rank" in data.payload_variants.text
+    assert "pattern=hot has no interval to compare" in data.payload_variants.text
 
 
 def test_where_a_price_is_missing_money_does_not_rank() -> None:

@@ -105,13 +105,14 @@ def test_a_plan_inherits_from_its_search() -> None:
     assert search.warnings == ["its search ended early: the primary was killed (SIGKILL)"]
 
 
-def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code() -> None:
-    left = row("c5", 250, outcome="not_kept", exit_code=1, clean_up="failed")
+@pytest.mark.parametrize(("outcome", "code"), [("not_kept", 1), ("client_limited", 3)])
+def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code(outcome: str, code: int) -> None:
+    left = row("c5", 250, outcome=outcome, exit_code=code, clean_up="failed")
     left = replace(left, rate=None, interval=None)
     assert left.exit_code == 3
     for data in (ranking([row("m5", 300), left], Aim()), ranking([left], Aim())):
         assert data.exit_code == 3
-        assert "c5 has no rank: its search: something that was created for it was not removed." in data.headline
+        assert "c5 has no rank: its search: something that was created for it was not removed" in data.headline
 
 
 def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
