@@ -1,4 +1,4 @@
-"""The figures and names of a sentence, without its words, which may be put better."""
+"""The figures and names of a sentence, without its words, which may be put better; and the rows of a report."""
 
 from __future__ import annotations
 
@@ -22,3 +22,9 @@ def _has(line: str, parts: Iterable[str]) -> bool:
             return False
         at = found + len(part)
     return True
+
+
+def row(text: str, name: str) -> str:
+    """What stands behind a name."""
+    (found,) = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.strip().startswith(f"{name}:")]
+    return found
