@@ -80,7 +80,7 @@ class Drift(NamedTuple):
 
 def drift_of(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> Drift | None:
     """The instant that tells most clearly; None where none does, or where answers became faster again."""
-    seen = _seen(limits, stretches)
+    seen = seen_of(limits, stretches)
     parts = [Drift(seen[:first], seen[first:]) for first in _places(len(seen))]
     most = max(parts, key=_errors, default=None)
     return most if most is not None and _errors(most) > CHANCE and not most.is_over else None
@@ -92,10 +92,12 @@ def _places(count: int) -> Iterable[int]:
     return map(int, np.linspace(1, count - 1, MOST_INSTANTS))
 
 
-def _seen(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> list[Seen]:
+def seen_of(limits: Sequence[Limit], stretches: Sequence[Stretch], least: int = LEAST_ANSWERS) -> list[Seen]:
+    """The stretches that have so many answers, and are no shorter than some of them take."""
     failing = next((place for place, limit in enumerate(limits) if limit.metric == "success"), None)
     counted = [each for each in stretches if each.rate > 0 and not each.void]
-    told = [(each, times) for each in counted if (times := _Times.of(each, failing)).tell]
+    told = [(each, times) for each in counted if (times := _Times.of(each, failing)).number >= least]
+    told = [(each, times) for each, times in told if times.spent_s.sum() > 0]
     if not told:
         return []
     enough = min(CALM, max(times.number for _, times in told))
@@ -123,10 +125,6 @@ class _Times(NamedTuple):
     @property
     def number(self) -> float:
         return float(self.answers.sum())
-
-    @property
-    def tell(self) -> bool:
-        return self.number >= LEAST_ANSWERS and self.spent_s.sum() > 0
 
     @property
     def mean_s(self) -> float:

@@ -44,7 +44,7 @@ def estimate_of(known: LimitBracket) -> Estimate:
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:
     """The final one, from stretches whose slices were counted by due time."""
-    lasting = without_slow_down(limits, without_warm_up(stretches))
+    lasting = without_slow_down(limits, without_warm_up(limits, stretches))
     stretches = without_accidents(limits, lasting)
     found = with_support(limits, stretches, _answer(limits, settings, stretches, lasting))
     return if_long_enough(stretches, if_it_lasts(settings, stretches, found))

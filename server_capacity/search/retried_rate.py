@@ -10,11 +10,13 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from server_capacity.search.drift import seen_of
 from server_capacity.search.pace import overloaded, pace_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from server_capacity.search.drift import Seen
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
@@ -25,6 +27,9 @@ CLEARLY = 2.0  # standard errors
 NEAR, USUAL_DISPERSION = 0.5, 4.0  # of a rate, from which it counts as near; as requests over come in bursts
 FASTER, LEAST_ANSWERS = 0.6, 30
 """The mean time of so many answers over that of so many at the same rate before, which chance hardly makes."""
+WARMING = ("grow", "bisect", AGAIN)
+SLOWER, ERRORS, FEW_ANSWERS, LEFT = 1.4, 3.0, 8, 0.2
+"""So many times as long took answers at first, by so many standard errors; of what was answered, what was left over."""
 
 
 def to_try_again(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float | None:
@@ -48,8 +53,44 @@ def to_compare(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float |
     return max(low, default=None)
 
 
-def without_warm_up(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+def without_warm_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """The stretches; those before the endpoint had warmed up are void, and say why."""
+    compared = as_compared(stretches)
+    pair = _warming_up(limits, compared)
+    if pair is None:
+        return compared
+    reason = _reason(*pair)
+    return tuple(
+        replace(each, void=reason) if each.rate and not each.void and each.number <= pair[0].number else each
+        for each in compared
+    )
+
+
+def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, Stretch] | None:
+    """The last stretch whose answers took clearly longer than later ones at its rate, with one of those.
+
+    Or at a higher and at a lower rate: by load, answers take no longer at a rate between two others than at one of
+    these. Near the answer a burst does that, too, and what is left of a higher rate.
+    """
+    seen = seen_of(limits, stretches, FEW_ANSWERS)
+    for place, early in reversed(list(enumerate(seen))):
+        left = early.stretch.inherited > LEFT * _answers(early.stretch)
+        if early.stretch.purpose not in WARMING or left:
+            continue
+        fast = [late for late in seen[place + 1 :] if _clearly_faster(early, late)]
+        higher = [late for late in fast if late.log_rate >= early.log_rate]
+        if higher and any(late.log_rate <= early.log_rate for late in fast):
+            return early.stretch, higher[-1].stretch
+    return None
+
+
+def _clearly_faster(early: Seen, late: Seen) -> bool:
+    away = early.log_mean - late.log_mean
+    return away > max(math.log(SLOWER), ERRORS * math.sqrt(early.variance + late.variance))
+
+
+def as_compared(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Of the stretches those void that a rate was tried for which tells whether the endpoint became faster."""
     found = list(stretches)
     for place, stretch in enumerate(stretches):
         if stretch.purpose != COMPARE or stretch.void or _answers(stretch) < LEAST_ANSWERS:
@@ -112,7 +153,8 @@ def _is_slower(early: Stretch, late: Stretch) -> bool:
 
 def _reason(early: Stretch, late: Stretch) -> str:
     times = [f"{1e3 * each.mean_s:.3g} ms" for each in (early, late)]
-    return f"the endpoint was slower at first: at {late.rate:g}/s answers took {times[0]}, and later {times[1]}"
+    later = "later" if early.rate == late.rate else f"later at {late.rate:.3g}/s"
+    return f"the endpoint was slower at first: at {early.rate:.3g}/s answers took {times[0]}, and {later} {times[1]}"
 
 
 def _kept(limits: Sequence[Limit], stretches: Sequence[Stretch], answer_s: float, variance: float = 1.0) -> bool:

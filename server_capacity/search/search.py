@@ -13,6 +13,7 @@ from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
 from server_capacity.search.retried_rate import (
     AGAIN,
     COMPARE,
+    as_compared,
     to_compare,
     to_try_again,
     without_accidents,
@@ -82,11 +83,12 @@ class Search:
         self._looks = 0
         self._paced, self._known_pace = -1, Pace()
         self._compared, self._lasts_from_s = 0, 0.0
+        self._voids: dict[int, str] = {}
 
     def order(self, moment: Moment) -> float | Literal["end"] | None:
         """The rate to send from now on (0 pauses until the backlog is gone), the end, or None: as is."""
         running = moment.stretches[-1]
-        lasting = self._lasting(without_warm_up(moment.stretches))
+        lasting = self._lasting(moment.stretches)
         moment = replace(moment, stretches=without_accidents(self.limits, lasting))
         if running.rate == 0:
             return self._after_pause(moment)
@@ -102,11 +104,15 @@ class Search:
         return self._next(moment)
 
     def _lasting(self, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-        """Without what came before the endpoint got slower, as far as stretches tell that are over."""
+        """Without what came before the endpoint was warm, or got slower, as far as stretches tell that are over."""
         if self._compared != len(stretches):
-            seen = slower(self.limits, stretches[:-1])
+            warm = without_warm_up(self.limits, stretches[:-1])
+            seen = slower(self.limits, warm)
             self._compared, self._lasts_from_s = len(stretches), seen.from_s if seen else 0.0
-        return from_then_on(stretches, self._lasts_from_s)
+            self._voids = {each.number: each.void for each in warm}
+        voids = self._voids
+        known = (replace(each, void=voids.get(each.number) or each.void) for each in as_compared(stretches))
+        return from_then_on(tuple(known), self._lasts_from_s)
 
     def _after_pause(self, moment: Moment) -> float | Literal["end"] | None:
         pause = moment.stretches[-1]

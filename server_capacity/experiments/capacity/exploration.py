@@ -68,7 +68,7 @@ def _add_wave(question: Question, found: SearchEvidence, wave: Wave, pilot: Capa
     if lost or (wave.lost_workers and not wave.primary_lost):
         stages = [_spoilt(each, lost or f"{CLIENT}: a worker was lost in this wave") for each in stages]
     found.add(wave, stages)
-    found.leave_out_warm_up()
+    found.leave_out_warm_up(question)
     found.leave_out_slow_down(question)
     found.queueing = queueing(wave, stages) or found.queueing
     found.interrupted = wave.interrupted

@@ -92,9 +92,10 @@ class SearchEvidence:
             StretchRow(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages
         ]
 
-    def leave_out_warm_up(self) -> None:
+    def leave_out_warm_up(self, question: Question) -> None:
         """Stretches in which the endpoint was slower than later count for nothing from now on."""
-        self._renew(without_warm_up([row.stretch for row in self.rows]))
+        if not question.in_users:
+            self._renew(without_warm_up(question.limits, [row.stretch for row in self.rows]))
 
     def leave_out_slow_down(self, question: Question) -> None:
         """Stretches from before the endpoint got slower count for nothing from now on."""

@@ -60,16 +60,50 @@ def test_the_rate_that_ended_growth_is_tried_again_and_a_lower_one_for_the_time_
 
 
 def test_what_was_measured_before_the_endpoint_was_warm_counts_for_nothing_and_says_why() -> None:
-    found = without_warm_up(course(0.06, 0.02))
+    found = without_warm_up([P95], course(0.06, 0.02))
 
     assert [bool(stretch.void) for stretch in found] == [True, True, True, False, False, False]
     assert mentions(found[0].void, "32/s", "60 ms", "20 ms")
-    assert without_warm_up(found) == found
+    assert without_warm_up([P95], found) == found
+
+
+def timed(*parts: tuple[str, float, float]) -> list[Stretch]:
+    """Stretches of eight seconds at a rate, whose answers took so long."""
+    made = run(*[(purpose, rate, 8.0, 0.0) for purpose, rate, _ in parts])
+    return [
+        replace(each, slices=tuple(replace(part, spent_s=part.answered * mean_s) for part in each.slices))
+        for each, (_, _, mean_s) in zip(made, parts, strict=True)
+    ]
+
+
+def test_an_endpoint_was_slower_at_first_where_rates_on_either_side_are_faster_later() -> None:
+    found = without_warm_up(
+        [P95], timed(("grow", 2.0, 0.06), ("bisect", 4.0, 0.06), ("below", 8.0, 0.02), ("beneath", 3.0, 0.02))
+    )
+
+    assert [bool(each.void) for each in found] == [True, True, False, False]
+    assert mentions(found[0].void, "at 4/s", "60 ms", "later at 8/s", "20 ms")
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        (("below", 8.0, 0.02), ("beneath", 6.0, 0.02)),  # batches that fill: no lower rate is faster
+        (("below", 3.0, 0.02), ("beneath", 2.0, 0.02)),  # load: no higher rate is faster
+        (("below", 8.0, 0.05), ("beneath", 3.0, 0.05)),  # hardly faster
+    ],
+)
+def test_where_load_explains_that_answers_are_faster_nothing_is_left_out(
+    later: tuple[tuple[str, float, float], ...],
+) -> None:
+    stretches = timed(("grow", 3.5, 0.06), ("bisect", 4.0, 0.06), *later)
+
+    assert without_warm_up([P95], stretches) == tuple(stretches)
 
 
 @pytest.mark.parametrize(("early_s", "late_s"), [(0.02, 0.02), (0.02, 0.015), (0.02, 0.06), (0.0, 0.0)])
 def test_where_answers_are_not_faster_nothing_is_left_out(early_s: float, late_s: float) -> None:
-    assert without_warm_up(course(early_s, late_s)) == tuple(course(early_s, late_s))
+    assert without_warm_up([P95], course(early_s, late_s)) == tuple(course(early_s, late_s))
 
 
 def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_kept() -> None:

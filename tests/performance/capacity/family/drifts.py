@@ -52,7 +52,7 @@ def _member(number: int, time_s: float) -> Member:
 
 def _told(member: Member, time_s: float, seed: int) -> bool:
     played = play(member.searched(time_s), Settings(time_s=time_s), seed)
-    return slower(member.limits, without_warm_up(played.stretches)) is not None
+    return slower(member.limits, without_warm_up(member.limits, played.stretches)) is not None
 
 
 def line(made: Sequence[Pair], time_s: float, large: float = 1.3) -> str:

@@ -85,7 +85,7 @@ def searched(known: Known, time_s: float, seed: int) -> Searched:
         result = Result.of(*given, Answer("cannot_tell", reason=repr(error)))
     else:
         result = Result.of(*given, played.answer, load_s=played.load_s, cpu_s=played.cpu_s)
-        got_slower = slower(endpoint.limits, without_warm_up(played.stretches)) is not None
+        got_slower = slower(endpoint.limits, without_warm_up(endpoint.limits, played.stretches)) is not None
         counted = sum(each.seconds for each in played.stretches if each.rate and not each.void)
         answers = pace_of(played.stretches).answers_in(counted)
     return Searched(
