@@ -29,6 +29,7 @@ def figures(seconds: float) -> list[Figure]:
                     wave = measure.run(measure.HTTP, server.url, round(2 * RATE * seconds), *flags, hosts)
                     error = measure.schedule_error_ms(measure.arrivals(server.log(), wave))
                 found.append(measure.percentile(error, 99))
+                print(f"{hosts}: {found[-1]:.3f} ms, {wave.summary['verdict']}", flush=True)
                 uncertain = max(uncertain, *(1e3 * each["clock"]["uncertainty_s"] for each in wave.summary["hosts"]))
     one, two = (median(found) for found in p99.values())
     return [
