@@ -615,6 +615,14 @@ class TestColdStart:
         facts = wave(cpu(2880), change=lambda r: r._replace(done=r.sent + 900 * MS) if r.index == 0 else r)
         assert mentions(remarks(facts)["cold_start"], "900 ms", "20 ms")
 
+    @pytest.mark.parametrize(("first_ms", "is_cold"), [(700, False), (900, True)])
+    def test_the_tail_lies_between_two_values_where_it_does(self, first_ms: int, is_cold: bool) -> None:
+        """Of the 151 others the 149th took 20 ms and the 150th 500 ms: their p99 is 260 ms, a third of 780 ms."""
+        took_ms = {0: first_ms, 60: 500, 90: 500}
+        plan = open_plan("152", "1")
+        records = [r._replace(done=r.sent + took_ms.get(r.index, 20) * MS) for r in on_time(plan)]
+        assert (cold_start(observe(plan, records)) is not None) == is_cold
+
     def test_a_warm_up_took_it(self) -> None:
         plan = replace(open_plan("100", "10"), warmup_s=Decimal(2))
         warm = [r._replace(index=r.index - 200, due=r.due - 2 * NS, sent=r.sent - 2 * NS) for r in on_time(plan)[:200]]
