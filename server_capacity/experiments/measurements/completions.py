@@ -20,6 +20,14 @@ BIN_NS = NS // 4
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A time at one rate, unix seconds: a stretch, or a whole confirmation wave."""
+
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class Completions:
     """The number of requests that were answered well, and of those that failed, by each of ``edges`` (unix seconds)."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.columns import Int64, Records
-    from server_capacity.experiments.server_side.server_points import Span
+    from server_capacity.experiments.measurements.completions import Span
 
 _COLUMNS = (*ROW_KEY, "due", "done", "outcome", "label", "chunks", "tokens_out")
 

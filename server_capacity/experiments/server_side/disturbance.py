@@ -12,7 +12,8 @@ import numpy as np
 
 from inference_benchmarker.verdict.server.known_metrics import BALANCER, BEDROCK, LAMBDA, SAGEMAKER
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.server_side.server_points import Span, metric_series
+from server_capacity.experiments.measurements.completions import Span
+from server_capacity.experiments.server_side.server_points import metric_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

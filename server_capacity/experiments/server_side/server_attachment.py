@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.limit_checks import held_against, is_share
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.measurements.completions import Completions
+from server_capacity.experiments.measurements.completions import Completions, Span
 from server_capacity.experiments.measurements.generation import generated
 from server_capacity.experiments.measurements.limit_rows import limit_row
 from server_capacity.experiments.server_side.disturbance import disturbances, voids
 from server_capacity.experiments.server_side.server_limits import Measured, resources, server_estimates
-from server_capacity.experiments.server_side.server_points import Span, metric_series, stretch_values
+from server_capacity.experiments.server_side.server_points import metric_series, stretch_values
 from server_capacity.experiments.server_side.utilisation import SAME_RATE
 from server_capacity.search.answer import Answer, Interval
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
 from inference_benchmarker.verdict.server.limit_checks import bound_of, statistic_of, why_no_bound
-from server_capacity.experiments.server_side.server_points import Span, metric_series, points
+from server_capacity.experiments.server_side.server_points import metric_series, points
 from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
 from server_capacity.results.types import bounds
 from server_capacity.results.types.server_side import NextResource, Resource, Resources
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.plan.server_limit import ServerLimit
-    from server_capacity.experiments.measurements.completions import Completions
+    from server_capacity.experiments.measurements.completions import Completions, Span
     from server_capacity.experiments.server_side.server_points import MetricSeries
 
 _IDLE = 0.02

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
+from server_capacity.experiments.measurements.completions import Span
 from server_capacity.experiments.server_side.utilisation import Point
 from server_capacity.metrics.prometheus.presets import RATIOS
 
@@ -26,14 +27,6 @@ MOST_FAILED = 0.05
 LEAST_SAMPLES = 3
 SETTLING_S = 1.0
 """Samples are of the time just before them: the first ones after a change of the rate are of the rate before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A time at one rate, unix seconds: a stretch, or a whole confirmation wave."""
-
-    start: float
-    end: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import pytest
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
+from server_capacity.experiments.measurements.completions import Span
 from server_capacity.experiments.measurements.generation import generated
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
-from server_capacity.experiments.server_side.server_points import Span
 from server_capacity.search.limits import limits_of
 from tests.waves import MS, observe, on_time, open_plan
 

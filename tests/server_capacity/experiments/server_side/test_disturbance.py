@@ -10,8 +10,8 @@ import pytest
 from inference_benchmarker.facts.instances import Count, Followed
 from inference_benchmarker.facts.server_metric import LiveMetric, ServerMetric
 from inference_benchmarker.words.units import NS
+from server_capacity.experiments.measurements.completions import Span
 from server_capacity.experiments.server_side.disturbance import Disturbance, Standing, disturbances, voids
-from server_capacity.experiments.server_side.server_points import Span
 from tests.mentions import mentions
 from tests.waves import observe, on_time, open_plan
 

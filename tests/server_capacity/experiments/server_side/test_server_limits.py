@@ -11,10 +11,10 @@ import pytest
 from inference_benchmarker.facts.server_metric import Hardware, ServerMetric
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.measurements.completions import Completions
+from server_capacity.experiments.measurements.completions import Completions, Span
 from server_capacity.experiments.server_side.server_attachment import with_limits_of_server
 from server_capacity.experiments.server_side.server_limits import Measured, ServerEstimate, resources, server_estimates
-from server_capacity.experiments.server_side.server_points import Span, metric_series, points, stretch_values
+from server_capacity.experiments.server_side.server_points import metric_series, points, stretch_values
 from server_capacity.search.answer import Answer, Estimate, Interval
 from tests.waves import observe, on_time, staged
 
