@@ -17,7 +17,7 @@ from client_capacity import former
 from client_capacity.client_metrics import IDLE
 from client_capacity.conditions import Conditions
 from client_capacity.limits import Limits, find_file_descriptors_limit
-from client_capacity.rps_saturation import RpsSaturation, WorkersRow
+from client_capacity.saturation_result import RpsSaturation, WorkersRow
 from client_capacity.search import Step
 from client_capacity.worker_saturation import WorkerSaturation
 from inference_benchmarker.cli.core import former_flags

@@ -17,7 +17,8 @@ from client_capacity.aiperf_extension import payload_factory_to_jsonl
 from client_capacity.client_metrics import establish_client_baseline, sample_client_metrics, wait_for_client_idle
 from client_capacity.conditions import Conditions
 from client_capacity.limits import find_file_descriptors_limit
-from client_capacity.rps_saturation import RpsSaturation, WorkersRow, find_rps_saturation
+from client_capacity.rps_saturation import find_rps_saturation
+from client_capacity.saturation_result import RpsSaturation, WorkersRow
 from client_capacity.search import Step
 from client_capacity.worker_saturation import WorkerSaturation, find_worker_saturation
 from inference_benchmarker.errors import BenchmarkError

@@ -12,7 +12,7 @@ import pytest
 
 from client_capacity import rps_saturation
 from client_capacity.conditions import Conditions
-from client_capacity.rps_saturation import RpsSaturation, WorkersRow
+from client_capacity.saturation_result import RpsSaturation, WorkersRow
 from client_capacity.search import Found, LimitedBy, Step
 from client_capacity.worker_saturation import WorkerSaturation
 from inference_benchmarker.plan.hosts import Hosts, PlannedHost
