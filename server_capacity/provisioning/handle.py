@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.processes.children import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, left_in, read
-from server_capacity.provisioning.keeping import ALL_PUT_BACK, SOME_LEFT, order_of
+from server_capacity.provisioning.keeping import ALL_PUT_BACK, SOME_LEFT
 from server_capacity.provisioning.maker import REMOVAL_S
+from server_capacity.provisioning.orders import ChangeOrder, EndpointOrder
 from server_capacity.provisioning.restoring import BUSY_S, PATIENCE_S, restore, told
 from server_capacity.provisioning.undo import Processes
 
@@ -91,7 +93,7 @@ class Keeper:
 
     def change(self, what: str, change: Undo, undo: Undo, account: str | None) -> None:
         """Make a change of ``what`` once its undo is on disk. BenchmarkError where it cannot be made."""
-        self._order(order_of(what, change, undo, account))
+        self._order(ChangeOrder(what, change, undo, account).to_json())
 
     @contextmanager
     def endpoint(
@@ -113,8 +115,8 @@ class Keeper:
         with ours, ours.makefile("rb") as heard:
             try:
                 with theirs:
-                    order = {"factories_file": str(factories_file.resolve()), "arguments": dict(arguments), "run": run}
-                    self._order({**order, "settings": dict(settings)}, theirs)
+                    order = EndpointOrder(str(factories_file.resolve()), dict(arguments), run, dict(settings))
+                    self._order(encoded(order), theirs)
                 made = self._made(ours, heard, dict(arguments))
                 yield made
             finally:

@@ -19,25 +19,18 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import CleanupFile
 from server_capacity.provisioning.making import Making
+from server_capacity.provisioning.orders import ChangeOrder, order_of
 from server_capacity.provisioning.performing import NotDoneError, perform
 from server_capacity.provisioning.restoring import restore
-from server_capacity.provisioning.undo import undo_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from server_capacity.provisioning.undo import Undo
 
 ORDERS, ANSWERS = 0, 1  # descriptors
 ALL_PUT_BACK, SOME_LEFT = 0, 1
 """The exit codes of a keeper that was not killed."""
 
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-def order_of(what: str, change: Undo, undo: Undo, account: str | None) -> dict[str, Any]:
-    """An order in JSON: make this change of ``what``, once its undo is on disk."""
-    return {"what": what, "change": change.to_json(), "undo": undo.to_json(), "account": account}
 
 
 def keep() -> int:
@@ -49,15 +42,15 @@ def keep() -> int:
         cleanup: CleanupFile | None = None
         makings: list[Making] = []
         accounts: dict[str, str | None] = {}
-        for order, channel in _orders(signalled):
+        for line, channel in _orders(signalled):
             try:
                 if cleanup is None:
-                    cleanup = stack.enter_context(CleanupFile.taken(Path(order["folder"])))
+                    cleanup = stack.enter_context(CleanupFile.taken(Path(line["folder"])))
+                elif isinstance(order := order_of(line), ChangeOrder):
+                    _change(cleanup, order)
                 elif channel is not None:
                     makings.append(Making(cleanup, order, channel, accounts))
                     makings[-1].start()
-                else:
-                    _change(cleanup, order)
                 answer: dict[str, str] = {}
             except (BenchmarkError, NotDoneError, OSError) as error:
                 answer = {"failed": str(error)}
@@ -70,11 +63,11 @@ def keep() -> int:
         return ALL_PUT_BACK if cleanup is None or restore(cleanup) else SOME_LEFT
 
 
-def _change(cleanup: CleanupFile, order: dict[str, Any]) -> None:
+def _change(cleanup: CleanupFile, order: ChangeOrder) -> None:
     """Write the undo down, then make the change. NotDoneError where it failed; it is undone with the others then."""
-    number = cleanup.hold(order["what"], undo_of(order["undo"]), order["account"])
+    number = cleanup.hold(order.what, order.undo, order.account)
     try:
-        perform(undo_of(order["change"]))
+        perform(order.change)
     except NotDoneError as error:
         if error.refused:
             cleanup.conclude(number, "refused")

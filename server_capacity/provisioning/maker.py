@@ -23,16 +23,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.created_resources import use_holder
+from inference_benchmarker.data.decoded import decoded
 from inference_benchmarker.engine.endpoint.endpoint_factory import begin, make, remove
 from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.host import adopt_orphans
 from server_capacity.provisioning.cleanup_file import CleanupFile
+from server_capacity.provisioning.orders import Job
 from server_capacity.provisioning.restoring import PATIENCE_S, restore
 from server_capacity.provisioning.undo import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+
+    from server_capacity.provisioning.orders import EndpointOrder
 
 REMOVAL_S = 120.0
 """So long a factory may take to remove its endpoint, or to heed an interrupt, before its process is killed."""
@@ -55,8 +59,9 @@ class Line:
         self._speaking, self._asking = threading.Lock(), threading.Lock()
         self._asked = 0
         self._answers: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        self.job: dict[str, Any] = json.loads(self._heard.readline() or b"{}")
-        self.run = str(self.job.get("run", ""))
+        first = self._heard.readline()
+        self.job = decoded(json.loads(first), Job) if first else None
+        self.run = self.job.order.run if self.job else ""
 
     def tell(self, **said: Any) -> None:
         """Say something, if anybody listens."""
@@ -132,15 +137,16 @@ def main() -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     adopt_orphans()
     line = Line(channel)
-    if not line.job:
+    job = line.job
+    if job is None:
         return 1
-    os.set_inheritable(line.job["lock"], False)
-    path = Path(line.job["factories_file"])
+    os.set_inheritable(job.lock, False)
+    path = Path(job.order.factories_file)
     interrupts = _Interrupts(line)
     threading.Thread(target=line.listen, daemon=True).start()
     use_holder(line)
     sys.stdout = Spoken(line, sys.stdout)
-    generator = _made(path, line, interrupts)
+    generator = _made(job.order, line, interrupts)
     if generator is not None:
         line.unwanted.wait()
         _remove(path, generator, line)
@@ -148,9 +154,9 @@ def main() -> int:
     line.over.wait()  # while the keeper goes on, which may be killed yet
     end_descendants(os.getpid())
     if line.is_cut:
-        _put_back(line.job)
+        _put_back(job)
     else:  # also for a keeper that is killed now
-        end_leftovers(line.job["mark"], {os.getpid()}, MARK)
+        end_leftovers(job.mark, {os.getpid()}, MARK)
     return 0
 
 
@@ -170,15 +176,15 @@ class _Interrupts:
             raise KeyboardInterrupt
 
 
-def _made(path: Path, line: Line, interrupts: _Interrupts) -> Generator[Any, None, None] | None:
+def _made(order: EndpointOrder, line: Line, interrupts: _Interrupts) -> Generator[Any, None, None] | None:
     """The generator, whose endpoint is made; None where it could not be, and what was is removed."""
-    generator = None
+    path, generator = Path(order.factories_file), None
     begun = time.monotonic()
     try:
         interrupts.is_making = True
         if line.unwanted.is_set():
             raise KeyboardInterrupt
-        generator = begin(path, line.job["arguments"], line.job.get("settings", {}))
+        generator = begin(path, order.arguments, order.settings)
         name = make(path, generator)
         interrupts.is_making = False
     except KeyboardInterrupt:
@@ -202,10 +208,10 @@ def _remove(path: Path, generator: Generator[Any, None, None], line: Line) -> No
         line.tell(warn=str(error))
 
 
-def _put_back(job: dict[str, Any]) -> None:
+def _put_back(job: Job) -> None:
     """Run what the keeper would have run, once all of its factories have ended."""
-    os.close(job["lock"])
-    with suppress(BenchmarkError), CleanupFile.taken(Path(job["folder"]), REMOVAL_S) as cleanup:
+    os.close(job.lock)
+    with suppress(BenchmarkError), CleanupFile.taken(Path(job.folder), REMOVAL_S) as cleanup:
         restore(cleanup, PATIENCE_S)
 
 

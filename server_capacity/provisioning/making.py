@@ -14,18 +14,21 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.processes.child_logs import ChildLogs, HiddenLines, hidden
 from inference_benchmarker.engine.processes.children import child_environment, note_asked_for
 from inference_benchmarker.engine.processes.leftovers import end_descendants, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.maker import REMOVAL_S
+from server_capacity.provisioning.orders import Job
 from server_capacity.provisioning.performing import NotDoneError, account_of_credentials, check_call, placed
 from server_capacity.provisioning.restoring import restore, told
 from server_capacity.provisioning.undo import MARK, Call, Processes, undo_given
 
 if TYPE_CHECKING:
     from server_capacity.provisioning.cleanup_file import CleanupFile
+    from server_capacity.provisioning.orders import EndpointOrder
 
 LAST_S = 2.0
 """So long a process may take to end that has said all."""
@@ -40,7 +43,7 @@ class Making(threading.Thread):
     """
 
     def __init__(
-        self, cleanup: CleanupFile, order: dict[str, Any], channel: socket.socket, accounts: dict[str, str | None]
+        self, cleanup: CleanupFile, order: EndpointOrder, channel: socket.socket, accounts: dict[str, str | None]
     ) -> None:
         super().__init__(daemon=True)
         self._cleanup = cleanup
@@ -48,7 +51,7 @@ class Making(threading.Thread):
         self._channel = channel
         self._accounts = accounts
         self._mark = new_mark()
-        note_asked_for(Path(order["factories_file"]))
+        note_asked_for(Path(order.factories_file))
         self._hide, self._spoken = hidden(), HiddenLines()
         self._numbers: list[int] = []
         self._has_answered, self._is_wanted = False, True
@@ -61,7 +64,7 @@ class Making(threading.Thread):
     def run(self) -> None:
         """The thread."""
         try:
-            what = f"processes of {self._order['factories_file']}"
+            what = f"processes of {self._order.factories_file}"
             self._numbers.append(self._cleanup.hold(what, Processes(self._mark), None))
             self._attend()
         except (BenchmarkError, OSError) as error:
@@ -84,10 +87,9 @@ class Making(threading.Thread):
             os.close(output)
             logs.start()
             stack.callback(self._kill, maker)
-            held = {"folder": str(self._cleanup.folder), "lock": self._cleanup.lock, "mark": self._mark}
-            job = {**self._order, **held}
+            job = Job(self._order, str(self._cleanup.folder), self._cleanup.lock, self._mark)
             with suppress(OSError):  # of a process that has ended already is told when it is listened to
-                ours.sendall(json.dumps(job).encode() + b"\n")
+                ours.sendall(json.dumps(encoded(job)).encode() + b"\n")
             ended = self._listen(ours)
             self._tell_lines(self._spoken.rest())
             if ended:

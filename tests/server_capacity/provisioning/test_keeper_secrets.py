@@ -10,6 +10,7 @@ import pytest
 
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile
 from server_capacity.provisioning.making import Making
+from server_capacity.provisioning.orders import EndpointOrder
 from server_capacity.provisioning.undo import CommandLine
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def test_what_an_endpoint_factory_prints_and_raises_has_none(tmp_path: Path) -> 
     ours, theirs = socket.socketpair()
     ours.settimeout(60)
     with CleanupFile.taken(folder) as cleanup, ours, ours.makefile("rb") as heard:
-        making = Making(cleanup, {"factories_file": str(file), "arguments": {}}, theirs, {})
+        making = Making(cleanup, EndpointOrder(str(file), {}, "r", {}), theirs, {})
         making.start()
         said = []
         for line in heard:

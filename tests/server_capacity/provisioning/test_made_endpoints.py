@@ -19,6 +19,7 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning import making
 from server_capacity.provisioning.cleanup_file import CleanupFile, read
 from server_capacity.provisioning.handle import Keeper
+from server_capacity.provisioning.orders import EndpointOrder
 from server_capacity.provisioning.performing import check_call
 from server_capacity.provisioning.undo import Call
 from tests.made import factories_file, left_running, program
@@ -195,7 +196,7 @@ def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monke
     ours, theirs = socket.socketpair()
     with CleanupFile.taken(tmp_path) as cleanup, ours, ours.makefile("rb") as heard:
         arguments = {"there": str(there), "how": "deaf"}
-        order = {"factories_file": str(factories_file(tmp_path)), "run": "r", "arguments": arguments}
+        order = EndpointOrder(str(factories_file(tmp_path)), arguments, "r", {})
         one = making.Making(cleanup, order, theirs, {})
         one.start()
         assert any(b"made" in line for line in heard)
