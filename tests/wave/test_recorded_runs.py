@@ -34,8 +34,9 @@ def cut_off(tmp_path: Path) -> Path:
 def test_its_numbers_and_facts_are_what_was_stored(stored: Path) -> None:
     told, wave = json.loads((stored / "summary.json").read_text()), Wave.load(stored)
     found = wave.to_json()
-    metrics = zip(found["server_metrics"], told["server_metrics"], strict=True)
-    found["server_metrics"] = [{key: now[key] for key in before} for now, before in metrics]  # later versions tell more
+    for name in ("server_metrics", "labels"):
+        rows = zip(found[name], told[name], strict=True)
+        found[name] = [{key: now[key] for key in before} for now, before in rows]  # later versions tell more
     ledger, before = found["ledger"], told["ledger"]
     found["ledger"] = {key: ledger[key] for key in before}
     found["ledger"]["workers"] = [
