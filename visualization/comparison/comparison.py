@@ -10,6 +10,7 @@ from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING
+from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import (
     HIGHER_IS_BETTER,
@@ -243,6 +244,16 @@ def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
         yield "the content of the factories (or Locust) file"
 
 
+def _talks(plan: WavePlan) -> str:
+    """The recorded conversations that are sent; two files of one name differ in their size."""
+    talks = plan.conversations
+    if talks is None:
+        return "no recorded conversations"
+    recorded = talks.recorded
+    told = "" if recorded is None else f" ({recorded.conversations:,} in {recorded.size_bytes:,} bytes)"
+    return f"the conversations of {one_line(talks.file.name)}{told}"
+
+
 def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:
     """The names of settings that are not the same in all runs; where they send to is what is compared.
 
@@ -267,6 +278,7 @@ def _conditions(plan: WavePlan) -> tuple[str, ...]:
         pluralize(plan.workers, "worker", "workers") + where,
         f"{plan.warmup_s.normalize():f} s of warm-up",
         thought if isinstance(load, OpenLoop) else "",
+        _talks(plan),
         "no mix of models" if plan.model_mix is None else f"the models {plan.model_mix.text}",
         "nothing expected of answers" if not plan.expect else f"answers as {', '.join(e.text for e in plan.expect)}",
     )

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.flags import Flag, parse_path, read_flags
 from inference_benchmarker.cli.core.terminal import print_result
 from inference_benchmarker.cli.wave.wave_flags import REPLAY_FLAGS
-from inference_benchmarker.errors import refuse
+from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.words.text import wrapped
 
-_DESCRIPTION = "Describes a recording before a wave with --replay sends it: its rows, rates and bursts."
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from inference_benchmarker.plan.recorded import Recorded
+    from inference_benchmarker.plan.replay import Replay
+    from inference_benchmarker.recording.profile import Profile
+
+_DESCRIPTION = (
+    "Describes a recording before a wave with --replay sends it: its rows, rates and bursts, and its conversations."
+)
 _FLAGS = {
     "recording": REPLAY_FLAGS,
     "output": [
@@ -19,12 +34,34 @@ _FLAGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The arrivals of a recording, and its conversations: each None where it has none."""
+
+    profile: Profile | None
+    recorded: Recorded | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Both as one object."""
+        told = {} if self.profile is None else self.profile.to_json()
+        return told if self.recorded is None else {**told, "conversations": asdict(self.recorded)}
+
+    def to_text(self) -> str:
+        """Both for people."""
+        told = [] if self.profile is None else [self.profile.to_text().rstrip("\n")]
+        if self.recorded is not None:
+            when = ["no times were recorded: send it with --conversations"] if self.profile is None else []
+            lines = [self.recorded.found, self.recorded.lacking, *when]
+            told += ["", "   Conversations:", *(wrapped("; ".join(filter(None, lines)), 80, "   ", "   "))]
+        return "\n".join(told).lstrip("\n") + "\n"
+
+
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     parser = replay_parser()
     given = parser.parse_args(arguments)
     from inference_benchmarker.plan.replay import Replay
-    from inference_benchmarker.recording.profile import parse_step, profile
+    from inference_benchmarker.recording.profile import parse_step
 
     problems: list[str] = []
     options = vars(given)
@@ -32,12 +69,35 @@ def run(arguments: list[str]) -> int:
     replay = Replay(parse_path("FILE", given.file), **values)
     refuse([*problems, *replay.problems()])
     step = None if given.as_stages is None else parse_step(given.as_stages)
-    found = profile(replay, step)
-    if step is None:
+    found = _described(replay, step, has_flags=bool(values))
+    if step is None or found.profile is None:
         print_result(found, as_json=given.json)
     else:
-        print(found.stages())
+        print(found.profile.stages())
     return OK
+
+
+def _described(replay: Replay, step: Decimal | None, *, has_flags: bool) -> _Described:
+    """What is known of a recording; BenchmarkError for one that has neither arrivals nor conversations."""
+    from inference_benchmarker.recording.profile import profile
+
+    recorded = None if step is not None else _recorded(replay.file)
+    try:
+        return _Described(profile(replay, step), recorded)
+    except BenchmarkError:
+        if recorded is None or has_flags:
+            raise
+        return _Described(None, recorded)
+
+
+def _recorded(file: Path) -> Recorded | None:
+    from inference_benchmarker.plan.recorded import Conversations
+    from inference_benchmarker.recording.conversations.reading import are_in, read_conversations
+
+    if not are_in(file):
+        return None
+    with TemporaryDirectory() as folder:
+        return read_conversations(Conversations(file), None, Path(folder)).recorded
 
 
 def replay_parser() -> Parser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -43,6 +43,34 @@ def test_a_recording_is_described(file: Path, capsys: pytest.CaptureFixture[str]
     assert main(["replay", str(file), "--json"]) == OK
     told = json.loads(capsys.readouterr().out)
     assert (told["rows"], told["peak_rps"], told["peak_minute"]) == (4, 2, 3)
+
+
+def test_conversations_are_described_with_their_times_and_without_any(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [{"role": "user", "content": "a b c"}, {"role": "assistant", "content": "d"}]
+    rows: dict[str, list[Any]] = {
+        "talks": [{"messages": said * 2}] * 3 + [{"messages": 7}],
+        "trace": [
+            {"timestamp": 50 * at, "input_length": 520, "output_length": 2, "hash_ids": [1, at]} for at in range(4)
+        ],
+    }
+    found: dict[str, Any] = {}
+    for name, some in rows.items():
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in some), encoding="utf-8")
+        assert main(["replay", str(file)]) == OK
+        found[name] = " ".join(capsys.readouterr().out.split())
+        assert main(["replay", str(file), "--json"]) == OK
+        found[f"{name} in JSON"] = json.loads(capsys.readouterr().out)
+    assert "OpenAI messages, 3 conversations with 6 turns; 1 line without a conversation" in found["talks"]
+    assert "no times were recorded: send it with --conversations" in found["talks"]
+    assert found["talks in JSON"].keys() == {"conversations"}
+    assert "Rows: 4 over 0.15 s" in found["trace"] or "Rows: 4 over 150 ms" in found["trace"]
+    assert "Mooncake's trace, 4 conversations with 4 turns" in found["trace"]
+    assert (found["trace in JSON"]["rows"], found["trace in JSON"]["conversations"]["turns"]) == (4, 4)
+    assert main(["replay", str(tmp_path / "talks.jsonl"), "--as-stages", "60s"]) == BAD_INPUT
+    assert "no column has a usual name" in capsys.readouterr().err
 
 
 def test_a_recording_as_stages_is_what_the_flag_takes(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from shutil import copytree
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -25,6 +26,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.model_mix import ModelMix
+from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counts import PRECISION
@@ -40,8 +42,6 @@ from visualization.comparison.result import result_of
 from visualization.comparison.server_rows import server_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.bench import Bench
 
 PAIRS, ENOUGH = 200, 185
@@ -353,6 +353,17 @@ def test_unlike_plans_are_said() -> None:
     assert f"! The sides were measured differently: {said}." in to_text(told)
     assert encoded(result_of(told))["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
+
+
+def test_other_recorded_conversations_are_said() -> None:
+    talks = [Conversations(Path("t.jsonl"), Recorded("ShareGPT", size, 2, 9)) for size in (10, 12)]
+    one, other = (wave(drawn(1), conversations=each) for each in talks)
+    said = "the conversations of t.jsonl (2 in 10 bytes) and the conversations of t.jsonl (2 in 12 bytes)"
+    assert compare(one, other).unlike == (said,)
+    assert compare(one, one).unlike == ()
+    assert compare(wave(drawn(1)), one).unlike == (
+        "no recorded conversations and the conversations of t.jsonl (2 in 10 bytes)",
+    )
 
 
 def test_other_models_and_other_expected_answers_are_said() -> None:
