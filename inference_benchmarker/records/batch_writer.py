@@ -13,7 +13,7 @@ from inference_benchmarker.records.error_key import error_key, error_text, stora
 from inference_benchmarker.records.feed_writer import MOST_ROWS, FeedWriter
 from inference_benchmarker.records.names import MAX_NAME_LENGTH, Names
 from inference_benchmarker.records.record import MAX_FINISH_REASONS, NONE
-from inference_benchmarker.records.user_metrics import METRIC, MetricNumbers
+from inference_benchmarker.records.user_metrics import FIRST_ANSWER, METRIC, MetricNumbers
 from inference_benchmarker.words.redact import beginning, excerpt
 
 if TYPE_CHECKING:
@@ -92,10 +92,19 @@ class BatchWriter:
 
     def add_metrics(self, metrics: Mapping[str, Any]) -> None:
         """Adds to the request just added its metrics; those whose names have no number are left out."""
-        row, numbers = len(self._base) // BASE.size + len(self._rows) - self._packed - 1, self.metric_numbers
+        row, numbers = self._last_row, self.metric_numbers
         for name, value in metrics.items():
             if (number := numbers.get(name)) is not None:
                 self._metrics += METRIC.pack(row, number, value)
+
+    def add_first_answer(self, times: list[int], thought: int) -> None:
+        """Says of the stream just added that so many of its first pieces, which came at ``times``, were reasoning."""
+        after_ns = times[thought] - times[0] if thought < len(times) else -1
+        self._metrics += METRIC.pack(self._last_row, FIRST_ANSWER, after_ns)
+
+    @property
+    def _last_row(self) -> int:
+        return len(self._base) // BASE.size + len(self._rows) - self._packed - 1
 
     def add_attempt(self, number: int, arrived: int) -> None:
         """Says of the request just added that it was a further attempt, the ``number``-th, from 1 on.

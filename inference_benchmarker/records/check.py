@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 LONGEST_NS = 3 * MAX_SECONDS * NS  # warm-up, wave and drain
 MOST_COUNT = 1 << 53
 _BOUNDS = {
-    **dict.fromkeys(("due", "sent", "first_token", "last_token", "done"), (-LONGEST_NS, LONGEST_NS)),
+    **dict.fromkeys(("due", "sent", "first_token", "first_answer", "last_token", "done"), (-LONGEST_NS, LONGEST_NS)),
     "index": (-MOST_COUNT, MOST_COUNT),
     **dict.fromkeys(("build_ns", "think_ns"), (0, LONGEST_NS)),
-    **dict.fromkeys(("chunks", "tokens_in", "tokens_out", "bytes"), (0, MOST_COUNT)),
+    **dict.fromkeys(("chunks", "tokens_in", "tokens_out", "bytes", "context_tokens"), (0, MOST_COUNT)),
 }
 _FOLLOWED = ("index", "turn", "attempt", "worker", "due", "done", "think_ns")
 _CLOSED_SETS = {"outcome": OUTCOMES, "ended": ENDINGS}
@@ -98,7 +98,7 @@ def _check_values(part: Records) -> None:
 def _check_sessions(part: Records) -> None:
     """All requests are a session's or none; a session is its arrival, and ends with its last request."""
     if part.lacks("turn"):
-        if not all(part.lacks(name) for name in ("session", "think_ns", "ended")):
+        if not all(part.lacks(name) for name in ("session", "think_ns", "ended", "context_tokens")):
             raise ValueError("a request of a session has no turn")
         return
     if not part.int("turn").all() or not np.array_equal(part.int("session"), part.int("index")):
@@ -118,7 +118,7 @@ def _check_sessions(part: Records) -> None:
 def _check_instants(part: Records) -> None:
     """A request is sent, brings its first and its last token, and is done, in this order."""
     before, earlier = "sent", part.int("sent")
-    for name in ("first_token", "last_token", "done"):
+    for name in ("first_token", "first_answer", "last_token", "done"):
         if part.lacks(name):
             continue
         later, told = part.int(name), part.has(name)

@@ -27,7 +27,7 @@ Mask = npt.NDArray[np.bool_]
 Index = int  # in a class that has a method of that name
 
 MOST_ATTEMPT = (1 << 16) - 1
-_INSTANTS = ("due", "sent", "first_token", "last_token", "done")
+_INSTANTS = ("due", "sent", "first_token", "first_answer", "last_token", "done")
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema(
     [
@@ -53,6 +53,8 @@ SCHEMA = pa.schema(
         pa.field("turn", pa.uint16()),
         pa.field("think_ns", pa.int64()),
         pa.field("ended", _NAMES),
+        pa.field("first_answer", pa.int64()),
+        pa.field("context_tokens", pa.int64()),
     ]
 )
 ROW_KEY = ("index", "turn", "attempt")
@@ -86,6 +88,7 @@ class Records:
         for batch in self.table.to_batches(max_chunksize=10_000):
             for row in batch.to_pylist():
                 row["label"] = row["label"] or ""
+                del row["context_tokens"]  # a record has it as a property
                 row["gaps"] = None if row["gaps"] is None else tuple(row["gaps"])
                 told = {name: value for name in self.metrics if (value := row.pop(PREFIX + name)) is not None}
                 yield RequestRecord(**row, metrics=told or None)
@@ -96,7 +99,8 @@ class Records:
         rows = []
         for record in sorted(records, key=lambda record: record.place):
             told = record.metrics or {}
-            rows.append({**record._asdict(), **{PREFIX + name: value for name, value in told.items()}})
+            context = {"context_tokens": record.context_tokens}
+            rows.append({**record._asdict(), **context, **{PREFIX + name: value for name, value in told.items()}})
         names = sorted({name for row in rows for name in row["metrics"] or ()})
         return cls(pa.Table.from_pylist(rows, schema=schema_of(names)))
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from inference_benchmarker.records import arrow
 from inference_benchmarker.records.batch import FINISH_MASK, FINISH_SHIFT, HAS_STREAM, OUTCOME
 from inference_benchmarker.records.record import ENDINGS, NONE, OUTCOMES
-from inference_benchmarker.records.user_metrics import PREFIX
+from inference_benchmarker.records.user_metrics import FIRST_ANSWER, PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +51,7 @@ TURN_DTYPE = np.dtype([("think_ns", "<i8"), ("turn", "<u2"), ("ended", "u1")])
 _MOST_GAPS = (1 << 31) - 1
 _STREAM_NUMBERS = ("first_token", "last_token", "chunks", "tokens_in", "tokens_out")
 _KEY_BITS = 62
+_MOST_AFTER_NS = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ def check_rows(worker: WorkerColumns) -> None:
         raise ValueError(f"{len(worker.turns):,} turns of {len(worker.base):,} requests")
     if (worker.metrics["row"] >= len(worker.base)).any():
         raise ValueError("a metric of no request")
-    if (worker.metrics["name"] >= len(worker.metric_names)).any():
+    named = worker.metrics["name"][worker.metrics["name"] != FIRST_ANSWER]
+    if (named >= len(worker.metric_names)).any():
         raise ValueError("a metric without a name")
 
 
@@ -192,13 +194,18 @@ def _turn_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, p
     if turns is None or thought is None:
         no_turn, nothing = (arrow.nothing(len(order), np.dtype(kind)) for kind in (np.uint16, np.int64))
         ended = _named([np.zeros(0, np.int64)], names[:1], order, zero_is_null=True)
-        return {"turn": no_turn, "session": nothing, "think_ns": nothing, "ended": ended}
+        return {"turn": no_turn, "session": nothing, "think_ns": nothing, "ended": ended, "context_tokens": nothing}
     return {
         "turn": arrow.nullable(turns.take(order), 0),
         "session": arrow.column(_field(workers, "index").take(order)),
         "think_ns": arrow.nullable(thought.take(order), NONE),
         "ended": _named([worker.turns["ended"] for worker in workers], names, order, zero_is_null=True),
+        "context_tokens": arrow.nullable(_tokens_in(workers)[order], NONE),
     }
+
+
+def _tokens_in(workers: Sequence[WorkerColumns]) -> Int64:
+    return np.concatenate([_spread(worker, "tokens_in", NONE) for worker in workers])
 
 
 def _field(workers: Sequence[WorkerColumns], name: str) -> npt.NDArray[Any]:
@@ -251,12 +258,15 @@ def _stream_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str,
         check_rows(worker)
     if not any(len(worker.streams) for worker in workers):
         nothing = arrow.nothing(len(order), np.dtype(np.int64))
-        return {**dict.fromkeys(_STREAM_NUMBERS, nothing), "gaps": arrow.no_lists(len(order), pa.uint32())}
+        numbers = dict.fromkeys((*_STREAM_NUMBERS, "first_answer"), nothing)
+        return {**numbers, "gaps": arrow.no_lists(len(order), pa.uint32())}
 
     def spread(name: str, missing: int) -> Int64:
         return np.concatenate([_spread(worker, name, missing) for worker in workers])
 
     columns = {name: arrow.nullable(spread(name, NONE)[order], NONE) for name in _STREAM_NUMBERS}
+    answers = np.concatenate([_first_answers(worker) for worker in workers])
+    columns["first_answer"] = arrow.nullable(answers[order], NONE)
     gaps = np.concatenate([worker.gaps for worker in workers])
     if len(gaps) > _MOST_GAPS:
         raise ValueError(f"{len(gaps):,} gaps between tokens, which are more than a column holds")
@@ -265,6 +275,16 @@ def _stream_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str,
     lists = pa.ListArray.from_arrays(arrow.column(offsets, no_pieces), arrow.column(gaps))
     columns["gaps"] = lists.take(arrow.column(order))
     return columns
+
+
+def _first_answers(worker: WorkerColumns) -> Int64:
+    """When the first piece of an answer came, of streams that began with reasoning, at the rows of their requests."""
+    values = np.full(len(worker.base), NONE, np.int64)
+    own = worker.metrics[worker.metrics["name"] == FIRST_ANSWER]
+    first, after = _spread(worker, "first_token", NONE)[own["row"]], own["value"]
+    came = (first != NONE) & (after >= 0) & (after <= _MOST_AFTER_NS)
+    values[own["row"][came]] = first[came] + after[came].astype(np.int64)
+    return values
 
 
 def _metric_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str, pa.Array]:

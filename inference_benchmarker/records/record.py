@@ -26,7 +26,8 @@ class RequestRecord(NamedTuple):
 
     Derived times (latency, lag) are computed from them, never stored. Of a ``session``, whose number is its arrival's:
     its ``turn``, from 1 on; of the first attempt of each later one the time that its user thought before it; and, where
-    the session ended with this request, one of ``ENDINGS``.
+    the session ended with this request, one of ``ENDINGS``. ``first_answer``: of a stream that began with reasoning,
+    when the first piece of its answer came.
     """
 
     index: int  # type: ignore[assignment]  # the place in the wave, not tuple.index
@@ -52,6 +53,12 @@ class RequestRecord(NamedTuple):
     turn: int | None = None
     think_ns: int | None = None
     ended: str | None = None
+    first_answer: int | None = None
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Of a turn: all that the model was given, the turns before it among it, as far as the server told."""
+        return None if self.turn is None else self.tokens_in
 
     @property
     def place(self) -> tuple[int, int, int]:

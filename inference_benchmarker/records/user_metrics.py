@@ -26,6 +26,9 @@ CANARY_DIFFERS, CANARY_SWAPPED = "canary_differs", "canary_swapped"
 """1 where the answer to a canary is another than it was alone, and where a request got another one's answer."""
 METRIC = struct.Struct("<IBd")
 """Row, number of the name, value."""
+FIRST_ANSWER = 255
+"""In place of the number of a name: the value is how long after its first piece a stream that began with reasoning had
+the first one of its answer, in ns; below 0 where it had none. It is no metric, and has a column of its own."""
 
 
 class TooManyMetricsError(Exception):

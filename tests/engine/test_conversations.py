@@ -17,6 +17,7 @@ from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.think import Think
+from inference_benchmarker.records.answer import Reasoning
 from inference_benchmarker.words.units import NS
 from tests.request_bench import Bench
 
@@ -270,3 +271,41 @@ def test_a_callable_whose_call_is_a_generator_makes_sessions(tmp_path: Path) -> 
 def test_a_turn_that_is_none_is_refused(values: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         Turn("payload", **values)
+
+
+def test_the_first_piece_of_an_answer_is_told_from_reasoning() -> None:
+    def invoke(payload: list[tuple[str, str]]) -> Generator[Any, None, None]:
+        for kind, text in payload:
+            gevent.sleep(0.002)
+            if kind == "error":
+                raise ConnectionError
+            yield Reasoning(text, "so" if kind == "last" else "") if kind in ("thought", "last") else text
+        yield Response(tokens_in=9, metrics={"hits": 1.0})
+
+    thought, said = ("thought", "hm"), ("said", "yes")
+    streams = [
+        [said, said],
+        [thought, thought, said, said],
+        [thought, ("last", "so"), said],  # the end of the reasoning and the beginning of the answer in one piece
+        [thought, thought],
+        [thought, said, thought],
+        [thought, ("error", "")],
+        [],
+    ]
+
+    def session(number: int) -> Generator[Turn, Any, None]:
+        yield Turn(streams[number])
+
+    records = Talks(session, invoke).run(*range(len(streams)))
+    after = [None, 2, 1, None, 1, None, None]
+    for record, pieces in zip(records, after, strict=True):
+        if pieces is None:
+            assert record.first_answer is None
+            continue
+        assert record.first_token is not None
+        assert record.gaps is not None
+        assert record.first_answer is not None
+        waited = record.first_answer - record.first_token
+        assert 0 <= waited - 1000 * sum(record.gaps[:pieces]) < 1000 * pieces  # gaps are whole microseconds
+    assert [record.context_tokens for record in records] == [9, 9, 9, 9, 9, None, 9]
+    assert [record.metrics for record in records] == [{"hits": 1.0}] * 5 + [None, {"hits": 1.0}]

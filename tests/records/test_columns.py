@@ -44,6 +44,7 @@ def test_the_file_has_the_promised_types(tmp_path: Path) -> None:
     assert dict(zip(schema.names, schema.types, strict=True)) == {
         **{name: pa.int64() for name in ("index", "due", "sent", "first_token", "last_token", "done", "build_ns")},
         **{name: pa.int64() for name in ("chunks", "tokens_in", "tokens_out", "bytes", "session", "think_ns")},
+        **{name: pa.int64() for name in ("first_answer", "context_tokens")},
         **dict.fromkeys(("label", "outcome", "error", "finish_reason", "ended"), names),
         **dict.fromkeys(("attempt", "turn", "worker"), pa.uint16()),
         "gaps": pa.list_(pa.uint32()),

@@ -14,7 +14,8 @@ from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.wave.files.requests_file import read_requests, write_requests
 from inference_benchmarker.wave.spool.worker_state import WorkerState
-from tests.waves import Worker
+from inference_benchmarker.words.units import NS
+from tests.waves import Worker, streamed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -177,3 +178,21 @@ def test_the_ledger_counts_sessions_and_turns_and_says_nothing_of_them_where_the
     assert Ledger.from_json(ledger.to_json()) == ledger
     assert "later_turns" not in Ledger(scheduled=1, sent=1, ok=1).to_json()
     assert not Ledger(scheduled=1, sent=1, ok=1, sessions_completed=2).balanced
+
+
+def test_first_answers_lie_within_their_streams_and_only_turns_have_a_context() -> None:
+    one = streamed(0, 1000, (1000, 1000), tokens_in=8, session=0, turn=1, ended="completed")
+    worker = Worker()
+    worker.write(one)
+    worker.writer.add_first_answer([NS, 2 * NS, 3 * NS], 2)
+    worker.flush()
+    (told,) = Records.of_workers([worker.columns()])
+    assert (told.first_answer, told.context_tokens) == (3 * NS, 8)
+    table = Records.of([told]).table
+    assert (table["first_answer"].to_pylist(), table["context_tokens"].to_pylist()) == ([3 * NS], [8])
+    single = Records.of([told._replace(session=None, turn=None, ended=None)])
+    assert single.table["context_tokens"].to_pylist() == [None]
+    assert Records.of([told]).since(NS).int("first_answer").tolist() == [2 * NS]
+    for wrong in (NS - 1, 4 * NS):
+        with pytest.raises(ValueError, match="lies before its"):
+            RecordsCheck().take(Records.of([told._replace(first_answer=wrong)]))

@@ -62,7 +62,7 @@ def test_what_cannot_be_chosen_is_said_at_once(wave: Wave, ask: Callable[[Wave],
 
 
 def test_a_frame_that_does_not_fit_says_what_it_takes_and_what_to_do(wave: Wave) -> None:
-    with pytest.raises(BenchmarkError, match=r"1,000 requests and 22 columns takes about .* batches\(\).* dataset\(\)"):
+    with pytest.raises(BenchmarkError, match=r"1,000 requests and 24 columns takes about .* batches\(\).* dataset\(\)"):
         wave.frame(most_bytes=100_000)
     assert len(wave.frame(["due", "done"], most_bytes=100_000)) == 1_000
     assert len(wave.frame(where=[("index", "<", 10)], most_bytes=100_000)) == 10

@@ -84,6 +84,7 @@ class Invocation:
         t0, size = self._requests.t0, 0
         most = largest_answer()
         pieces: list[Any] | None = [] if self._keeps_answers else None
+        thought = 0
         for piece in stream:
             now = monotonic_ns() - t0
             kind = type(piece)
@@ -99,13 +100,20 @@ class Invocation:
                 continue
             elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
                 continue
+            if kind is Reasoning and not piece.answer and thought == len(times):
+                slot.thought = thought = thought + 1
             times.append(now)
             if pieces is not None:
-                pieces.append(piece)
-                if max(size, len(pieces) * _LEAST_OF_A_PIECE) > most:
-                    raise AnswerTooLargeError.of_body(most)
+                _keep(pieces, piece, size, most)
         if pieces is not None:
             slot.answer = Answer.of(pieces, slot.usage)
+
+
+def _keep(pieces: list[Any], piece: Any, size: int, most: int) -> None:
+    """Add a piece to those of an answer, whose size by now is known, as long as they take ``most`` bytes."""
+    pieces.append(piece)
+    if max(size, len(pieces) * _LEAST_OF_A_PIECE) > most:
+        raise AnswerTooLargeError.of_body(most)
 
 
 def _size(text: str) -> int:

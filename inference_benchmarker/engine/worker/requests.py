@@ -222,7 +222,7 @@ class Requests:
             arrival.index, arrival.due, slot.sent, slot.done, slot.build_ns, slot.size, slot.label, error, outcome
         )
         if is_stream:
-            self._write_stream(slot.times, usage)
+            self._write_stream(slot, usage)
         if slot.session is not None:
             self._write_turn(slot.session, slot, arrival)
         if slot.attempt:
@@ -235,14 +235,18 @@ class Requests:
         if ended and arrival.index >= 0:
             self.ledger.end_session(ended)
 
-    def _write_stream(self, times: list[int] | None, usage: Response | None) -> None:
+    def _write_stream(self, slot: Slot, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""
-        if usage is None:
-            self.writer.add_stream(times, NONE, NONE)
-            return
-        tokens_in = NONE if usage.tokens_in is None else usage.tokens_in
-        self.writer.add_stream(times, tokens_in, NONE if usage.tokens_out is None else usage.tokens_out)
-        if usage.metrics:
+        tokens_in = tokens_out = None
+        if usage is not None:
+            tokens_in, tokens_out = usage.tokens_in, usage.tokens_out
+        times = slot.times
+        self.writer.add_stream(
+            times, NONE if tokens_in is None else tokens_in, NONE if tokens_out is None else tokens_out
+        )
+        if slot.thought and times:
+            self.writer.add_first_answer(times, slot.thought)
+        if usage is not None and usage.metrics:
             self.writer.add_metrics(usage.metrics)
 
     def _label_by_answer(self, slot: Slot, model: str) -> None:

@@ -20,7 +20,8 @@ class Slot:
     Where clients try again: which ``attempt`` of its arrival it is, from 0 on; whether ``again`` to try after it, with
     the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, ``until`` which all
     attempts may take, and when the next one is due. In a closed loop of users who think: the ``index`` of the arrival
-    that it served last. Of a session: the ``session`` that the request is a turn of, and the ``answer`` that it hears.
+    that it served last. Of a stream: how many of its first pieces were reasoning, ``thought``. Of a session: the
+    ``session`` that the request is a turn of, and the ``answer`` that it hears.
     """
 
     __slots__ = (
@@ -44,6 +45,7 @@ class Slot:
         "session",
         "size",
         "take",
+        "thought",
         "times",
         "until",
         "usage",
@@ -66,7 +68,7 @@ class Slot:
         """Forget the last request; ``sent`` is stamped again when the payload is in hand."""
         self.arrival = arrival
         self.sent = self.done = now
-        self.label = self.build_ns = 0
+        self.label = self.build_ns = self.thought = 0
         self.size = NONE
         self.payload: Any = None
         self.times: list[int] | None = None

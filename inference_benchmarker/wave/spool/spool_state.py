@@ -25,7 +25,7 @@ from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, TURN_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import MOST_TURN, Ledger
-from inference_benchmarker.records.user_metrics import check_metric_names
+from inference_benchmarker.records.user_metrics import FIRST_ANSWER, check_metric_names
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.wave.spool.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
@@ -279,6 +279,7 @@ class SpoolState:
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
             if "totals" not in meta:
                 told = np.frombuffer(values, METRIC_DTYPE)
+                told = told[told["name"] != FIRST_ANSWER]
                 self._named.add(rows, told, worker.labels, worker.metrics)
                 for take in self.takers if len(told) else ():
                     take(rows, told, worker.metrics)
