@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.answer import Answer
 
 if TYPE_CHECKING:
+    from inference_benchmarker.embedded.running import RunningEndpoint
     from tests.bench import Bench, Finished
 
 SAME, DIFFERENT = {"canary_differs": 0.0, "canary_swapped": 0.0}, {"canary_differs": 1.0, "canary_swapped": 0.0}
@@ -116,51 +118,51 @@ def test_canaries_that_tell_nothing_are_refused(invoke: Any, said: str) -> None:
     assert said in str(raised.value)
 
 
-def run(bench: Bench, share: float, *flags: str) -> tuple[Finished, list[dict[str, Any]]]:
-    """A wave against a server that swaps this share of the requests that are with it, and the rows of canaries."""
-    with bench.endpoint(service_s=0.1, servers=100, echo=True, swap_share=share, tokens=100) as endpoint:
-        told = ("--expect", "canary:20%", "--workers", "2", "--output-dir", "runs", "--seed", "7")
-        finished = bench.run(f"{endpoint.url}/v1", *told, *flags, factories=None)
-        assert len(endpoint.arrivals()["sequence"]) == 12 + len(finished.rows)
-    return finished, [row for row in finished.rows if row["label"] == "canary"]
+FLAGS = ("--expect", "canary:20%", "--output-dir", "runs", "--seed", "7")
+SINGLE = ("--client-rps", "50", "--num-requests", "100", "--input-tokens", "20")
+SESSIONS = ("--turns", "2", "--client-rps", "20", "--num-requests", "20", "--session-header", "X-Session")
 
 
-LOAD = ("--client-rps", "50", "--num-requests", "100", "--input-tokens", "20")
+def check_log(wave: Finished, endpoint: RunningEndpoint) -> list[dict[str, Any]]:
+    """Hold a wave against its server's log, in which each of six questions stands twice before it; its canaries."""
+    assert len(endpoint.arrivals()["sequence"]) == 12 + len(wave.rows)
+    return [row for row in wave.rows if row["label"] == "canary"]
 
 
 @pytest.mark.process
-def test_a_server_that_mixes_requests_up_is_told(bench: Bench) -> None:
-    finished, canaries = run(bench, 0.3, *LOAD)
-    swapped = [row for row in finished.rows if row["metric.canary_swapped"] == 1]
-    codes = finished.summary["findings"]
-    (finding,) = [each for each in codes if each["code"] == "canary_swapped"]
-    assert finding["severity"] == "missed"
-    assert finding["measured"].startswith(f"{len(swapped)} request")
-    assert 10 <= len(canaries) <= 30
-    assert {row["label"] for row in swapped} == {
-        "canary",
-        "demo",
-    }  # those that lost their answer, and those that got it
-    assert all(row["metric.canary_swapped"] is not None for row in canaries)
-    logs = "".join(path.read_text() for path in finished.folder.glob("logs/worker_*.log"))
+def test_a_server_that_mixes_requests_up_is_told_and_one_that_does_not_is_not(bench: Bench) -> None:
+    """One that swaps 30% of the requests that are with it; and, meanwhile, requests and sessions to one that does not.
+
+    Canaries among sessions are sessions of one turn. With --hosts they are asked alone once, for the workers of all.
+    """
+    with ExitStack() as stack:
+        swapping, single, talking = (
+            stack.enter_context(bench.endpoint(service_s=wait, servers=100, echo=True, swap_share=share, tokens=100))
+            for wait, share in ((0.1, 0.3), (0.01, 0.0), (0.01, 0.0))
+        )
+        loads = (
+            (swapping, *SINGLE, "--workers", "2"),
+            (single, *SINGLE, "--hosts", "localhost*2"),
+            (talking, *SESSIONS),
+        )
+        started = [bench.start(f"{each.url}/v1", *FLAGS, *flags, factories=None) for each, *flags in loads]
+        waves = [running.finish() for running in started]
+        canaries = [check_log(wave, each) for wave, (each, *_) in zip(waves, loads, strict=True)]
+    swapped = [row for row in waves[0].rows if row["metric.canary_swapped"] == 1]
+    (finding,) = [each for each in waves[0].summary["findings"] if each["code"] == "canary_swapped"]
+    assert (finding["severity"], finding["measured"].split()[0]) == ("missed", str(len(swapped)))
+    assert 10 <= len(canaries[0]) <= 30
+    assert {row["label"] for row in swapped} == {"canary", "demo"}, "who lost an answer, and who got it"
+    assert all(row["metric.canary_swapped"] is not None for row in canaries[0])
+    logs = "".join(path.read_text() for path in waves[0].folder.glob("logs/worker_*.log"))
     assert "got another request's answer: " in logs
-
-
-@pytest.mark.process
-def test_a_server_that_answers_everybody_their_own_is_not_told(bench: Bench) -> None:
-    finished, canaries = run(bench, 0.0, *LOAD)
-    assert {row["metric.canary_differs"] for row in canaries} == {0.0}
-    assert not {each["code"] for each in finished.summary["findings"]} & {"canary_swapped", "canary_differs"}
-
-
-@pytest.mark.process
-def test_canaries_among_sessions_are_sessions_of_one_turn(bench: Bench) -> None:
-    flags = ("--turns", "2", "--client-rps", "20", "--num-requests", "20", "--session-header", "X-Session")
-    finished, canaries = run(bench, 0.0, *flags)
-    assert canaries
-    assert {(row["turn"], row["ended"], row["metric.canary_differs"]) for row in canaries} == {(1, "completed", 0.0)}
-    others = {row["session"] for row in finished.rows} - {row["session"] for row in canaries}
-    assert len(finished.rows) == len(canaries) + 2 * len(others)
+    for wave, own in zip(waves[1:], canaries[1:], strict=True):
+        assert {row["metric.canary_differs"] for row in own} == {0.0}
+        assert not {each["code"] for each in wave.summary["findings"]} & {"canary_swapped", "canary_differs"}
+    talks = waves[2].rows
+    assert {(row["turn"], row["ended"]) for row in canaries[2]} == {(1, "completed")}
+    others = {row["session"] for row in talks} - {row["session"] for row in canaries[2]}
+    assert len(talks) == len(canaries[2]) + 2 * len(others)
 
 
 @pytest.mark.parametrize(
