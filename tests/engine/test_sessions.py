@@ -122,6 +122,62 @@ def anderson_darling(gaps: list[float], rate: float) -> float:
     return -number - sum(terms) / number
 
 
+def percentile(values: list[float], percent: float) -> float:
+    return sorted(values)[max(math.ceil(round(percent * len(values) / 100, 9)), 1) - 1]
+
+
+def check_times(told: dict[str, Any] | None, values: list[float]) -> None:
+    """A distribution of summary.json against the values that it is of."""
+    assert (told is None) == (not values)
+    if told is not None:
+        assert (told["count"], told["max"]) == (len(values), pytest.approx(max(values)))
+        assert told["mean"] == pytest.approx(sum(values) / len(values))
+        for name, percent in (("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99), ("p99_9", 99.9)):
+            assert told[name] == pytest.approx(percentile(values, percent)), name
+
+
+def check_figures(wave: Finished) -> None:
+    """Every figure by session and by turn in summary.json follows from the rows of requests.parquet."""
+    found, told, end = by_session(wave), wave.summary["sessions"], max(row["done"] for row in wave.rows)
+    endings = Counter(rows[-1]["ended"] or "open" for rows in found.values())
+    assert {name: told[name] for name in ("completed", "failed", "raised", "open")} == {
+        name: endings[name] for name in ("completed", "failed", "raised", "open")
+    }
+    assert told["started"] == len(found)
+    assert told["success"] == pytest.approx(endings["completed"] / len(found))
+    durations, turns = [], []
+    for rows in found.values():
+        if rows[-1]["ended"] in ("completed", None):
+            over = rows[-1]["done"] if rows[-1]["ended"] else end
+            durations.append((over - rows[0]["due"]) / NS)
+            turns.append(float(rows[-1]["turn"]))
+    check_times(told["duration"], durations)
+    check_times(told["turns_a_session"], turns)
+    assert [row["turn"] for row in told["by_turn"]] == sorted({row["turn"] for row in wave.rows})
+    for turn in told["by_turn"]:
+        own = [row for row in wave.rows if row["turn"] == turn["turn"]]
+        assert turn["sent"] == len(own)
+        assert (turn["ok"], turn["failed"]) == tuple(
+            sum(row["outcome"] == each for row in own) for each in ("ok", "failed")
+        )
+        answered = [row for row in own if row["outcome"] != "failed"]
+        check_times(turn["latency"], [(row["done"] - row["sent"]) / NS for row in answered])
+        pieces = [row for row in answered if row["first_token"] is not None]
+        check_times(turn["ttft"], [(row["first_token"] - row["sent"]) / NS for row in pieces])
+        contexts = [row["context_tokens"] for row in own if row["context_tokens"] is not None]
+        assert turn["context_tokens"] == (pytest.approx(sum(contexts) / len(contexts)) if contexts else None)
+        cached = [row for row in own if row.get("metric.cached_tokens") is not None]
+        assert (turn["cached_share"] is None) == (not cached)
+        if cached:
+            share = sum(row["metric.cached_tokens"] for row in cached) / sum(row["context_tokens"] for row in cached)
+            assert turn["cached_share"] == pytest.approx(share)
+    for name, part in told["of_turns"].items():
+        own = [row for row in wave.rows if (row["turn"] == 1) == (name == "turn1")]
+        assert part["sent"] == len(own)
+        check_times(part["lag"], [(row["sent"] - row["build_ns"] - row["due"]) / NS for row in own])
+        check_times(part["latency"], [(row["done"] - row["sent"]) / NS for row in own if row["outcome"] != "failed"])
+
+
 def test_each_turn_is_seen_by_the_server_in_order_and_the_same_for_any_number_of_workers(bench: Bench) -> None:
     flags = ("--client-rps", 150, "--arrivals", "poisson", "--num-requests", 300, "--seed", 3)
     several = (("--workers", 1), ("--hosts", "localhost*2"), ("--workers", 5))
@@ -135,6 +191,7 @@ def test_each_turn_is_seen_by_the_server_in_order_and_the_same_for_any_number_of
         logs = [seen(endpoint) for endpoint in endpoints]
     for wave, log in zip(waves, logs, strict=True):
         check_books(wave)
+        check_figures(wave)
         found = by_session(wave)
         assert sorted(found) == list(range(300))
         assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
@@ -156,8 +213,9 @@ def test_each_turn_is_seen_by_the_server_in_order_and_the_same_for_any_number_of
         assert "sessions_raised" in wave.findings
     firsts = [[rows[0]["due"] for rows in by_session(wave).values()] for wave in waves]
     assert firsts[0] == firsts[1] == firsts[2]
-    gaps = [(after - before) / NS for before, after in pairwise(firsts[0])]
-    assert anderson_darling(gaps, 150.0) < 3.857  # the 1% point
+    for dues in firsts:
+        gaps = [(after - before) / NS for before, after in pairwise(dues)]
+        assert anderson_darling(gaps, 150.0) < 3.857  # the 1% point
 
 
 def test_attempts_of_a_turn_are_the_same_request_and_its_session_goes_on_after_them(bench: Bench) -> None:
@@ -186,6 +244,7 @@ return answer
         times = [1, 3 if number % 3 == 1 else 1, 3 if number % 4 == 2 else 1]
         assert [log[number, turn] for turn in (1, 2, 3)] == times
         assert rows[-1]["ended"] == ("failed" if number % 4 == 2 else "completed")
+    check_figures(wave)
     repeats = wave.summary["repeats"]
     assert repeats["arrivals"] == wave.ledger["sent"] - wave.ledger["repeated"]
 
@@ -202,6 +261,7 @@ def test_an_interrupt_cuts_the_sessions_that_think_and_nothing_more_is_sent(benc
     assert wave.code == 130
     assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
     told = wave.summary["sessions"]
+    check_figures(wave)
     assert told["open"] == wave.ledger["not_begun"] > 10
     assert told["open"] == sum(rows[-1]["ended"] is None for rows in by_session(wave).values())
     assert {"sessions_open"} <= set(wave.findings)
@@ -304,6 +364,8 @@ def test_an_address_gets_the_same_conversations_from_any_number_of_workers(bench
         )
         waves = [bench.run(*flags, "--workers", workers, factories=None) for workers in (1, 2)]
         log = Counter(map(str, endpoint.arrivals()["id"]))
+    for wave in waves:
+        check_figures(wave)
     told = [[(row["session"], row["turn"], row["tokens_in"], row["think_ns"]) for row in wave.rows] for wave in waves]
     assert told[0] == told[1]
     assert log == Counter(f"5-{session}" for wave in waves for session in (row["session"] for row in wave.rows))
@@ -379,6 +441,7 @@ def test_a_repeat_is_seen_by_what_the_cache_had_before(bench: Bench) -> None:
         )
         seeds = [("--seed", 5), ("--seed", 5), ("--seed", 5, "--cache", "fresh"), ("--seed", 6)]
         waves = [bench.run(*flags, *seed, factories=None) for seed in seeds]
+    check_figures(waves[1])
     codes = [{each["code"] for each in wave.summary["findings"]} for wave in waves]
     assert ["cache_from_before" in found for found in codes] == [False, True, False, False]
     firsts = [[row["metric.cached_tokens"] for row in wave.rows if row["turn"] == 1] for wave in waves]
@@ -408,3 +471,55 @@ def test_the_server_reuses_what_it_could_have_or_what_it_has_room_for(bench: Ben
         assert told["cached_share"] < told["reusable_share"] - 0.1
     assert f"{percent_text(told['cached_share'])} of the input tokens" in wave.out
     assert Wave.load(wave.folder).to_json()["prompts"] == prompts
+
+
+FLAKY = sessions(
+    "1 + number % 3",
+    think="0.05 + (number + turn) % 7 * 0.01",
+    invoke="""
+answer = post(payload)
+tries[payload] += 1
+if number % 17 == 4 and turn == 2 and tries[payload] < 2:
+    raise ConnectionResetError
+if number % 11 == 3 and turn == 2:
+    raise ValueError
+return answer
+""",
+    before="from collections import Counter\ntries = Counter()",
+)
+LONG = ("--client-rps", 400, "--arrivals", "poisson", "--num-requests", 10_000, "--workers", 2, "--seed", 8)
+RETRIED = ("--client-retries", 2, "--backoff", "fixed:20ms")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", ["never", "interrupt", "kill"])
+def test_ten_thousand_sessions_are_those_of_the_servers_log(cut: str, bench: Bench) -> None:
+    """With failures and retries; to the end, to a Ctrl-C, and with a worker that is killed."""
+    with bench.endpoint(service="none") as endpoint:
+        running = bench.start(*LONG, *RETRIED, factories=FLAKY, target=endpoint)
+        if cut != "never":
+            running.wait_for_arrivals(endpoint, 12_000)
+            running.signal(signal.SIGINT) if cut == "interrupt" else running.workers()[0].kill()
+        wave = running.finish(timeout=120)
+        log = seen(endpoint)
+    check_books(wave)
+    check_figures(wave)
+    found, order = by_session(wave), defaultdict(list)
+    lost = set(wave.summary["lost_workers"])
+    for number, turn in log:
+        order[number].append(turn)
+    for number, rows in found.items():
+        if rows[0]["worker"] not in lost:
+            assert order[number] == [row["turn"] for row in rows]
+    if cut == "kill":
+        assert len(lost) == 1
+        assert all(len(rows) <= len(order[number]) for number, rows in found.items())
+        return
+    assert len(log) == len(wave.rows)
+    if cut == "never":
+        assert sorted(found) == list(range(10_000))
+        gaps = [(after[0]["due"] - before[0]["due"]) / NS for before, after in pairwise(found.values())]
+        assert anderson_darling(gaps, 400.0) < 3.857
+    else:
+        assert wave.code == 130
+        assert wave.ledger["not_begun"] > 0
