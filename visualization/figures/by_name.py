@@ -1,4 +1,4 @@
-"""Runs -> a set of bars for each label and for each kind of error. Pure."""
+"""Runs -> a set of bars for each label, each turn of sessions and each kind of error. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from visualization.figures.figures import STATISTICS, Bar, Bars
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from inference_benchmarker.report.request_numbers import Times, Turn
     from inference_benchmarker.report.summary_types import Errors, Labelled
     from visualization.figures.runs import Run
 
 Row = TypeVar("Row")
 
-SOURCES = ("labels", "errors")
+SOURCES = ("turns", "labels", "errors")
 """The sources of these bars: a run that has nothing of a name has no row there."""
 
 MOST = 12
+MOST_TURNS = 8
 _LONG = 120
 
 
@@ -41,6 +43,22 @@ def error_bars(runs: Sequence[Run]) -> Iterator[Bars]:
         yield Bars("error", one_line(name, _LONG), "", "errors", {"": bars})
 
 
+def turn_bars(runs: Sequence[Run]) -> Iterator[Bars]:
+    """The TTFT of each turn where answers are streams, then the latency of each, of the first turns of sessions."""
+    by_run = [_turns(run) for run in runs]
+    for time, what in (("ttft", "TTFT"), ("latency", "latency")):
+        for name in _shown_turns(runs):
+            rows = [rows.get(name) for rows in by_run]
+            bars = {choice: tuple(_of_turn(row, time, key) for row in rows) for choice, key in STATISTICS.items()}
+            if any(bar.value is not None for each in bars.values() for bar in each):
+                yield Bars("turn", f"Turn {name[0]}{'+' if name[1] else ''}, {what}", "ms", "turns", bars)
+
+
+def turns_left_out(runs: Sequence[Run]) -> int:
+    """The number of turns beyond ``MOST_TURNS``."""
+    return max(len({name for run in runs for name in _turns(run)}) - MOST_TURNS, 0)
+
+
 def labels_left_out(runs: Sequence[Run]) -> int:
     """The number of labels beyond ``MOST``."""
     return max(len({name for run in runs for name in _labels(run)}) - MOST, 0)
@@ -49,6 +67,27 @@ def labels_left_out(runs: Sequence[Run]) -> int:
 def errors_left_out(runs: Sequence[Run]) -> int:
     """The number of kinds of errors beyond ``MOST``."""
     return max(len({name for run in runs for name in _errors(run)}) - MOST, 0)
+
+
+def _turns(run: Run) -> dict[tuple[int, bool], Turn]:
+    """The turns of a run's sessions by their number, and whether it stands for all that follow, too."""
+    told = None if run.summary is None else run.summary.sessions
+    return {} if told is None else {(row.turn, row.and_later): row for row in told.by_turn}
+
+
+def _shown_turns(runs: Sequence[Run]) -> list[tuple[int, bool]]:
+    return sorted({name for run in runs for name in _turns(run)})[:MOST_TURNS]
+
+
+def _of_turn(row: Turn | None, time: str, key: str) -> Bar:
+    times: Times | None = None if row is None else getattr(row, time)
+    return Bar() if times is None else Bar(1e3 * getattr(times, key), sign="≥" if _is_bound(times, key) else "")
+
+
+def _is_bound(times: Times, key: str) -> bool:
+    """Tells whether a statistic is the age of a request that was abandoned, or above one."""
+    bound = times.lower_bound_from
+    return bound is not None and (key == "mean" or getattr(times, key) >= bound)
 
 
 def _labels(run: Run) -> dict[str, Labelled]:

@@ -11,7 +11,14 @@ from inference_benchmarker.system.files import FOR_ANYBODY, replace_file, replac
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import pluralize
 from visualization.figures.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
-from visualization.figures.by_name import error_bars, errors_left_out, label_bars, labels_left_out
+from visualization.figures.by_name import (
+    error_bars,
+    errors_left_out,
+    label_bars,
+    labels_left_out,
+    turn_bars,
+    turns_left_out,
+)
 from visualization.figures.capacity import capacity_card
 from visualization.figures.capacity import lead as lead_of_search
 from visualization.figures.capacity_figures import capacity_sections
@@ -53,6 +60,10 @@ _TEXTS = {
         "Distribution",
         "The share of requests that took at most this long: 99 is p99. Each nine takes as much space as the one "
         "before.",
+    ),
+    "turns": (
+        "Turns",
+        "TTFT and latency of the first turns of sessions, all on one scale: a later turn has a longer context.",
     ),
     "labels": (
         "Labels",
@@ -165,6 +176,7 @@ def _charts(runs: Sequence[Run], bars: Sequence[Bars]) -> dict[str, tuple[Bars |
         **by_place,
         "capacity": tuple(capacity(runs)),
         "distribution": tuple(distributions(runs)),
+        "turns": tuple(turn_bars(runs)),
         "labels": tuple(label_bars(runs)),
         "errors": tuple(error_bars(runs)),
         "time": tuple(each for each in timed if each not in of_client),
@@ -179,9 +191,10 @@ def _section(
     """One, with its limits as lines; ``folded``: bars that are equal in all runs become a line."""
     equal = [each for each in charts if folded and is_same(each)]
     title, text = _TEXTS[key]
-    left_out = {"labels": labels_left_out, "errors": errors_left_out}.get(key)
+    left_out = {"turns": turns_left_out, "labels": labels_left_out, "errors": errors_left_out}.get(key)
     if left_out is not None and (number_ := left_out(runs)):
-        text += f" {pluralize(number_, 'more is', 'more are')} left out, of fewer requests."
+        which = "later ones" if key == "turns" else "of fewer requests"
+        text += f" {pluralize(number_, 'more is', 'more are')} left out, {which}."
     if any(isinstance(each, Curves) and each.strip for each in charts):
         text += f" {STRIP_KEY}"
     drawn = tuple(with_levels(each, limits) for each in charts if each not in equal)

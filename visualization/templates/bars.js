@@ -28,8 +28,8 @@ function drawBars(chart, width) {
   return svg;
 }
 
-/* Labels, and errors, are held against one another: all of them on one scale. */
-const BY_NAME = ["labels", "errors"];
+/* Turns, labels, and errors, are held against one another: all of them on one scale. */
+const BY_NAME = ["turns", "labels", "errors"];
 
 function beside(chart) {
   if (!BY_NAME.includes(chart.source)) return [];

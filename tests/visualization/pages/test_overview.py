@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from inference_benchmarker.facts.server_metric import ServerMetric
-from tests.summaries import plan_with, summary_with
+from tests.summaries import plan_with, summary_with, times_of
 from visualization.figures.figures import Bar, Bars, Curves, Figures, Overview, Points
 from visualization.figures.limits import limits_of_runs
 from visualization.figures.runs import Run
@@ -243,6 +243,40 @@ def test_labels_and_errors_have_bars_of_their_own_the_frequent_ones_first() -> N
     (section,) = (each for each in make_figures([many]).sections if each.key == "labels")
     assert len(section.charts) == 12
     assert "8 more are left out" in section.text
+
+
+def test_turns_have_bars_of_their_own_in_their_order() -> None:
+    def turn(number: int, p50: float, ttft: float | None, **more: Any) -> dict[str, Any]:
+        times = {
+            "latency": times_of({"p50": p50, "p99": 9.0, "lower_bound_from": 5.0}),
+            "ttft": times_of({"p50": ttft}),
+        }
+        nothing = dict.fromkeys(("context_tokens", "cached_share"))
+        return {"turn": number, "and_later": False, "sent": 5, "ok": 5, "failed": 0, **times, **nothing, **more}
+
+    def sessions(*turns: dict[str, Any]) -> dict[str, Any]:
+        counts = dict.fromkeys(("started", "completed", "failed", "raised", "open"), 0)
+        rates = {"target": None, "scheduled": None, "started": 1.0, "completed": 1.0}
+        nothing = dict.fromkeys(("success", "good", "duration", "turns_a_session"))
+        return {**counts, **nothing, "rates": rates, "by_turn": list(turns)}
+
+    first = run(0, sessions=sessions(turn(1, 0.1, 0.01), turn(2, 0.2, 0.02), turn(3, 0.3, 0.03)))
+    second = run(1, sessions=sessions(turn(1, 0.4, None), turn(2, 0.5, None, and_later=True)))
+    (section,) = (each for each in make_figures([first, second, run(2)]).sections if each.key == "turns")
+    bars = [each for each in section.charts if isinstance(each, Bars)]
+    assert [each.title for each in bars] == [
+        *("Turn 1, TTFT", "Turn 2, TTFT", "Turn 3, TTFT"),
+        *("Turn 1, latency", "Turn 2, latency", "Turn 2+, latency", "Turn 3, latency"),
+    ]
+    told = {each.title: [bar.value for bar in each.statistics["median"]] for each in bars}
+    assert told["Turn 2, TTFT"] == [20, None, None]
+    assert told["Turn 1, latency"] == [100, 400, None]
+    assert [bar.sign for bar in bars[3].statistics["p99"]] == ["≥", "≥", ""]
+    assert not [each for each in make_figures([run(2)]).sections if each.key == "turns"]
+    many = run(3, sessions=sessions(*(turn(number, 0.1, None) for number in range(1, 31))))
+    (section,) = (each for each in make_figures([many]).sections if each.key == "turns")
+    assert len(section.charts) == 8
+    assert "22 more are left out" in section.text
 
 
 def test_a_page_of_twenty_long_runs_stays_light() -> None:
