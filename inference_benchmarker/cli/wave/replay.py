@@ -78,7 +78,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _described(replay: Replay, step: Decimal | None, *, has_flags: bool) -> _Described:
-    """What is known of a recording; BenchmarkError for one that has neither arrivals nor conversations."""
+    """The arrivals and conversations of a recording; BenchmarkError for one that has neither."""
     from inference_benchmarker.recording.profile import profile
 
     recorded = None if step is not None else _recorded(replay.file)
