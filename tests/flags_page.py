@@ -76,7 +76,7 @@ def parser_of(command: str) -> argparse.ArgumentParser:
         asked.append(parser)
 
     with mock.patch.object(argparse.ArgumentParser, "print_help", note), suppress(SystemExit):
-        main([*command.split(), "--help"])
+        main([*command.split(), "--help" if command else "--help-all"])
     return asked[0]
 
 
@@ -105,7 +105,7 @@ def _shown(group: argparse._ArgumentGroup) -> list[argparse.Action]:
 
 def _prose(text: str | None) -> list[str]:
     """The paragraphs of a help text. Commands that are shown or listed there are left out: each has its section."""
-    paragraphs = [part for part in (text or "").strip().split("\n\n") if not part.startswith((" ", "other commands"))]
+    paragraphs = [part for part in (text or "").strip().split("\n\n") if not part.startswith((" ", "commands (each"))]
     lines = [re.sub(":$", ".", " ".join(part.split())) for part in paragraphs if part]
     return [_escaped(line).replace("exit codes:", "Exit codes:") for line in lines]
 

@@ -136,6 +136,7 @@ TAKEN_APART = {
         "inference_benchmarker/cli/live/screen.py:fitted",
         "inference_benchmarker/report/check.py:Check._lines",
         "inference_benchmarker/report/client_table.py:host_lines",
+        "inference_benchmarker/report/screen.py:server_in_short",
         "inference_benchmarker/report/text.py:_diagnosis_section",
         "inference_benchmarker/report/text.py:_limits_section",
         "inference_benchmarker/words/wording.py:_narrow",

@@ -71,7 +71,6 @@ def completion_parser() -> Parser:
     parser = Parser(
         prog="benchmark completion",
         description=_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash or zsh")
     return parser

@@ -40,13 +40,13 @@ def headline(summary: Summary, verdict: Verdict) -> str:
     was none: then why there was none comes first. That the wave was aborted comes before all else: its numbers are of
     the time until then.
     """
-    outcome = _outcome(summary, verdict)
-    notes = [outcome, *(["interrupted"] if verdict.interrupted else [])]
+    word = outcome(summary, verdict)
+    notes = [word, *(["interrupted"] if verdict.interrupted else [])]
     if verdict.limited_by:
         notes.append(f"{verdict.limited_by}-limited")
     ledger = summary.ledger
     aborted, causes = list(_abort(verdict)), list(_causes(summary, verdict))
-    if outcome == LIMIT_MISSED:
+    if word == LIMIT_MISSED:
         causes = [cause.removeprefix(_MISSED) for cause in causes]
     if not ledger.sent:
         # What a lost worker sent and did not tell, nobody knows.
@@ -55,11 +55,11 @@ def headline(summary: Summary, verdict: Verdict) -> str:
         said = [*aborted, _nothing(summary), *causes]
     else:
         said = [*aborted, *causes, _answers(summary)]
-    believed = [] if outcome == verdict.word else [f"the measurement is {verdict.word}"]
+    believed = [] if word == verdict.word else [f"the measurement is {verdict.word}"]
     return f"{', '.join(notes)}: {'; '.join([*said, *believed])}"
 
 
-def _outcome(summary: Summary, verdict: Verdict) -> str:
+def outcome(summary: Summary, verdict: Verdict) -> str:
     """The first word: the verdict, except where a VALID wave failed or missed a limit."""
     if verdict.word != VALID:
         return verdict.word

@@ -9,9 +9,10 @@ from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.by_name import error_lines, label_lines
-from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.headline import headline, outcome
 from inference_benchmarker.report.hosts import host_lines
 from inference_benchmarker.report.instances import instance_lines
+from inference_benchmarker.report.screen import last_lines, server_in_short
 from inference_benchmarker.report.server_metrics import metric_lines, prefix_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.stages import stage_lines
@@ -38,7 +39,7 @@ from inference_benchmarker.words.wording import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
@@ -57,20 +58,30 @@ _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
 
 
 def to_text(
-    facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None, width: int | None = None
+    facts: WaveFacts,
+    summary: Summary,
+    verdict: Verdict,
+    run_dir: Path | None = None,
+    width: int | None = None,
+    *,
+    next_commands: Sequence[str] | None = None,
 ) -> str:
     """The whole report: verdict and cause in one line, the fixed block, the verdict line and the run directory last.
 
     ``width``: the columns into which tables and prose are fitted. Other statements are a line, however long it is.
+    ``next_commands``: of the short report of a terminal, which names them at its end; None: the whole report.
     """
-    return client_text(facts, summary, verdict, width) + "\n" + server_text(facts, summary, verdict, run_dir, width)
+    of_the_client = client_text(facts, summary, verdict, width, short=next_commands is not None)
+    return of_the_client + "\n" + server_text(facts, summary, verdict, run_dir, width, next_commands=next_commands)
 
 
-def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None) -> str:
+def client_text(
+    facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None, *, short: bool = False
+) -> str:
     """The client's part of the report; it can be printed while the server's metrics are waited for."""
     return joined(
         iter([headline(summary, verdict)]),
-        _block(facts, summary),
+        _short_block(facts, summary) if short else _block(facts, summary),
         aligned(time_rows(summary.distribution), width),
         session_lines(summary.sessions, summary.ledger, width),
         stage_lines(summary.stages, facts.plan.slos, width),
@@ -90,17 +101,31 @@ def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int
 
 
 def server_text(
-    facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: Path | None = None, width: int | None = None
+    facts: WaveFacts,
+    summary: Summary,
+    verdict: Verdict,
+    run_dir: Path | None = None,
+    width: int | None = None,
+    *,
+    next_commands: Sequence[str] | None = None,
 ) -> str:
     """The server's instances and metrics and what they say, the findings, and the verdict."""
-    return joined(
+    columns = width or _WIDTH
+    in_short = [] if next_commands is None else server_in_short(facts, summary, verdict, columns)
+    server: tuple[Iterator[str], ...] = (
         instance_lines(facts, verdict),
         metric_lines(facts.server_metrics or ()),
         prefix_lines(facts.server_metrics or (), facts.prompts),
-        _diagnosis_section(facts, summary, verdict, width or _WIDTH),
-        _limits_section(facts, summary, width or _WIDTH),
+        _diagnosis_section(facts, summary, verdict, columns),
+    )
+    folded = (iter(in_short), prefix_lines(facts.server_metrics or (), facts.prompts))
+    return joined(
+        *(folded if in_short else server),
+        _limits_section(facts, summary, columns),
         _findings_section(verdict),
-        _closing(verdict, run_dir, facts.plan.name),
+        _closing(summary, verdict, run_dir, facts.plan.name)
+        if next_commands is None
+        else last_lines(facts, summary, verdict, run_dir, next_commands=next_commands),
     )
 
 
@@ -119,6 +144,14 @@ def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
     yield f"{_INDENT}Total requests:   {ledger.completed}"
     yield success_line(summary.success_rate, facts.plan.success_threshold)
+
+
+def _short_block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
+    """The same, with one line of two counts that are equal."""
+    lines = list(_block(facts, summary))
+    if summary.ledger.sent == summary.ledger.completed:
+        lines[2:7] = [f"{lines[2]}, all answered", *lines[4:6]]
+    yield from lines
 
 
 def success_line(share: float | None, target: float, *, at_most: bool = False) -> str:
@@ -273,7 +306,7 @@ def _mark(finding: Finding) -> str:
     return {"invalid": "✗", "missed": "✗", "warning": "!"}[finding.severity]
 
 
-def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterator[str]:
+def _closing(summary: Summary, verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterator[str]:
     missed = sum(finding.severity == "missed" and finding.code != "aborted" for finding in verdict.findings)
     notes = []
     if verdict.interrupted:
@@ -284,7 +317,9 @@ def _closing(verdict: Verdict, run_dir: Path | None, name: str | None) -> Iterat
         notes.append(f"{verdict.limited_by}-limited")
     if missed:
         notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
-    yield verdict.word + (f" ({', '.join(notes)})" if notes else "")
+    word = outcome(summary, verdict)
+    believed = "" if word == verdict.word else f"; the measurement is {verdict.word}"
+    yield word + (f" ({', '.join(notes)})" if notes else "") + believed
     if run_dir is not None:
         yield f"Run directory: {run_dir}" + (f" ({one_line(name, _LONG)})" if name else "")
 

@@ -19,6 +19,7 @@ _TIMES = (
     ("TPOT", "tpot"),
     ("Failed requests", "failed_latency"),
 )
+_WARNED_OF = 99
 
 
 def time_rows(distribution: Callable[[str], Distribution | None]) -> list[list[str]]:
@@ -56,4 +57,12 @@ def middle_and_tail(d: Distribution) -> str:
 
 
 def _time_row(label: str, d: Distribution) -> list[str]:
-    return [label, mean_text(d), *(value_text(d, d.percentile(p)) for p in PERCENTILES), value_text(d, d.maximum)]
+    return [label, mean_text(d), *(_percentile_text(d, p) for p in PERCENTILES), value_text(d, d.maximum)]
+
+
+def _percentile_text(d: Distribution, p: float) -> str:
+    """A percentile; ``-`` for one above p99 of so few values that it would be the largest.
+
+    For p99 itself a finding says so.
+    """
+    return "-" if p > _WARNED_OF and d.count < round(100 / (100 - p)) else value_text(d, d.percentile(p))

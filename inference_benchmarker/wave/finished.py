@@ -110,14 +110,18 @@ class FinishedWave(WaveFacts):
         stored = self._stored() if in_parts else None
         return Selection(self.records if stored is None else stored, columns, where)
 
-    def text(self, width: int | None = None) -> str:
-        """The report for people; ``width``: the columns into which its tables and prose are fitted."""
-        return report.to_text(self, self.summary, self.verdict, self._path, width)
+    def text(self, width: int | None = None, next_commands: Sequence[str] | None = None) -> str:
+        """The report for people; ``width``: the columns into which its tables and prose are fitted.
 
-    def texts(self, width: int | None = None) -> tuple[str, str]:
+        ``next_commands``: of the short report of a terminal, which names them at its end; None: the whole report.
+        """
+        return report.to_text(self, self.summary, self.verdict, self._path, width, next_commands=next_commands)
+
+    def texts(self, width: int | None = None, next_commands: Sequence[str] | None = None) -> tuple[str, str]:
         """The report in two parts: what the client measured, then what the server tells, findings and verdict."""
-        facts = (self, self.summary, self.verdict)
-        return report.client_text(*facts, width), report.server_text(*facts, self._path, width)
+        facts, short = (self, self.summary, self.verdict), next_commands is not None
+        of_the_client = report.client_text(*facts, width, short=short)
+        return of_the_client, report.server_text(*facts, self._path, width, next_commands=next_commands)
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""

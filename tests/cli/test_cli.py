@@ -927,13 +927,6 @@ class TestClient:
         ]
 
 
-def test_bare_it_prints_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("usage: benchmark")
-    assert all(flag in out for flag in ("--client-rps", "--slo", "benchmark report [DIR]", "exit codes"))
-
-
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         cli.main(["--version"])

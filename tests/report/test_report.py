@@ -51,7 +51,9 @@ def test_its_last_lines_are_verdict_and_run_directory() -> None:
     assert text_of(wave(), Path("/runs/x")).endswith("\n\nVALID\nRun directory: /runs/x\n")
     assert text_of(wave()).endswith("\n\nVALID\n")
     facts = wave(failing(*range(100)), slos="p50<1ms", interrupted=True)
-    assert text_of(facts, Path("r")).endswith("\nVALID (interrupted, 2 thresholds missed)\nRun directory: r\n")
+    assert text_of(facts, Path("r")).endswith(
+        "\nLIMIT MISSED (interrupted, 2 thresholds missed); the measurement is VALID\nRun directory: r\n"
+    )
     assert text_of(wave(primary_lost=True)).endswith("\nINVALID\n")
 
 

@@ -46,14 +46,15 @@ _DESCRIPTION = """\
 Finds the highest rate at which an endpoint meets every limit, with a 95% interval, and confirms the interval's
 lower end.
 
-  benchmark capacity --demo                              try it: an embedded endpoint, two minutes
-  benchmark capacity URL --slo 'p99<200ms'               any endpoint; or --factories-file FILE
-  benchmark capacity --factories-file FILE --vary instance_type=ml.m5.xlarge,ml.c5.xlarge --target-rps 1000
-  benchmark capacity --verify .tmp/<timestamp>_plan      prove a plan: send its target to its instances
+  benchmark capacity --demo                      try it: two minutes
+  benchmark capacity URL --slo 'p99<200ms'       or --factories-file FILE
+  benchmark capacity --verify DIR_plan           send a plan its target rate
+  benchmark capacity --factories-file FILE --target-rps 1000 \\
+      --vary instance_type=ml.m5.xlarge,ml.c5.xlarge
 """
 _EPILOG = """\
 exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets the limits, or inconclusive;
-            2 bad input; 3 the client was the limit; 130 interrupted (what was found is reported)
+2 bad input; 3 the client was the limit; 130 interrupted (what was found is reported)
 """
 
 

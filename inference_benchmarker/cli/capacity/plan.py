@@ -18,10 +18,12 @@ _DESCRIPTION = """\
 Plans what to deploy for a load: the number of instances, their minimum and maximum, a scaling policy, and the cost.
 
   benchmark plan .tmp/<timestamp>_capacity --target-rps 1000
-  benchmark plan DIR --target-rps 1000 --growth 20%/min --seconds-to-create 240 --price ml.m5.xlarge=0.23
+  benchmark plan DIR --target-rps 1000 --growth 20%/min \\
+      --seconds-to-create 240 --price ml.m5.xlarge=0.23
 """
 _EPILOG = """\
 The plan is based on the lower end of the capacity's interval.
+
 exit codes: 0 planned; 1 the measurements do not suffice; 2 bad input
 """
 

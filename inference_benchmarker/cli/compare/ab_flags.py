@@ -44,6 +44,7 @@ NOT_HERE = {
     "--endpoint-config": _SERVERS,
     "--metrics-wait": _SERVERS,
     "--ui": "Locust's page shows one wave",
+    "--verbose": "the report of the comparison is always whole",
 }
 """Flags of a wave that stand in no wave of A and B, and what to do instead, or why."""
 
@@ -57,14 +58,17 @@ A and B are factories files, names of examples, or URLs. Flags of a wave apply t
 --set, --header and --model with -a or -b appended apply to one side.
 
   benchmark ab old.py new.py --client-rps 100
-  benchmark ab http://localhost:8080/a http://localhost:8081/a --client-rps 100 --max-regression p99=10%
-  benchmark ab my_endpoint.py my_endpoint.py --endpoint-name-a blue --endpoint-name-b green --client-rps 20
+  benchmark ab http://localhost:8080/a http://localhost:8081/a \\
+      --client-rps 100 --max-regression p99=10%
+  benchmark ab my_endpoint.py my_endpoint.py --client-rps 20 \\
+      --endpoint-name-a blue --endpoint-name-b green
 """
 EPILOG = """\
-All flags of a wave: `benchmark --help`. Without --obs-time a wave lasts 10 seconds, after a --warmup of 2.
+All flags of a wave: `benchmark --help-all`. Without --obs-time a wave lasts 10 seconds, after a --warmup of 2.
 An INVALID wave is discarded and sent again, at most --repeats times per side.
+
 exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
-            3 a side is INVALID; 130 interrupted (what was measured is reported)
+3 a side is INVALID; 130 interrupted (what was measured is reported)
 """
 
 
@@ -87,14 +91,11 @@ class AbRequest:
 
 def ab_parser() -> Parser:
     """Its own flags, and its help."""
-    import argparse
-
     parser = Parser(
         prog="benchmark ab",
         usage="benchmark ab A B [--repeats N] [options of a wave]",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument(

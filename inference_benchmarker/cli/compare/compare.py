@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterable, Iterator
 
     from visualization.comparison.comparison import Comparison
@@ -35,8 +35,9 @@ thing differ. Without arguments, compares the last two runs in .tmp/.
 _EPILOG = """\
 A limit is met if the interval ends below it. It is broken if the metric got worse by more than the limit, and by more
 than noise can explain.
+
 exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
-            3 a run is INVALID
+3 a run is INVALID
 """
 _MAX_REGRESSION_HELP = (
     "how much worse a metric may get, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%"
@@ -93,7 +94,6 @@ def compare_parser() -> Parser:
         prog="benchmark compare",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="benchmark compare [BASE NEW | --base DIR... --new DIR...] [options]",
         allow_abbrev=False,
     )

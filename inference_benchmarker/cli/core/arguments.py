@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
-import sys
 from contextlib import suppress
+from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -41,11 +41,12 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _fitted(text: str, width: int) -> str:
-    """A text whose lines fit into the terminal, if it is shown on one: rows as in a report, prose from the margin."""
-    if not sys.stdout.isatty():
-        return text
-    lines = text.split("\n")
-    return "\n".join(folded(line, width) if "  " in line else "\n".join(wrapped(line, width)) for line in lines)
+    """A text whose lines fit into the width: rows as in a report, paragraphs from the margin."""
+    fitted: list[str] = []
+    for is_row, lines in groupby(text.split("\n"), key=lambda line: "  " in line or not line):
+        part = list(lines)
+        fitted += [folded(line, width) for line in part] if is_row else wrapped(" ".join(part), width)
+    return "\n".join(fitted)
 
 
 class Parser(argparse.ArgumentParser):
@@ -117,7 +118,9 @@ class Parser(argparse.ArgumentParser):
         return vars(given), unknown
 
 
-def command_parser(prog: str, table: Table, *, usage: str, description: str, epilog: str = "") -> Parser:
+def command_parser(
+    prog: str, table: Table, *, usage: str, description: str, epilog: str = "", add_help: bool = True
+) -> Parser:
     """The parser of a command whose flags stand in a table; text before and after them is printed as it is."""
     parser = Parser(
         prog=prog,
@@ -125,6 +128,7 @@ def command_parser(prog: str, table: Table, *, usage: str, description: str, epi
         description=description,
         epilog=epilog,
         allow_abbrev=False,
+        add_help=add_help,
     )
     parser.add_flags(table)
     return parser

@@ -73,12 +73,12 @@ def print_result(found: Any, *, as_json: bool | None) -> None:
         print_report(found.to_text())
 
 
-def print_wave(wave: Wave, *, as_json: bool | None) -> None:
-    """The whole report of a wave."""
+def print_wave(wave: Wave, *, as_json: bool | None, next_commands: Sequence[str] | None = None) -> None:
+    """The report of a wave: the whole, or with ``next_commands`` the short one of a terminal."""
     if as_json:
         print(json.dumps(wave.to_json(), indent=2), flush=True)
     else:
-        print_report(wave.text(report_width()))
+        print_report(wave.text(report_width(), next_commands))
 
 
 def print_json(found: object) -> None:

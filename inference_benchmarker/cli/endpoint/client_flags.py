@@ -68,15 +68,18 @@ SATURATION: dict[str, tuple[str, Table]] = {
 }
 SATURATION_EPILOG = """\
 This sends real load to the endpoint. To measure the client alone, use --demo or a stub that answers at once.
+
 exit codes: 0 a rate was found; 1 none was; 2 bad input; 130 interrupted (what was found is reported)
 """
 CLIENT_HELP = """\
 usage: benchmark client COMMAND [options]
 
-Finds what this machine can send, so that its limit is not mistaken for a slow endpoint. Commands (each with --help):
-  worker-saturation            the highest rate that one worker can send with your invoke, with an interval
-  rps-saturation               the highest rate of all workers, and how many to use for a rate
-  limits                       file descriptors and ports, and what they allow
+Finds what this machine can send, so that its limit is not mistaken for a slow
+endpoint. Commands (each with --help):
+
+  worker-saturation  the highest rate that one worker can send, with an interval
+  rps-saturation     the highest rate of all workers, and how many to use
+  limits             file descriptors and ports, and the load that they allow
 """
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from inference_benchmarker.cli.core.arguments import Parser
@@ -37,7 +36,6 @@ def clean_parser() -> Parser:
         prog="benchmark endpoints clean",
         description=CLEAN_DESCRIPTION,
         epilog=CLEAN_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     about = f"the folder of a search, or one with many such folders (default {OUTPUT_DIR})"
     parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=about)

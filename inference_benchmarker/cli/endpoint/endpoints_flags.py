@@ -7,7 +7,7 @@ usage: benchmark endpoints clean [DIR]
 
 Manages endpoints that other commands change or create temporarily.
 
-  clean   undo what killed commands left behind, and remove the endpoints that they created
+  clean   undo what killed commands left behind: endpoints, changed scaling
 
 Each has --help.
 """
@@ -18,5 +18,5 @@ has nothing to do.
 """
 CLEAN_EPILOG = """\
 exit codes: 0 nothing is left; 1 something could not be undone (the steps to do so by hand are printed), or a running
-            process holds it; 2 a cleanup.json that cannot be trusted; 130 interrupted
+process holds it; 2 a cleanup.json that cannot be trusted; 130 interrupted
 """

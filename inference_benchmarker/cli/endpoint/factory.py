@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.examples import FACTORY_DESCRIPTION, find, listing, settings_page, shipped
 from inference_benchmarker.cli.core.terminal import write_file
@@ -31,7 +29,6 @@ def factory_parser() -> Parser:
     parser = Parser(
         prog="benchmark factory",
         description=FACTORY_DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("name", metavar="NAME", nargs="?", help="the example to print; without one, all are listed")
     return parser

@@ -10,6 +10,7 @@ from inference_benchmarker.cli.compare.ab_report import print_again
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.forms import CSV, FORMS, TEXT, hand_out
 from inference_benchmarker.cli.core.last_run import OF_ANSWERS, last_run
+from inference_benchmarker.cli.core.next_commands import next_commands
 from inference_benchmarker.cli.core.terminal import how_far, print_wave, say, say_without_digest
 from inference_benchmarker.cli.report.report_forms import form_of, of_a_folder, of_aiperf, table_of_runs
 from inference_benchmarker.cli.wave.aiperf import print_aiperf
@@ -76,9 +77,10 @@ def _of_a_run(options: Namespace) -> int:
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
     if wave is not None and sources:
-        wave = print_with_metrics(wave, sources, {"json": options.json or shaped, "quiet": False})
+        shown = {"json": options.json or shaped, "quiet": False, "verbose": options.verbose}
+        wave = print_with_metrics(wave, sources, shown)
     elif wave is not None and not options.json and not shaped:
-        print_wave(wave, as_json=False)
+        print_wave(wave, as_json=False, next_commands=next_commands(wave, vars(options)))
     if shaped:
         told = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
         hand_out(told, options.output, options.format)
@@ -102,6 +104,7 @@ def report_parser() -> Parser:
     )
     parser.add_argument("--format", metavar="FORM", choices=FORMS, default=TEXT, help=form)
     parser.add_argument("--output", metavar="FILE", type=Path, help="write it to a file, replacing its content")
+    parser.add_argument("--verbose", action="store_true", help="on a terminal, print the whole report")
     return parser
 
 

@@ -23,7 +23,7 @@ HOSTS_HELP = """\
 usage: benchmark hosts COMMAND --hosts LIST [options]
 
 Manages hosts that send load, over your own ssh. Commands (each with --help):
-  check    whether each host can be used: version, Python, cores, open files, clock
+  check    check whether each host can be used
   prepare  install on each host what a worker of this version needs, once
   clean    remove it
 """

@@ -18,7 +18,7 @@ Collects the server's metrics of a past window, without a wave.
 """
 METRICS_EPILOG = """\
 exit codes: 0 every metric has a value, or nothing happened to count; 1 a metric has none (the reason is given);
-            2 bad input; 130 interrupted
+2 bad input; 130 interrupted
 """
 METRICS_FLAGS: Table = {
     "what to read": [

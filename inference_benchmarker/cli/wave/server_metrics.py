@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.core.next_commands import next_commands
 from inference_benchmarker.cli.core.terminal import print_report, report_width, say, say_nothing, separate
 from inference_benchmarker.system.packaged import demo_metrics
 
@@ -89,11 +90,11 @@ def print_with_metrics(
     tell = say_nothing if options["quiet"] else say
     with counting_interrupts():
         if not options["json"]:
-            print_report(wave.texts(report_width())[0] + "\n")
+            print_report(wave.texts(report_width(), next_commands(wave, options))[0] + "\n")
         wave = with_metrics(wave, sources, follower or follower_of(sources), tell)
         if not options["json"]:
             separate(quiet=options["quiet"])
-            print_report(wave.texts(report_width())[1])
+            print_report(wave.texts(report_width(), next_commands(wave, options))[1])
     return wave
 
 

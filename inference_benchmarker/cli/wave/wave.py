@@ -14,6 +14,7 @@ from inference_benchmarker.cli.core.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.flags import read_flags
 from inference_benchmarker.cli.core.former_flags import in_todays_words
+from inference_benchmarker.cli.core.next_commands import next_commands
 from inference_benchmarker.cli.core.terminal import (
     at_the_keys,
     has_terminal,
@@ -27,6 +28,7 @@ from inference_benchmarker.cli.wave.aiperf import aiperf_stage, run_aiperf
 from inference_benchmarker.cli.wave.aiperf_flags import take_aiperf
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
+from inference_benchmarker.cli.wave.help_screens import COMMANDS, EXIT_CODES, FIRST_SCREEN, add_help
 from inference_benchmarker.cli.wave.server_metrics import (
     beside,
     follower_of,
@@ -56,33 +58,13 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.options import AiperfOptions
 
 _DESCRIPTION = """\
-Sends requests to an inference endpoint at an exact rate, and reports the results and whether to trust them.
+Sends requests to an inference endpoint at an exact rate, and reports the
+results and whether to trust them.
 
-  benchmark --demo                        try it: an embedded endpoint, 10 seconds
-  benchmark http://localhost:8080/ping    any HTTP endpoint; see also --body, --header, --method
+  benchmark --demo                        try it: an embedded endpoint
+  benchmark http://localhost:8080/ping    any HTTP endpoint
   benchmark http://localhost:8000/v1      a language model with OpenAI's API
   benchmark --factories-file FILE --client-rps 10 --obs-time 60
-"""
-_EPILOG = """\
-other commands (each with --help):
-  benchmark factory            list examples to copy: `benchmark factory NAME > my_endpoint.py`
-  benchmark check              send one request, and show how the tool understands it
-  benchmark capacity           find the highest rate that meets your limits, with an interval
-  benchmark plan CAPACITY_DIR  plan instances for a load, with scaling policies and cost
-  benchmark plot [DIR...]      draw one run or many, side by side, as a page and pictures
-  benchmark replay FILE        describe recorded traffic before --replay sends it
-  benchmark report [DIR]       print a run again, or finish one that was cut off
-  benchmark metrics            collect server metrics of a past window, without a wave
-  benchmark compare BASE NEW   compare two runs or sets of runs; a gate for pipelines
-  benchmark ab A B             send the same load to two endpoints in turn: which is faster?
-  benchmark client             measure what this machine can send
-  benchmark endpoint           run the embedded endpoint alone, to try things out
-  benchmark hosts check        check hosts that send load over ssh; also prepare, clean
-  benchmark endpoints clean    undo what killed commands left behind
-  benchmark completion SHELL   print the completion script for bash or zsh
-
-exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
-            3 INVALID (the client could not send the load, or a process was lost); 130 interrupted
 """
 
 
@@ -90,7 +72,7 @@ def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     parser = wave_parser()
     if not arguments:
-        parser.print_help()
+        print(FIRST_SCREEN, end="")
         return OK
     plan, aiperf, exports, options = _understood(parser, arguments)
     passing(f"Starting{' the embedded endpoint' if options['demo'] else ''}…", quiet=options["quiet"])
@@ -130,6 +112,7 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
     if options["api_key"]:
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     addressed = is_addressed(options, addresses)
+    options["address"] = options["url"] or next(iter(addresses), None)
     described = take_endpoint(options, problems, addresses, os.environ)
     chosen: dict[str, str] = {}
     if described is not None or (addressed and not options["locust_file"]):  # of a bad one, too: no load is missing
@@ -165,8 +148,10 @@ def wave_parser() -> Parser:
         {},
         usage="benchmark [--demo | URL | --factories-file FILE] [options]",
         description=_DESCRIPTION,
-        epilog=_EPILOG,
+        epilog=f"{COMMANDS}\n{EXIT_CODES}",
+        add_help=False,
     )
+    add_help(parser)
     parser.add_argument("--version", action="version", version=f"benchmark {__version__}")
     parser.add_flags(WAVE_FLAGS)
     return parser
@@ -233,7 +218,7 @@ def _offered(plan: WavePlan, sources: list[Source], options: dict[str, Any], exp
             wave = print_with_metrics(wave, sources, options, follower)
             export.finish(wave)
         elif not options["json"]:
-            print_wave(wave, as_json=False)
+            print_wave(wave, as_json=False, next_commands=next_commands(wave, options))
         if options["json"] and last:
             print_wave(wave, as_json=True)
     return wave

@@ -292,6 +292,7 @@ WAVE_FLAGS = table_for(
             Flag("--name", "TEXT", "name of the run in reports", _without_secrets),
             Flag("--json", None, "print the summary as JSON"),
             Flag("--quiet", None, "print no progress"),
+            Flag("--verbose", None, "on a terminal, print the whole report, with every server metric"),
             Flag("--debug", None, "print verbose logs"),
             Flag("--config", "FILE.toml", "read flags from a TOML file; the command line takes precedence"),
         ],

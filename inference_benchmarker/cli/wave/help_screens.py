@@ -1,0 +1,114 @@
+"""The screen of ``benchmark`` alone, and ``--help``: the common flags by task. ``--help-all`` is argparse's own."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.exit_codes import OK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.cli.core.arguments import Parser
+
+FIRST_SCREEN = """\
+usage: benchmark [COMMAND | URL] [options]
+
+InferenceBenchmarker is a load tester for inference endpoints. It sends requests
+at an exact rate, records each one, and tells you whether to trust the numbers.
+
+  benchmark --demo
+      try it: 10 seconds of load on an embedded endpoint
+  benchmark http://localhost:8080/ping --client-rps 50 --obs-time 30
+      measure an HTTP endpoint; URL/v1 is a language model with OpenAI's API
+  benchmark capacity --demo
+      find the highest rate at which an endpoint meets a limit
+  benchmark compare BASE NEW
+      compare two runs, with confidence intervals
+  benchmark report --format html --output report.html
+      write the last run as a page
+
+  benchmark --help             common flags, and all commands
+  benchmark --help-all         all flags
+  benchmark COMMAND --help     the flags of one command
+"""
+COMMANDS = """\
+commands (each with --help):
+  benchmark factory            list examples: `benchmark factory NAME > my.py`
+  benchmark check              send one request, and show how it is understood
+  benchmark capacity           find the highest rate that meets your limits
+  benchmark plan CAPACITY_DIR  plan instances for a load, and their cost
+  benchmark report [DIR]       print a run again, or finish a cut-off one
+  benchmark plot [DIR...]      draw one run or many on a page
+  benchmark compare BASE NEW   compare two runs or sets of runs
+  benchmark ab A B             send the same load to two endpoints, alternately
+  benchmark replay FILE        describe recorded traffic before you --replay it
+  benchmark metrics            collect server metrics of a past window
+  benchmark client             measure what this machine can send
+  benchmark endpoint           run the embedded endpoint alone
+  benchmark hosts check        check the hosts of --hosts; also prepare, clean
+  benchmark endpoints clean    remove what killed commands left behind
+  benchmark completion SHELL   print the completion script for bash or zsh
+"""
+EXIT_CODES = """\
+exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
+3 INVALID: the client did not send the load, or a process was lost; 130
+interrupted
+"""
+_COMMON = """\
+usage: benchmark [--demo | URL | --factories-file FILE] [options]
+
+the endpoint (a language model with OpenAI's API if the URL ends in /v1):
+  --demo                    an embedded endpoint, to try the tool
+  --factories-file FILE     the endpoint as two Python functions
+  --body TEXT|@FILE         request body for a URL
+  --header 'K: V'           request header for a URL, repeatable
+  --output-tokens N         maximum number of tokens in a model's answer
+  --turns N                 conversations of N turns with a model
+the load:
+  --client-rps R            open loop: R arrivals per second
+  --concurrency C           closed loop: C requests in flight
+  --stages TEXT             changing rates: 50:30s, 50..400:2m
+  --obs-time S              send for S seconds
+  --num-requests N          send N requests
+  --warmup S                seconds of load before the measured window
+  --workers W               worker processes (default 1)
+  --hosts LIST              send from other hosts, over ssh
+the limits:
+  --slo EXPR                p99<200ms, ttft.p90<1s, success>=0.99; repeatable
+  --request-timeout S       fail a request that takes longer
+the server's metrics:
+  --endpoint-config FILE    CloudWatch and Prometheus metrics of the wave
+the output:
+  --name TEXT               name of the run in reports
+  --output-dir DIR          where to create the run directory (default .tmp)
+  --json                    print the summary as JSON
+  --quiet                   print no progress
+  --verbose                 print the whole report on a terminal
+  --help-all                all flags
+
+"""
+
+
+def common_help() -> str:
+    """``benchmark --help``."""
+    return f"{_COMMON}{COMMANDS}\n{EXIT_CODES}"
+
+
+def add_help(parser: Parser) -> None:
+    """Give the parser ``--help`` for the common flags and ``--help-all`` for all of them."""
+    parser.add_argument("-h", "--help", action=_Common, help="show the common flags and exit")
+    parser.add_argument("--help-all", action="help", help="show all flags and exit")
+
+
+class _Common(argparse.Action):
+    """Print the common flags, and exit."""
+
+    def __init__(self, option_strings: Sequence[str], **settings: Any) -> None:
+        super().__init__(option_strings, "help", nargs=0, default=argparse.SUPPRESS, help=settings["help"])
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Called by argparse where the flag is given."""
+        print(common_help(), end="")
+        parser.exit(OK)
