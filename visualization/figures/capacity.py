@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.system.files import is_there
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, length_text, supported
-from visualization.figures.figures import Card
+from visualization.figures.figures import Card, Tile
 from visualization.figures.reading import tell_apart
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from server_capacity.results.types.capacity import CapacityResult
-    from server_capacity.results.types.search_waves import LimitRow
+    from server_capacity.results.types.search_waves import Confirmation, LimitRow
 
 CAPACITY_FILE = "capacity.json"
 _LONG = 200
@@ -67,6 +67,47 @@ def read_capacities(
     return tuple(Capacity(*each) for each in zip(paths, labels, found, hovers, strict=True))
 
 
+def tiles(capacities: Sequence[Capacity]) -> Iterator[Tile]:
+    """Of the only search there is: its answer, what confirmed it, what runs out first, and the queueing model."""
+    if len(capacities) != 1:
+        return
+    (capacity,) = capacities
+    found, unit = capacity.found, " users" if capacity.unit == "users" else "/s"
+    rate, low, high = capacity.ends
+    if rate is not None and low is not None and high is not None:
+        width = max(high - low, 1.0 if unit != "/s" else 0.0) or rate / 20
+        ends = f"95% interval: {supported(low, width)} to {supported(high, width)}{unit}"
+        yield Tile("Capacity", f"{supported(rate, width)}{unit}", f"{found.limit or 'every limit'}; {ends}", large=True)
+        if (wave := confirmed_wave(capacity)) is not None:
+            length = "" if wave.seconds is None else f" for {length_text(wave.seconds)}"
+            yield Tile("Confirmed", f"{supported(wave.rate, width)}{unit}", f"every limit met{length}", "good")
+        else:
+            yield Tile("Confirmed", "no", "no wave at the lower end met every limit", "bad")
+    elif found.at_least is not None:
+        yield Tile("At least", f"{found.at_least.rate:,.4g}{unit}", found.at_least.reason or "", large=True)
+    following = None if found.resources is None else found.resources.next
+    if following is not None and following.rate is not None:
+        yield Tile("First to saturate", following.metric, f"at {following.rate:,.4g}{unit}")
+    yield from _model_tile(found, unit)
+
+
+def _model_tile(found: CapacityResult, unit: str) -> Iterator[Tile]:
+    twin, count = found.twin, found.interval
+    if twin is None or twin.rate is None or twin.interval is None or not twin.fits:
+        return
+    model = twin.interval
+    apart = count is not None and (count.low > model.high or model.low > count.high)
+    note = f"95% interval: {model.low:,.4g} to {model.high:,.4g}"
+    note += "; it disagrees with the measurement: plan with the measurement's lower end" if apart else ""
+    yield Tile("Queueing model", f"{twin.rate:,.4g}{unit}", note, "bad" if apart else "")
+
+
+def confirmed_wave(capacity: Capacity) -> Confirmation | None:
+    """The last wave at the answer, if every limit was met in it."""
+    waves = capacity.found.confirmation or []
+    return waves[-1] if waves and waves[-1].verdict == "holds" else None
+
+
 def lead(capacities: Sequence[Capacity]) -> str:
     """The answer of the only search there is."""
     return capacities[0].found.headline if len(capacities) == 1 else ""
@@ -114,8 +155,6 @@ def _headline(capacity: Capacity) -> Iterator[tuple[str, str]]:
         yield "At least", f"{found.at_least.rate:,.4g}{unit}"
     if low is not None and high is not None:
         yield "95%", f"{supported(low, width)}–{supported(high, width)}"
-    if found.twin is not None and found.twin.rate is not None:
-        yield "By the model", f"{found.twin.rate:,.4g}{unit}"
     holds = capacity.holding
     if holds is not None and holds.at_low is not None and holds.unit == "s":
         stat = re.match(r"[a-z0-9.]*", holds.expression)

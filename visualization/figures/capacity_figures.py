@@ -6,12 +6,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from visualization.figures.capacity import confirmed_wave
 from visualization.figures.figures import Axis, Bar, Bars, Curves, Line, Points, Scale, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from server_capacity.results.types.search_waves import Point
+    from server_capacity.results.types.search_waves import LimitRow, Point
     from visualization.figures.capacity import Capacity
 
 _STATISTICS: dict[str, Callable[[Point], float | None]] = {
@@ -39,8 +40,8 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
         "curve",
         "The curve",
         "One point per offered rate, without the time that was discarded; the shaded band is the 95% interval of "
-        "the capacity, the dashed line the limit. A rate at which no request was over the limit has no point in the "
-        "right chart.",
+        "the capacity, the dashed line the limit; the ring is the wave that confirmed the answer. A rate at which no "
+        "request was over the limit has no point in the right chart.",
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(
@@ -93,7 +94,8 @@ def _against_rate(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
         if (points := _points(capacity, of))
     ]
     if times:
-        yield _drawn(rate, Axis(_time_title(numbered), "ms"), (*times, *_bounds(numbered)), bands)
+        drawn = (*times, *_confirmed(numbered), *_bounds(numbered))
+        yield _drawn(rate, Axis(_time_title(numbered), "ms"), drawn, bands)
     over = [Line(run, "", points, marked=True) for run, capacity in numbered if (points := _over(capacity))]
     if over:
         yield _drawn(rate, Axis("Over the limit", "%"), (*over, *_allowed(numbered)), bands)
@@ -149,11 +151,28 @@ def _bounds(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
 def _percentile_limits(capacity: Capacity) -> Iterator[tuple[str, float]]:
     """The statistic and the bound in seconds of each limit on a time that can be chosen."""
     for row in capacity.found.limits:
-        if row.metric in ("response_time", "latency") and row.bound is not None and row.allowed is not None:
-            percent = round(100 - 100 * row.allowed, 6)
-            choice = "median" if percent == 50 else f"p{percent:g}"
-            if choice in _STATISTICS:
-                yield choice, row.bound
+        if row.bound is not None and (choice := _statistic_of(row)) is not None:
+            yield choice, row.bound
+
+
+def _statistic_of(row: LimitRow) -> str | None:
+    """The statistic that a limit on a time is of, where it can be chosen."""
+    if row.metric not in ("response_time", "latency") or row.allowed is None:
+        return None
+    percent = round(100 - 100 * row.allowed, 6)
+    choice = "median" if percent == 50 else f"p{percent:g}"
+    return choice if choice in _STATISTICS else None
+
+
+def _confirmed(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
+    """The value of each limit on a time in the wave that confirmed the answer, as a point of its own."""
+    for _, capacity in numbered:
+        wave = confirmed_wave(capacity)
+        values = {} if wave is None else {each.expression: each.value for each in wave.limits}
+        for row in capacity.found.limits:
+            value, choice = values.get(row.expression), _statistic_of(row)
+            if wave is not None and value is not None and choice is not None:
+                yield Line(None, "confirmed", ((wave.rate, value * 1e3),), statistic=choice, marked=True)
 
 
 def _allowed(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:

@@ -41,6 +41,8 @@ class Level:
     value: float
     text: str
     statistic: str = ""
+    word: str = "limit"
+    """The word before its text."""
     until: float | None = None
 
 
@@ -167,12 +169,13 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number to know first, with what goes with it."""
+    """A number to know first, with what goes with it; ``large``: the answer itself."""
 
     name: str
     value: str
     note: str = ""
     tone: Literal["", "good", "bad"] = ""
+    large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +248,14 @@ class Card:
     precision: str = ""
 
 
+OF_BARS = (
+    "Bars start at zero. A bracket on a bar is its 95% confidence interval, from the variation between seconds. "
+    "≥ marks a lower bound: requests were abandoned, or no higher rate could be tried. * marks a note, shown on "
+    "hover and in the table. Hatched bars belong to INVALID runs: their load was not the planned one."
+)
+"""The footer of a page that has bars."""
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Everything that a report of these runs shows."""
@@ -261,8 +272,4 @@ class Figures:
     """What stands below that sentence, in place of the cards where there is any."""
     overview: Overview | None = None
     """The runs in a table, in place of the cards, too."""
-    footer: str = (
-        "Bars start at zero. A bracket on a bar is its 95% confidence interval, from the variation between seconds. "
-        "≥ marks a lower bound: requests were abandoned, or no higher rate could be tried. * marks a note, shown on "
-        "hover and in the table. Hatched bars belong to INVALID runs: their load was not the planned one."
-    )
+    footer: str = OF_BARS

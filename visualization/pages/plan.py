@@ -11,8 +11,11 @@ from inference_benchmarker.words.wording import (
     supported,
 )
 from visualization.figures.figures import (
+    Bar,
+    Bars,
     Card,
     Figures,
+    Level,
     Row,
     Section,
     Table,
@@ -22,7 +25,7 @@ from visualization.pages.plan_simulation import SIMULATED, count_text, simulated
 from visualization.pages.series import made_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from server_capacity.results.types.bounds import Cost
     from server_capacity.results.types.plan import EndpointPlan, PlanResult
@@ -54,8 +57,11 @@ def plan_figures(data: PlanResult) -> Figures:
         suffix, of = (f"_{place}", f" of {plan.name}") if several else ("", "")
         if several:
             sections.append(Section(f"options{suffix}", plan.name, "", (), tables=(_options(plan),)))
+        before = f"{plan.name}: " if several else ""
+        sections.append(_capacity(plan, len(cards), suffix, of))
+        cards += _option_cards(plan, before)
         sections += simulated(plan, len(cards), suffix, of)
-        cards += _cards(plan, f"{plan.name}: " if several else "")
+        cards += _cards(plan, before)
     figures = Figures(
         runs=tuple(cards),
         sections=(*sections, *_files(data)),
@@ -63,7 +69,7 @@ def plan_figures(data: PlanResult) -> Figures:
         lead=data.headline,
         tiles=tuple(_tiles(data)),
         answer=(_with_rest(data, _options(plans[0])) if len(plans) == 1 else _mix(data),),
-        footer=_FOOTER + (SIMULATED if cards else ""),
+        footer=_FOOTER + (SIMULATED if any(plan.simulation and plan.simulation.runs for plan in plans) else ""),
     )
     plain: Figures = made_plain(figures)
     return plain
@@ -83,7 +89,8 @@ def _tiles(data: PlanResult) -> Iterator[Tile]:
         yield Tile("Instances", f"{total:,}", f"of {kind}, {use}" if kind else use)
         aim = f"with a target of {chosen.invocations_per_instance:,.0f} requests per minute each"
         yield Tile("With scaling", f"{chosen.minimum:,} to {chosen.maximum:,}", aim)
-    yield _cost_tile(data.cost)
+    if data.cost is not None:
+        yield _cost_tile(data.cost)
     lost = [plan.chosen.with_one_lost for plan in plans]
     if all(each.holds for each in lost):
         share = max(each.share_of_low or 0.0 for each in lost)
@@ -99,9 +106,7 @@ def _type_of(plan: EndpointPlan) -> str | None:
     return None if plan.endpoint is None else plan.endpoint.instance_type
 
 
-def _cost_tile(cost: Cost | None) -> Tile:
-    if cost is None:
-        return Tile("Cost", "no price", "--price TYPE=USD gives one")
+def _cost_tile(cost: Cost) -> Tile:
     million = cost.per_million
     beside = f", {money_text(million, cost.currency)} per million requests" if million is not None else ""
     hour, month = (money_text(amount, cost.currency) for amount in (cost.hour, cost.month))
@@ -174,6 +179,36 @@ def _mix(data: PlanResult) -> Table:
         rows.append(Row((*cells, f"{chosen.minimum:,} to {chosen.maximum:,}", hour)))
     head = ("Endpoint", "type", "target", "instances", "with scaling", "per hour") if rows else ()
     return Table("", head, tuple(rows), tuple(_rest(data)))
+
+
+def _option_cards(plan: EndpointPlan, before: str) -> list[Card]:
+    """The uses at which instances may run, which bars are of; a tick stands behind the one that is planned."""
+    names = (f"{each.name}{' ✓' if each.name == plan.chosen.name else ''}" for each in plan.options)
+    return [Card(before + name, "VALID", False, False, (), (), (), (), ()) for name in names]
+
+
+def _capacity(plan: EndpointPlan, first: int, suffix: str, of: str) -> Section:
+    """The load beside what the instances of each option are certain to serve, whole and with one lost, and the cost."""
+    low, load = plan.per_instance.low, (Level(plan.target_rps, f"{metric_text(plan.target_rps)}/s", word="load"),)
+
+    def bars(value: Callable[[int], float]) -> dict[str, tuple[Bar, ...]]:
+        counts = [each.with_spare for each in plan.options]
+        return {"": tuple(Bar() if count is None else Bar(value(count)) for count in counts)}
+
+    charts = [
+        Bars("All instances", "All instances", "/s", "plan", bars(lambda count: low * count), first, load),
+        Bars("One lost", "With one instance lost", "/s", "plan", bars(lambda count: low * (count - 1)), first, load),
+    ]
+    if (cost := plan.cost) is not None:
+        hours = tuple(Bar(None if each.cost is None else each.cost.hour) for each in plan.options)
+        charts.append(Bars("Cost", "Cost per hour", cost.currency, "plan", {"": hours}, first))
+    text = (
+        "What the instances of each option are certain to serve, spare ones included; the line is the load. "
+        "✓ marks the option that is planned."
+    )
+    return Section(
+        f"capacity{suffix}", f"Load, capacity and cost{of}", text, tuple(each for each in charts if each.measured)
+    )
 
 
 def _cards(plan: EndpointPlan, before: str) -> list[Card]:

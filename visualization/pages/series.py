@@ -19,12 +19,12 @@ from visualization.figures.by_name import (
     turn_bars,
     turns_left_out,
 )
-from visualization.figures.capacity import capacity_card
+from visualization.figures.capacity import capacity_card, tiles
 from visualization.figures.capacity import lead as lead_of_search
 from visualization.figures.capacity_figures import capacity_sections
 from visualization.figures.cards import card
 from visualization.figures.curves import capacity, distributions, server_against_rate
-from visualization.figures.figures import STRIP_KEY, Bars, Curves, Figures, Section
+from visualization.figures.figures import OF_BARS, STRIP_KEY, Bars, Curves, Figures, Section
 from visualization.figures.limits import first_statistic, limits_of_runs, with_levels
 from visualization.figures.same import is_same, same_text
 from visualization.figures.server_limits import server_levels, with_server_levels
@@ -161,7 +161,15 @@ def make_figures(
             overview=overview(runs, limits),
         )
         if runs
-        else Figures(cards, everything, "p99", "Capacity", lead_of_search(capacities))
+        else Figures(
+            cards,
+            everything,
+            "p99",
+            "Capacity",
+            lead_of_search(capacities),
+            tuple(tiles(capacities)),
+            footer=OF_BARS if len(capacities) > 1 else "",
+        )
     )
     plain: Figures = made_plain(drawn)
     return plain

@@ -83,6 +83,9 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
         axes.plot(x, y, linestyle=_style(line), color=color_of(line.run), linewidth=1.4,
                   drawstyle="steps-post" if line.stepped else "default",
                   marker=marker_of(line.run), markersize=4, markevery=sorted(every))  # fmt: skip
+    elif line.marked:
+        axes.plot(x, y, "o", color=SOFT, markerfacecolor="none", markersize=9, markeredgewidth=1.6)
+        axes.annotate(line.name, (x[0], y[0]), xytext=(-8, -3), textcoords="offset points", ha="right", fontsize=8)
     else:
         color = LIMIT if line.name in LIMITS else "#9aa2af"
         axes.plot(x, y, "-" if line.over else "--", color=color, linewidth=1.2)

@@ -194,6 +194,7 @@ function pathOf(line, x, y) {
 const LIMITS = ["limit", "allowed"]; // the names of lines that are one
 
 function curve(line, x, y, box, count) {
+  if (line.run === null && line.marked) return line.points.flatMap((point) => ring(line.name, x(point.x), y(point.y), box));
   const over = line.over.length > 0, plain = line.run === null && !over;
   const strokes = line.run === null || line.dashed ? "" : dash(line.run);
   const style = line.run === null ? undefined : `stroke:${color(line.run)}${strokes && `;stroke-dasharray:${strokes}`}`;
@@ -211,6 +212,15 @@ function curve(line, x, y, box, count) {
   if (level) parts.push(make("text", { class: LIMITS.includes(line.name) ? "level" : "soft", x: x(line.points[0].x) + 2, y: y(line.points[0].y) - 4 }, line.name));
   if (line.knee && over && line.points.some((point) => point.x === line.knee)) parts.push(...knee(line.knee, x, y, box));
   return parts;
+}
+
+/* A point of its own with its name, such as the wave that confirmed an answer. */
+function ring(name, left, top, box) {
+  const right = left > (box.left + box.right) / 2;
+  return [
+    make("circle", { class: "ring", cx: left, cy: top, r: 6 }),
+    make("text", { class: "value", x: left + (right ? -10 : 10), y: top + 4, "text-anchor": right ? "end" : "start" }, name),
+  ];
 }
 
 function knee(rate, x, y, box) {

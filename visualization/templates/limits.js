@@ -16,5 +16,5 @@ function levelLine(level, from, to, down, label) {
 
 function limitsText(chart, values, kind) {
   const all = levelsOf(chart), drawn = within(all, values, kind);
-  return all.map((level) => `limit ${level.text}${drawn.includes(level) ? "" : ", beyond the scale"}`).join(", ");
+  return all.map((level) => `${level.word} ${level.text}${drawn.includes(level) ? "" : ", beyond the scale"}`).join(", ");
 }

@@ -17,7 +17,7 @@ const dash = (run) => data.dashes[Math.floor(run / COLORS) % data.dashes.length]
 /* Elements */
 
 function make(tag, attributes = {}, ...children) {
-  const svg = ["svg", "g", "rect", "path", "text", "line", "defs", "pattern", "desc", "tspan"].includes(tag);
+  const svg = ["svg", "g", "rect", "path", "text", "line", "defs", "pattern", "desc", "tspan", "circle"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value !== undefined && value !== null) element.setAttribute(name, value);

@@ -1,7 +1,7 @@
 /* What stands above the figures: numbers to know first, and tables whose rows may have a sign and an interval */
 
-function tile({ name, value, note, tone }) {
-  return make("div", { class: `tile ${tone}` }, make("dt", {}, name), make("dd", {}, value), note ? make("p", {}, note) : null);
+function tile({ name, value, note, tone, large }) {
+  return make("div", { class: `tile ${tone}${large ? " large" : ""}` }, make("dt", {}, name), make("dd", {}, value), note ? make("p", {}, note) : null);
 }
 
 function told({ title, head, rows, notes, bar_at: place }) {

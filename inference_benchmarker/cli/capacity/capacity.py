@@ -95,7 +95,7 @@ def run(arguments: list[str]) -> int:
             return rank(question, jobs, asked, options, tell)
         before(question.longest_s, jobs, asked, tell)
         folder, found = _searched(question, jobs[0], options, tell, export)
-        _print(found, str(folder), as_json=options["json"])
+        _print(found, str(folder), options)
         draw_capacity(found, folder, tell)  # nobody waits for pictures to read the answer
     return found.exit_code
 
@@ -114,13 +114,13 @@ def _searched(
     return folder, tidied(folder, found, cleaned(folder))
 
 
-def _print(found: CapacityResult, folder: str, *, as_json: bool | None) -> None:
-    if as_json:
+def _print(found: CapacityResult, folder: str, options: dict[str, Any]) -> None:
+    if options["json"]:
         print_json(found)
     else:
         from server_capacity.results.text.capacity import to_text
 
-        print_report(to_text(found, folder))
+        print_report(to_text(found, folder, verbose=bool(options["verbose"])))
 
 
 def capacity_parser() -> Parser:

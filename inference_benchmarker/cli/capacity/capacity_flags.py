@@ -188,6 +188,7 @@ CAPACITY_FLAGS: Table = table_for(
                 sets="workers_asked",
             ),
             *_of_a_wave("sample_client_hw", "port", "output_dir", "name", "json", "quiet", "debug", "config"),
+            Flag("--verbose", None, "also print the figures of the queueing model"),
         ],
     },
 )

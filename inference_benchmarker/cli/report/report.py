@@ -104,7 +104,8 @@ def report_parser() -> Parser:
     )
     parser.add_argument("--format", metavar="FORM", choices=FORMS, default=TEXT, help=form)
     parser.add_argument("--output", metavar="FILE", type=Path, help="write it to a file, replacing its content")
-    parser.add_argument("--verbose", action="store_true", help="on a terminal, print the whole report")
+    whole = "on a terminal, print the whole report; of a search, also print its queueing model"
+    parser.add_argument("--verbose", action="store_true", help=whole)
     return parser
 
 
@@ -149,9 +150,13 @@ def _again(stored: Loaded[Any], options: Namespace) -> int:
     from inference_benchmarker.data.digest import KEY, WITHOUT
     from inference_benchmarker.wave.built_on import not_checked
     from server_capacity.planning.folder import changed_since
+    from server_capacity.results.text.capacity import to_text
+    from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.plan import PlanResult
 
     found, text, data = stored
+    if options.verbose and isinstance(found, CapacityResult):
+        text = to_text(found, str(options.dir), verbose=True)
     if KEY not in data:
         say(f"{options.dir}: {WITHOUT}.")
     changed = changed_since(found) if isinstance(found, PlanResult) else ()

@@ -22,14 +22,14 @@ from inference_benchmarker.words.wording import (
 from server_capacity.results.text.agreement import undecided
 from server_capacity.results.text.generation import cache_of_stretches, generation
 from server_capacity.results.text.headline import between, headline, rate_text, unit_of
-from server_capacity.results.text.model import folded_sentence, model_lines
+from server_capacity.results.text.model import disagreement, folded_sentence, model_lines
 from server_capacity.results.text.stretches import shown_stretches, stretch_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from server_capacity.results.types.capacity import CapacityResult
-    from server_capacity.results.types.search_waves import LimitRow
+    from server_capacity.results.types.search_waves import Confirmation, LimitRow
     from server_capacity.results.types.server_side import At
 
 _MAX_ERRORS = 5
@@ -38,14 +38,17 @@ _BY_BURSTS = ", given the observed bursts"
 _OUTCOMES = {"holds": "every limit met", "fails": "a limit was violated", "cannot_tell": "inconclusive"}
 
 
-def to_text(found: CapacityResult, folder: str = "") -> str:
-    """The whole report: the answer first and last, at most 80 columns but for names."""
+def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -> str:
+    """The report: the answer first and last, at most 80 columns but for names.
+
+    ``verbose``: with the figures of the queueing model; without, it only says where that disagrees.
+    """
     answer = headline(found)
     sections = (
-        [answer],
+        [answer, *(f"{INDENT}{line}" for line in _confirmed(found))],
         _limits(found),
         _confidence(found),
-        model_lines(found),
+        model_lines(found) if verbose else disagreement(found),
         _load(found),
         generation(found),
         stretch_rows(found, _of_requests(found)),
@@ -107,8 +110,21 @@ def _foretold(share: float) -> str:
     return f"less than {percent_text(_SURE)}" if share < _SURE else percent_text(round(share, 4))
 
 
+def _confirmed(found: CapacityResult) -> Iterator[str]:
+    """The last wave at the lower end, if every limit was met: it stands beside the answer."""
+    waves = found.confirmation or []
+    if waves and waves[-1].verdict == "holds":
+        yield from _told_of(waves[-1:], found)
+
+
 def _confirmations(found: CapacityResult) -> Iterator[str]:
-    for wave in found.confirmation or []:
+    """The other waves."""
+    waves = found.confirmation or []
+    yield from _told_of(waves[:-1] if waves and waves[-1].verdict == "holds" else waves, found)
+
+
+def _told_of(waves: Sequence[Confirmation], found: CapacityResult) -> Iterator[str]:
+    for wave in waves:
         rate, length = (
             rate_text(wave.rate, found.interval, unit_of(found)),
             "" if wave.seconds is None else f" for {length_text(wave.seconds)}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, percent_text
 from server_capacity.results.text.headline import rate_text, unit_of
+from server_capacity.results.text.steps import step_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,16 +51,17 @@ def cache_of_stretches(found: CapacityResult, shown: Sequence[StretchRow]) -> It
     if not rows:
         return
     unit = unit_of(found)
-    header = ["Stretch", "rate" if unit == "/s" else "users", "KV cache", "preempted/s", "prefix hits", "tokens/s"]
-    yield from aligned([header, *(_of_cache(row, unit) for row in rows)])
+    named = step_names(shown)
+    header = ["Step", "rate" if unit == "/s" else "users", "KV cache", "preempted/s", "prefix hits", "tokens/s"]
+    yield from aligned([header, *(_of_cache(row, named[row.number], unit) for row in rows)])
 
 
-def _of_cache(row: StretchRow, unit: str) -> list[str]:
+def _of_cache(row: StretchRow, name: str, unit: str) -> list[str]:
     metrics = row.metrics or {}
     kv_cache, preemptions, hits = (metrics.get(name) for name in (_KV_CACHE, _PREEMPTIONS, _PREFIX_HITS))
     tokens = row.tokens_per_s
     return [
-        f"{row.number} {row.purpose}",
+        name,
         rate_text(row.rate, None, unit).removesuffix(unit),
         "-" if kv_cache is None else percent_text(kv_cache),
         "-" if preemptions is None else metric_text(preemptions),

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from server_capacity.results.types.twin import Extrapolations
 
 
+def disagreement(found: CapacityResult) -> list[str]:
+    """A sentence on which number to plan with, where the model and the measurement disagree."""
+    sentence = to_plan_with(found)
+    return folded_sentence(sentence) if sentence else []
+
+
 def model_lines(found: CapacityResult) -> Iterator[str]:
     """Its prediction, how far that is confirmed, and its answers to what was not measured."""
     twin, unit = found.twin, unit_of(found)
@@ -33,7 +39,7 @@ def model_lines(found: CapacityResult) -> Iterator[str]:
     at = twin.confirmed_at
     where = f"a later wave at {rate_text(at, None, unit)} confirms it" if at else "no later wave tested it"
     yield from folded_sentence(f"The queueing model predicts {rate}{around}; {where}.")
-    yield from _folded_if(to_plan_with(found))
+    yield from disagreement(found)
     service = twin.service
     if service is None or twin.servers is None:
         return
@@ -42,10 +48,6 @@ def model_lines(found: CapacityResult) -> Iterator[str]:
     servers = pluralize(twin.servers, "server", "servers")
     yield from folded_sentence(f"Model: {servers} with a service time of {duration_text(service.mean)}{kind}{beside}.")
     yield from (f"{INDENT}  {line}" for line in _what_if(twin.what_if, unit))
-
-
-def _folded_if(sentence: str) -> list[str]:
-    return folded_sentence(sentence) if sentence else []
 
 
 def folded_sentence(sentence: str) -> list[str]:

@@ -12,6 +12,7 @@ from inference_benchmarker.words.wording import (
 )
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.text.model import folded_sentence
+from server_capacity.results.text.steps import step_names, step_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,11 +30,12 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
         return
     judged = _judged(found, names)
     rate = "rate" if unit_of(found) == "/s" else "users"
-    header = ["Stretch", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
-    yield from aligned([header, *(_stretch(row, judged, unit_of(found)) for row in shown)])
+    header = ["Step", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
+    names_of, places = step_names(shown), step_numbers(shown)
+    yield from aligned([header, *(_stretch(row, names_of[row.number], judged, unit_of(found)) for row in shown)])
     for reason, rows in groupby(shown, key=lambda row: row.void):
         if reason:
-            yield from folded_sentence(f"✗ {_numbers([row.number for row in rows])} discarded: {reason}.")
+            yield from folded_sentence(f"✗ {_numbers([places[row.number] for row in rows])} discarded: {reason}.")
     if number > len(shown):
         yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
@@ -59,11 +61,11 @@ def _judged(found: CapacityResult, names: Sequence[str]) -> int | None:
     return 0 if names else None
 
 
-def _stretch(row: StretchRow, judged: int | None, unit: str) -> list[str]:
+def _stretch(row: StretchRow, name: str, judged: int | None, unit: str) -> list[str]:
     over = row.share_over[judged : judged + 1] if judged is not None else []
     times = ["-" if time is None else duration_text(time) for time in (row.p50, row.p99)]
     return [
-        f"{row.number} {row.purpose}{' ✗' if row.void else ''}",
+        f"{name}{' ✗' if row.void else ''}",
         f"{row.start_s:.0f}s",
         f"{row.end_s - row.start_s:.3g}s",
         rate_text(row.rate, None, unit).removesuffix(unit),

@@ -183,7 +183,7 @@ class Finishing:
         self.full = full
         self.stored: list[ServerMetric] | None = None
 
-    def texts(self, _width: int | None = None) -> tuple[str, str]:
+    def texts(self, _width: int | None = None, _next: object = None) -> tuple[str, str]:
         return "the wave", f"with {len(self.stored or [])} metrics"
 
     def interval(self) -> None:

@@ -15,6 +15,7 @@ from tests.mentions import mentions
 NOTHING: dict[str, Any] = {"rate": None, "interval": None, "limit": None}
 CONFIRMED: dict[str, Any] = {"rate": 168.2, "seconds": 60.0, "limits": []}
 MEETS = "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"
+HELD = {**CONFIRMED, "seconds": 20.0, "verdict": "holds"}
 AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
 
 
@@ -128,13 +129,13 @@ def test_what_counts_for_nothing_says_why() -> None:
     assert mentions(text, "2 min", "30 s", "22 s")
     assert "of which" not in to_text(searched(stretches=stretches[:1], load_s=150.0, void_s=0.0))
 
-    assert "✗ 7 was discarded: the client was the limit." in text
+    assert "✗ 2 was discarded: the client was the limit." in text
 
 
 def test_of_many_stretches_the_longest_are_shown() -> None:
     text = to_text(searched(stretches=[stretch(n, 10, end_s=2.0 * n + 2 + (n == 99)) for n in range(100)]))
 
-    assert "99 grow" in text
+    assert "24 ramp up" in text
     assert mentions(text, "76", "capacity.json")
 
 
@@ -202,8 +203,8 @@ def test_a_cache_that_the_server_tells_of_has_a_table_of_its_own() -> None:
     rows = [stretch(0, 10.0), stretch(1, 20.0, metrics=told, tokens_per_s=1234.0), stretch(2, 0.0, metrics=told)]
     lines = [" ".join(line.split()) for line in to_text(searched(stretches=rows)).splitlines()]
 
-    place = lines.index("Stretch rate KV cache preempted/s prefix hits tokens/s")
-    assert lines[place + 1 : place + 3] == ["1 grow 20.0 41.67% 8.95 25% 1,234", ""]
+    place = lines.index("Step rate KV cache preempted/s prefix hits tokens/s")
+    assert lines[place + 1 : place + 3] == ["2 ramp up 20.0 41.67% 8.95 25% 1,234", ""]
     assert not any("KV cache" in line for line in to_text(searched()).splitlines())
 
 
@@ -215,3 +216,24 @@ def test_a_limit_on_the_server_has_no_share_of_requests_that_miss_it() -> None:
     text = to_text(searched(limits=limits, limit="server.kv_cache_use<60%"))
 
     assert "over: the share of requests that violate p99<100ms" in text
+
+
+def test_there_is_one_capacity_and_the_model_is_for_who_asks() -> None:
+    twin = {"fits": True, "rate": 172.8, "interval": {"low": 171.7, "high": 173.9}, "confirmed_at": 170.0}
+    waves = [{"rate": 165.0, "seconds": 10.0, "verdict": "cannot_tell", "spoilt": "schedule lag"}, HELD]
+    data = searched(twin=twin, confirmation=waves)
+    lines = to_text(data).splitlines()
+    assert lines[0] == MEETS
+    assert lines[1].startswith("   Confirmed at 168/s for 20 s")
+    assert lines[2] == "", "a wave that tells nothing stands below"
+    assert "172.8" not in to_text(data)
+    assert "172.8" in to_text(data, verbose=True)
+    apart = searched(twin={**twin, "rate": 300.0, "interval": {"low": 290.0, "high": 310.0}}, confirmation=[HELD])
+    assert "disagree. Plan with 168/s" in " ".join(to_text(apart).split())
+
+
+def test_steps_are_numbered_without_gaps() -> None:
+    rows = [stretch(0, 10), stretch(3, 0), stretch(4, 20, purpose="again"), stretch(9, 30, purpose="bisect")]
+    lines = to_text(searched(stretches=rows)).splitlines()
+    steps = [line.split()[:2] for line in lines if line[3:4].isdecimal()]
+    assert steps == [["1", "ramp"], ["2", "repeat"], ["3", "bisect"]]

@@ -11,6 +11,7 @@ import pytest
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.results.capacity_folder import read
 from tests.capacities import as_read, found, stretch
+from tests.mentions import mentions
 from visualization.figures.capacity import is_capacity, read_capacities
 from visualization.figures.figures import Bars, Curves, Figures
 from visualization.figures.runs import Run
@@ -67,6 +68,33 @@ class TestOneSearch:
         assert (drawn.title, drawn.lead) == ("Capacity", "Meets p99<100ms up to 174/s")
         assert dict(drawn.runs[0].headline)["Capacity"] == "174/s"
         assert dict(drawn.runs[0].headline)["95%"] == "168–180"
+
+    def test_its_tiles_are_the_answer_then_what_was_confirmed_then_what_saturates_then_the_model(
+        self, tmp_path: Path
+    ) -> None:
+        resources = {"next": {"metric": "CPUUtilization", "rate": 200.0}, "all": []}
+        drawn = figures(folder(tmp_path / "a_capacity", resources=resources))
+
+        assert [tile.name for tile in drawn.tiles] == ["Capacity", "Confirmed", "First to saturate", "Queueing model"]
+        assert [tile.value for tile in drawn.tiles] == ["174/s", "168/s", "CPUUtilization", "173.6/s"]
+        assert [tile.large for tile in drawn.tiles] == [True, False, False, False]
+        assert mentions(drawn.tiles[0].note, "p99<100ms", "168 to 180")
+        assert not drawn.footer, "there are no bars"
+        apart = {"fits": True, "rate": 300.0, "interval": {"low": 290.0, "high": 310.0}}
+        assert "disagrees" in figures(folder(tmp_path / "b_capacity", twin=apart)).tiles[-1].note
+        failed = [{"rate": 168.2, "verdict": "fails", "limits": []}]
+        assert figures(folder(tmp_path / "c_capacity", confirmation=failed)).tiles[1].value == "no"
+
+    def test_the_confirmed_rate_is_a_point_of_its_own(self, tmp_path: Path) -> None:
+        wave = {"rate": 168.2, "verdict": "holds", "limits": [{"expression": "p99<100ms", "value": 0.0712}]}
+        drawn = figures(folder(tmp_path / "a_capacity", confirmation=[wave]))
+        chart = charts(drawn, "curve")["Response time against rate"]
+
+        assert isinstance(chart, Curves)
+        (line,) = (each for each in chart.lines if each.name == "confirmed")
+        ((rate, value),) = line.points
+        assert (line.statistic, rate) == ("p99", 168.2)
+        assert value == pytest.approx(71.2)
 
     def test_the_curve_is_that_of_the_limit_with_the_interval_as_a_band(self, tmp_path: Path) -> None:
         chart = charts(figures(folder(tmp_path / "a_capacity")), "curve")["Response time against rate"]
