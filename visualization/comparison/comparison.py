@@ -125,6 +125,12 @@ class Comparison:
         return len(base & new)
 
     @property
+    def loads(self) -> str:
+        """The loads of both sides where they are not one; else nothing."""
+        loads = dict.fromkeys(_conditions(wave.plan)[0] for wave in (*self.base.waves, *self.new.waves))
+        return " and ".join(loads) if len(loads) > 1 else ""
+
+    @property
     def several(self) -> bool:
         """Tells whether a side has several runs, so that it is known how far runs lie apart."""
         return max(len(self.base.waves), len(self.new.waves)) > 1

@@ -22,7 +22,12 @@ _NARROW = 0.02  # unless the interval is hardly wider than they are
 
 
 def headline(comparison: Comparison) -> str:
-    """The outcome for whoever reads one line."""
+    """The outcome for whoever reads one line. Of numbers that can be trusted it first says if the loads differ."""
+    loads = comparison.loads if comparison.base.valid and comparison.new.valid else ""
+    return f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
+
+
+def _outcome(comparison: Comparison) -> str:
     base, new = comparison.base.name, comparison.new.name
     invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
     if invalid:

@@ -50,6 +50,9 @@ _OUTCOMES = (
 )
 _TOO_SHORT = ", or less than 20 seconds of load, or a changing rate"
 _NO_INTERVAL = "-"
+SAME_TIME = "*"
+"""The verdict of a row whose time has its verdict in another row."""
+_VIEWS, _NEARLY = {"latency", "response_time"}, 0.02
 _NOTHING_NEW = "nothing can have changed"
 _NOT_UNCHANGED = ("worse", "improved", "cannot tell")
 _STATES = {"broken": "worse", "undecided": "cannot tell", "kept": "within the limit"}
@@ -60,11 +63,11 @@ def to_text(comparison: Comparison, width: int | None = None) -> str:
     """For a terminal of ``width`` columns; without it the tables fit 80, and each sentence is a line of its own."""
     head = [headline(comparison), "", _TITLE, "-" * len(_TITLE)]
     head += [*(INDENT + line for line in _run_lines(comparison)), ""]
-    table = list(aligned([_header(comparison), *map(_cells, comparison.rows)], width))
+    table = list(aligned([_header(comparison), *(cells(row, comparison.rows) for row in comparison.rows)], width))
     lines = []
     if comparison.own:
         own_header = ["Your own metrics", *_header(comparison)[1:-1]]
-        lines += ["", *aligned([own_header, *(_cells(row)[:-1] for row in comparison.own)], width)]
+        lines += ["", *aligned([own_header, *(cells(row)[:-1] for row in comparison.own)], width)]
     for title, rows in (
         ("The clients (not judged)", list(map(_client_cells, comparison.client))),
         ("Server metrics (no interval)", list(map(_server_cells, comparison.server_rows))),
@@ -84,14 +87,14 @@ def _fitted(lines: Sequence[str], width: int | None) -> str:
 
 def to_markdown(comparison: Comparison) -> str:
     """For a comment on a pull request."""
-    cells = [_cells(row) for row in comparison.rows]
-    beside = [[*_cells(row)[:-1], ""] for row in comparison.own]
+    table_cells = [cells(row, comparison.rows) for row in comparison.rows]
+    beside = [[*cells(row)[:-1], ""] for row in comparison.own]
     beside += [[*_client_cells(row), "the client's", ""] for row in comparison.client]
     beside += [
         [*(cell.replace("|", "\\|") for cell in _server_cells(row, literal)), "no interval", ""]
         for row in comparison.server_rows
     ]
-    bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _NOT_UNCHANGED else row[-1]] for row in cells]
+    bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _NOT_UNCHANGED else row[-1]] for row in table_cells]
     lines = ["### Benchmark comparison", "", f"**{headline(comparison)}**", ""]
     lines += [*(f"- {line}" for line in _run_lines(comparison, literal)), ""]
     lines += [
@@ -117,7 +120,7 @@ def to_junit(comparison: Comparison) -> str:
     limited = [check.row for check in comparison.checks]
     for row in comparison.rows:
         if row not in limited:
-            ElementTree.SubElement(_case(suite, row.name), "system-out").text = ", ".join(_cells(row)[1:])
+            ElementTree.SubElement(_case(suite, row.name), "system-out").text = ", ".join(cells(row)[1:])
     for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(len(list(suite.iter(tag)))))
     ElementTree.indent(suite)
@@ -130,7 +133,9 @@ def _header(comparison: Comparison) -> list[str]:
 
 def _legend(comparison: Comparison) -> str:
     telling = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
-    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}."
+    views = [other.name for row in comparison.rows if (other := same_time(row, comparison.rows)) is not None]
+    told = f" *: the same time as {' and '.join(views)}, whose verdict counts." if views else ""
+    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{told}"
 
 
 def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
@@ -180,9 +185,25 @@ def _verdicts(side: Side) -> Iterator[str]:
     )
 
 
-def _cells(row: Row) -> list[str]:
+def cells(row: Row, rows: Sequence[Row] = ()) -> list[str]:
+    """Name, both values, change, interval and verdict; ``rows``: those beside it, see ``same_time``."""
     values = [_value(row, row.base), _value(row, row.new)]
-    return [row.name, *values, _percent(row.change), _interval(row), row.outcome]
+    verdict = SAME_TIME if same_time(row, rows) is not None else row.outcome
+    return [row.name, *values, _percent(row.change), _interval(row), verdict]
+
+
+def same_time(row: Row, rows: Sequence[Row]) -> Row | None:
+    """The row that has the verdict of this one: the other view of the same time, with nearly the same change.
+
+    Latency and response time differ by the client's lag alone. The more metrics a row is tested with, the wider its
+    interval: of two views one may be worse, and the other not be told.
+    """
+    others = (each for each in rows if {each.metric, row.metric} == _VIEWS and each.stat == row.stat)
+    other = next(others, None)
+    if other is None or row.outcome != "cannot tell" or other.outcome not in ("worse", "improved"):
+        return None
+    apart = math.inf if row.change is None or other.change is None else abs(row.change - other.change)
+    return other if apart < _NEARLY else None
 
 
 def _value(row: Row, estimate: Value | None) -> str:

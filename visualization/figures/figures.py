@@ -158,6 +158,7 @@ class Table:
     """Rows of texts below their head, the first column to the left; ``notes``: sentences below them.
 
     ``bar_at``: the column in which each row's ``bar`` is drawn, its interval as a bracket, all on one scale from 0.
+    ``signed``: as a dot with its interval, on one scale around 0.
     """
 
     title: str
@@ -165,6 +166,7 @@ class Table:
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     bar_at: int | None = None
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +275,5 @@ class Figures:
     overview: Overview | None = None
     """The runs in a table, in place of the cards, too."""
     footer: str = OF_BARS
+    sides: tuple[int, ...] = ()
+    """The side of each run, 0 or 1, where the runs are two sides: a side has one colour."""

@@ -29,6 +29,7 @@ from visualization.figures.limits import first_statistic, limits_of_runs, with_l
 from visualization.figures.same import is_same, same_text
 from visualization.figures.server_limits import server_levels, with_server_levels
 from visualization.figures.timelines import CLIENT_TITLES, over_time, server_over_time
+from visualization.pages.forest import forest
 from visualization.pages.lead import lead
 from visualization.pages.overview import overview
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from visualization.figures.capacity import Capacity
     from visualization.figures.limits import Limit
     from visualization.figures.runs import Run
+    from visualization.pages.sides import TwoSides
 
 ALL_OF_AIPERF = "aiperf_all"
 _LONG = 500
@@ -137,12 +139,12 @@ def make_figures(
     runs: Sequence[Run],
     wanted: Mapping[str, Sequence[str]] | None = None,
     capacities: Sequence[Capacity] = (),
-    change: str = "",
+    two: TwoSides | None = None,
 ) -> Figures:
     """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it.
 
     ``capacities`` come after the runs; without any of these the page begins with the tail, which a limit is on.
-    ``change``: what is different between two sides, where the runs are that.
+    ``two``: the two sides of the runs, where they are that.
     """
     limits = limits_of_runs(runs)
     charts = _charts(runs, choose(all_bars(runs), wanted))
@@ -157,8 +159,10 @@ def make_figures(
             cards,
             everything,
             first_statistic(limits, "median"),
-            lead=lead(runs, limits, change),
+            lead=lead(runs, limits, "" if two is None else two.change),
             overview=overview(runs, limits),
+            answer=() if two is None else tuple(filter(None, [forest(two.comparison)])),
+            sides=() if two is None else two.of,
         )
         if runs
         else Figures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from visualization.comparison.comparison import compare
@@ -13,19 +14,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.comparison import Comparison
     from visualization.figures.runs import Run
 
 _MOST = 24  # runs, whose waves are all held in memory
 
 
-def change(runs: Sequence[Run], load: Callable[[Path], Wave]) -> str:
-    """The outcome of ``benchmark compare`` for them; empty where they are not two sides of one load."""
+@dataclass(frozen=True, slots=True)
+class TwoSides:
+    """The comparison of the two sides of some runs; ``of``: the side of each run, 0 or 1."""
+
+    comparison: Comparison
+    of: tuple[int, ...]
+
+    @property
+    def change(self) -> str:
+        """The outcome in one line."""
+        return headline(self.comparison)
+
+
+def two_sides(runs: Sequence[Run], load: Callable[[Path], Wave]) -> TwoSides | None:
+    """The outcome of ``benchmark compare`` for them; None where they are not two sides of one load."""
     found = sides(runs)
     if found is None:
-        return ""
+        return None
     names = tuple(found)
     base, new = ([load(run.path) for run in side] for side in found.values())
-    return headline(compare(base, new, names=(names[0], names[1])))
+    folders = {run.path.resolve().parent for run in found[names[0]]}
+    first = {run.path for run in runs if run.path.resolve().parent in folders} if len(runs) > 2 else {runs[0].path}
+    return TwoSides(compare(base, new, names=(names[0], names[1])), tuple(int(run.path not in first) for run in runs))
 
 
 def sides(runs: Sequence[Run]) -> dict[str, list[Run]] | None:

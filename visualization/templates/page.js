@@ -4,13 +4,27 @@ function tile({ name, value, note, tone, large }) {
   return make("div", { class: `tile ${tone}${large ? " large" : ""}` }, make("dt", {}, name), make("dd", {}, value), note ? make("p", {}, note) : null);
 }
 
-function told({ title, head, rows, notes, bar_at: place }) {
+function told({ title, head, rows, notes, bar_at: place, signed }) {
   const most = Math.max(0, ...rows.flatMap(({ bar }) => (bar ? [bar.value, bar.high].filter((value) => value !== null) : [])));
+  const bars = rows.map(({ bar }) => bar).filter(Boolean), largest = Math.max(0, ...bars.map(({ value }) => Math.abs(value)));
+  const ends = Math.max(0, ...bars.flatMap(({ low, high }) => [Math.abs(low || 0), Math.abs(high || 0)]));
+  const widest = Math.min(ends, Math.max(20, 3 * largest)); // an interval without a practical end goes to the edge
   const lines = rows.map(({ cells, run, strong, bar }) => make("tr", { class: strong ? "strong" : undefined }, ...cells.map((text, column) => make(column ? "td" : "th", column ? {} : { scope: "row" },
-    column === 0 && run !== null ? swatch(run) : null, column === place && bar ? range(bar, run, most) : null, column === place ? make("span", {}, text) : text))));
+    column === 0 && run !== null ? swatch(run) : null, column === place && bar ? (signed ? around(bar, widest) : range(bar, run, most)) : null, column === place ? make("span", {}, text) : text))));
   const all = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...lines));
   return make("figure", { class: "told", "data-title": title }, title ? make("figcaption", {}, make("h3", {}, title)) : null,
     rows.length ? make("div", { class: "scroll", tabindex: 0 }, all) : null, notes.length ? make("ul", {}, ...notes.map((line) => make("li", {}, line))) : null);
+}
+
+/* A change with its interval on a scale around 0: a row of a forest plot. */
+function around(bar, widest, wide = 200, high = 18) {
+  const room = wide / 2 - 6, middle = high / 2;
+  const at = (value) => (wide / 2 + Math.max(-room, Math.min(room, (value / (widest || 1)) * room))).toFixed(1);
+  const sure = bar.low > 0 || bar.high < 0;
+  return make("svg", { class: "range forest", width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": intervalText(bar) || format(bar.value) },
+    make("path", { class: "zero", d: `M${wide / 2},0V${high}` }),
+    make("path", { class: "whisker", d: `M${at(bar.low)},${middle}H${at(bar.high)}M${at(bar.low)},${middle - 4}v8M${at(bar.high)},${middle - 4}v8` }),
+    make("circle", { class: sure ? "sure" : "open", cx: at(bar.value), cy: middle, r: 4.5 }));
 }
 
 /* A value on a scale from 0, with its interval. */

@@ -34,7 +34,7 @@ def run(arguments: list[str]) -> int:
     from visualization.figures.loads import in_order
     from visualization.figures.reading import read_runs, runs_among
     from visualization.pages.series import make_figures, page_of_one, write_report
-    from visualization.pages.sides import change
+    from visualization.pages.sides import two_sides
 
     tell = say_nothing if plot.quiet else _say_when_slow(time.monotonic() + SLOW_S)
     searched = [path for path in plot.runs if is_capacity(path)]
@@ -51,7 +51,7 @@ def run(arguments: list[str]) -> int:
         refuse(problems)
     for problem in problems:
         say(problem)
-    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata, read), change(runs, load))
+    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata, read), two_sides(runs, load))
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):

@@ -37,7 +37,7 @@ from tests.waves import drawn, spooled, stored, wave
 from visualization.comparison.changes import Row, with_interval, with_intervals
 from visualization.comparison.comparison import Check, Comparison, Side, compare
 from visualization.comparison.estimates import Ratio
-from visualization.comparison.report import to_junit, to_markdown, to_text
+from visualization.comparison.report import cells, same_time, to_junit, to_markdown, to_text
 from visualization.comparison.result import result_of
 from visualization.comparison.server_rows import server_rows
 
@@ -646,3 +646,22 @@ def test_a_slower_endpoint_is_told_from_its_waves(bench: Bench) -> None:
     assert latency["new"]["value"] >= 0.03
     assert latency["change"] == pytest.approx(latency["new"]["value"] / latency["base"]["value"] - 1)
     assert latency["outcome"] == "cannot tell"
+
+
+def test_that_loads_differ_is_said_first() -> None:
+    told = compare(wave(drawn(1)), wave(drawn(2, rate=50)))
+    assert to_text(told).startswith("Different loads (100/s constant and 50/s constant): ")
+    assert "Different loads" not in to_text(compare(wave(drawn(1)), wave(drawn(2))))
+
+
+def test_one_time_has_one_verdict() -> None:
+    worse = row(0.081, 0.05, 0.11, "response_time")
+    open_ = row(0.080, -0.01, 0.15)
+    assert (worse.outcome, open_.outcome) == ("worse", "cannot tell")
+    assert same_time(open_, [open_, worse]) is worse
+    assert cells(open_, [open_, worse])[-1] == "*"
+    assert same_time(worse, [open_, worse]) is None
+    far = row(0.2, -0.01, 0.5)
+    assert same_time(far, [far, worse]) is None, "another change has its own verdict"
+    found = replace(compare(wave(drawn(1)), wave(drawn(2))), rows=(open_, worse))
+    assert "*: the same time as response_time.p50, whose verdict counts." in " ".join(to_text(found).split())

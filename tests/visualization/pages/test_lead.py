@@ -20,7 +20,8 @@ from visualization.figures.loads import in_order
 from visualization.figures.reading import read_runs
 from visualization.figures.runs import Run
 from visualization.pages.lead import lead
-from visualization.pages.sides import change, sides
+from visualization.pages.series import make_figures
+from visualization.pages.sides import sides, two_sides
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,9 +141,19 @@ def test_the_change_is_that_of_the_comparison(tmp_path: Path) -> None:
     for name, middle_ms in (("a", 20), ("b", 30)):
         make_run(tmp_path / name, middle_ms=middle_ms)
     runs = read_runs([tmp_path / "a", tmp_path / "b"], {}, Wave.load, lambda _: None)
-    told = change(runs, Wave.load)
-    assert told.startswith("b is ")
-    assert "slower at p50" in told
+    found = two_sides(runs, Wave.load)
+    assert found is not None
+    assert found.change.startswith("b is ")
+    assert "slower at p50" in found.change
+    assert found.of == (0, 1)
+    drawn = make_figures(runs, two=found)
+    assert drawn.sides == (0, 1), "a colour for each side"
+    (plot,) = drawn.answer
+    assert (plot.signed, plot.head[1:3]) == (True, ("a", "b"))
+    middle = next(row for row in plot.rows if row.cells[0] == "response_time.p50")
+    assert middle.bar is not None
+    assert middle.bar.value == pytest.approx(50, rel=0.1)
+    assert (middle.bar.low or 0) < 50 < (middle.bar.high or 0)
 
 
 def test_the_answer_of_the_sample_page_is_that_of_its_runs() -> None:

@@ -1,0 +1,35 @@
+"""A comparison as a forest plot: each metric's change from one side to the other, with its interval. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from visualization.comparison.report import cells
+from visualization.figures.figures import Bar, Row, Table
+
+if TYPE_CHECKING:
+    from visualization.comparison.changes import Row as Change
+    from visualization.comparison.comparison import Comparison
+
+_AT = 4
+"""The column of the interval, in which it is drawn."""
+_KEY = "A dot is the change, its line the 95% interval; one that crosses the middle may be no change at all."
+
+
+def forest(comparison: Comparison) -> Table | None:
+    """A row for each metric that both sides have; None where there is none."""
+    rows = [row for row in comparison.rows if row.change is not None]
+    if not rows:
+        return None
+    base, new = comparison.base.name, comparison.new.name
+    shown = tuple(Row(tuple(cells(row, comparison.rows)), strong=row.primary, bar=_bar(row)) for row in rows)
+    head = ("Metric", base, new, "change", "95% interval", "verdict")
+    return Table(f"From {base} to {new}", head, shown, (_KEY,), bar_at=_AT, signed=True)
+
+
+def _bar(row: Change) -> Bar | None:
+    """In percent; None where the interval has no end, or there is none."""
+    if row.change is None or row.low is None or row.high is None or math.isinf(row.high):
+        return None
+    return Bar(100 * row.change, 100 * row.low, 100 * row.high)
