@@ -43,7 +43,8 @@ A duration is in seconds, or has its unit: `500ms`, `10s`, `2m`, `1h`. A size is
 `256MiB`, `1GB`. In a clone there are also
 `./benchmark --init [--venv PATH] [--with-aiperf]`, which does the set-up alone, and
 `./benchmark --self-test`, which runs the tests.
-
+"""
+_CONFIGURATION = """\
 ## Configuration file
 
 The flags of a wave are also the keys of a TOML file, without the dashes before them; a flag without a value is `true`,
@@ -87,7 +88,7 @@ def flags_of(command: str) -> set[str]:
 
 def flags_page() -> str:
     """The whole page."""
-    return "\n".join([_HEAD, *map(_section, COMMANDS)])
+    return "\n".join([_HEAD, *map(_section, COMMANDS), _CONFIGURATION])
 
 
 def _section(command: str) -> str:
