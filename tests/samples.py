@@ -2,10 +2,12 @@
 
 Six waves of 20 s, from a third of the endpoint's capacity (4 servers of 20 ms: 200 requests a second) to beyond it; and
 the search for that capacity which ``benchmark capacity --demo`` makes (``python -m tests.samples search``: it alone).
+``terminal``: the recording of ``benchmark --demo``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -17,10 +19,12 @@ from pathlib import Path
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.system.packaged import demo_factories
 from tests.browser import tab
+from tests.terminal_recording import recorded, to_svg
 
 SAMPLES = Path(__file__).parent.parent / "docs" / "samples"
 PAGE, PANEL = "benchmark_plots.html", "capacity.png"
 KEPT = (PAGE, "benchmark_plots_times.png")
+TERMINAL = "terminal.svg"
 KEPT_OF_SEARCH = ("capacity_curve.png", "capacity_search.png")
 RATES = (60, 120, 160, 180, 190, 240)
 CAPACITY, ATTEMPTS = 200, 4
@@ -98,12 +102,23 @@ def search() -> None:
             shutil.copy(folder / kept, SAMPLES / kept)
 
 
+def terminal() -> None:
+    """Record ``benchmark --demo`` in a terminal, until a wave is VALID."""
+    for _ in range(ATTEMPTS):
+        with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+            frames, told = recorded([sys.executable, "-m", "inference_benchmarker.cli", "--demo"], "benchmark --demo")
+        if "VALID" in told and "INVALID" not in told:
+            (SAMPLES / TERMINAL).write_text(to_svg(frames))
+            return
+    raise SystemExit("The client was the limit on this machine: quiet it first.")
+
+
 def main() -> None:
     """Make those that are asked for, by default all."""
     SAMPLES.mkdir(exist_ok=True)
-    if sys.argv[1:] != ["search"]:
-        comparison()
-    search()
+    made = {"terminal": (terminal,), "search": (search,)}.get("".join(sys.argv[1:]), (comparison, search, terminal))
+    for make in made:
+        make()
 
 
 if __name__ == "__main__":
