@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker.cli.live.colours import coloured
 from inference_benchmarker.facts.server_metric import Hardware, ServerMetric
 from inference_benchmarker.report.text import to_text
-from inference_benchmarker.summary.summary import summarise
+from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.text import folded
 from tests.situations import failing, wave
