@@ -8,7 +8,7 @@ const COLORS = 8;
 const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "cross", "ring", "star"];
 
 const byId = (id) => document.getElementById(id);
-const color = (run) => `var(--run-${(data.sides.length ? data.sides[run] : run) % COLORS})`; // one colour for each side
+const color = (run) => `var(--run-${(data.sides?.length ? data.sides[run] : run) % COLORS})`; // one colour for each side
 const invalid = (run) => data.runs[run].doubtful;
 const mark = (run) => invalid(run) ? "✗" : data.runs[run].missed ? "!" : data.runs[run].verdict.startsWith("VALID") ? "✓" : "";
 const shown = (run) => !hidden.has(run);
