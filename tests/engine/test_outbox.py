@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from inference_benchmarker.engine.worker.outbox import MOST_UNHEARD, PROBE_S, RESEND_AFTER_S, Outbox
 
 HIGH_WATER_MARK = 1_000  # of ZeroMQ
@@ -39,6 +41,25 @@ def test_what_is_not_acknowledged_is_sent_again() -> None:
     link.outbox.resend()
     link.outbox.resend()
     assert link.sent == [b"first", b"first"]
+
+
+def test_a_batch_that_cannot_be_sent_is_kept_and_no_other_takes_its_place() -> None:
+    """As where a worker's memory is full: what a batch holds is in no other one."""
+    sent: list[bytes] = []
+
+    def send(batch: bytes) -> None:
+        if not sent and batch == b"first" and now[0] == 0:
+            raise MemoryError
+        sent.append(batch)
+
+    now = [0.0]
+    outbox = Outbox(send, lambda: now[0])
+    with pytest.raises(MemoryError):
+        outbox.add(b"first")
+    outbox.add(b"second")
+    now[0] = RESEND_AFTER_S + 0.1
+    outbox.resend()
+    assert (sent, outbox.next_sequence) == ([b"second", b"first", b"second"], 2)
 
 
 def test_behind_a_link_that_is_cut_for_an_hour_no_more_is_queued_than_fits() -> None:

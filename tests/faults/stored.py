@@ -239,7 +239,7 @@ STORED = (
     fault(
         "stored-searches-swapped",
         "two searches below a ranking are swapped",
-        "a_capacity is not what it is built on",
+        "a_capacity does not match its digest",
         ranking_told_after(swapped),
     ),
     fault(

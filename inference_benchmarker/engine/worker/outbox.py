@@ -32,12 +32,13 @@ class Outbox:
         return len(self._batches)
 
     def add(self, batch: bytes) -> None:
-        """Send the batch of ``next_sequence``."""
-        self._batches[self.next_sequence] = batch
-        self._sent_at[self.next_sequence] = float("-inf")
-        if self._unheard < MOST_UNHEARD:
-            self._put(self.next_sequence)
+        """Send the batch of ``next_sequence``. What cannot be sent (there is no memory) is kept, and sent again."""
+        sequence = self.next_sequence
+        self._batches[sequence] = batch
+        self._sent_at[sequence] = float("-inf")
         self.next_sequence += 1
+        if self._unheard < MOST_UNHEARD:
+            self._put(sequence)
 
     def acknowledge(self, sequence: int) -> None:
         """The primary has it."""
