@@ -26,6 +26,7 @@ HISTORY = "live"  # a turn tells the answers before it as they came; recorded: m
 SESSION_HEADER = ""  # the name of a header that tells the server which conversation a request is of
 SEED = "0"  # of all words and numbers of turns: the same seed, the same conversations
 SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
+WARM = ""  # true: each shared prefix is sent once before the wave, so that the server has it: `--cache warm`
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
 VERIFY = True  # false: whatever certificate the server shows
 
@@ -78,6 +79,19 @@ def session_factory():
             messages.append({"role": "assistant", "content": answer.text if HISTORY == "live" else recorded})
 
     return session
+
+
+def warm_factory():
+    """The requests that are sent once before the wave: of each shared prefix one."""
+    prefix = SharedPrefix.parse(SHARED_PREFIX) if SHARED_PREFIX and WARM else None
+    return [warming(group, prefix.tokens) for group in range(prefix.groups)] if prefix else []
+
+
+def warming(group, tokens):
+    first = {"role": "system", "content": salted(shared(group, tokens))}
+    request = {"max_tokens": 1, "messages": [first, {"role": "user", "content": "time"}], **MORE}
+    request |= {"model": MODEL} if MODEL else {}
+    return (f"{SEED}-warm-{group}", request) if SESSION_HEADER else request
 
 
 def canary_factory(seed):

@@ -9,14 +9,18 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.words.redact import quoted
 
-AS_IS, FRESH = "as-is", "fresh"
-"""The server's cache may have what earlier runs sent, or each run begins its prompts with a word of its own."""
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AS_IS, FRESH, WARM = "as-is", "fresh", "warm"
+"""The server's cache may have what earlier runs sent, or each run begins its prompts with a word of its own, or what
+conversations share is sent once before the wave."""
 MOST_GROUPS, MOST_PREFIX = 100_000, 10_000_000
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _TURNS = re.compile(
@@ -107,3 +111,7 @@ class SharedPrefix:
 def new_salt() -> str:
     """A word that no run before had."""
     return secrets.token_hex(8)
+
+
+CACHE_SETTINGS: dict[str, tuple[str, Callable[[], str]]] = {FRESH: ("SALT", new_salt), WARM: ("WARM", lambda: "true")}
+"""The constant of a factories file that each kind of ``--cache`` sets, and its value."""

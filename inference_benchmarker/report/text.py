@@ -93,6 +93,7 @@ def client_text(
         _repeats_section(facts, summary),
         _warmup_section(summary),
         _records_section(facts),
+        _warmed_section(facts),
         _calibration_section(facts),
         host_lines(summary.hosts, width),
         _client_section(facts, verdict, width),
@@ -252,6 +253,12 @@ def _records_section(facts: WaveFacts) -> Iterator[str]:
     if missing := not_told(facts):
         told = f"kept for the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
         yield f"{_INDENT}Records:          {told}"
+
+
+def _warmed_section(facts: WaveFacts) -> Iterator[str]:
+    if (told := facts.environment.get("warmed")) is not None:
+        sent = pluralize(round(told["requests"]), "request", "requests")
+        yield f"{_INDENT}Cache warmed:     {sent} in {told['seconds']:.3g} s before the wave, in no number here"
 
 
 def _calibration_section(facts: WaveFacts) -> Iterator[str]:

@@ -24,7 +24,7 @@ _BLOCK = 16  # tokens: what a chat's template alone begins with is shorter
 def cache_findings(facts: WaveFacts) -> Iterator[Finding]:
     """First turns with more cached tokens than any prompt and answer had that was sent before them in this wave.
 
-    Nothing of this wave explains those, whichever prompts share what.
+    Nothing of this wave explains those, whichever prompts share what; where caches were warmed before, that does.
     """
     begun = _first_requests(facts)
     if begun is None:
@@ -54,7 +54,7 @@ def _first_requests(facts: WaveFacts) -> tuple[Floats, Floats, Floats, Floats, M
     looked at are left out.
     """
     records = facts.records
-    if facts.counts is not None or CACHED_TOKENS not in records.metrics:
+    if facts.counts is not None or "warmed" in facts.environment or CACHED_TOKENS not in records.metrics:
         return None
     if len(facts.warmup) and CACHED_TOKENS not in facts.warmup.metrics:
         return None

@@ -76,12 +76,14 @@ def finalise(
 
 
 def _environment(facts: dict[str, Any], spool_state: SpoolState) -> dict[str, Any]:
-    """The environment with what the workers told: how many payloads arrivals take in turn, and if they are sessions."""
+    """The environment with what the workers told of payloads and sessions, and of what was sent before the load."""
     told: dict[str, Any] = {}
     if spool_state.payloads_in_turn is not None:
         told["payloads"] = spool_state.payloads_in_turn
     if spool_state.has_sessions:
         told["sessions"] = True
+    if spool_state.warmed is not None:
+        told["warmed"] = spool_state.warmed
     return {**facts.get("environment", {}), **told}
 
 

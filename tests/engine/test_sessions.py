@@ -523,3 +523,61 @@ def test_ten_thousand_sessions_are_those_of_the_servers_log(cut: str, bench: Ben
     else:
         assert wave.code == 130
         assert wave.ledger["not_begun"] > 0
+
+
+def test_a_cache_is_warmed_before_the_wave_and_in_none_of_its_numbers(bench: Bench) -> None:
+    """Every first turn has its prefix from the cache, also the first of each group; the server saw it once before."""
+    with bench.endpoint(service_s=0.002, prefix_cache=10_000_000) as endpoint:
+        flags = (
+            *(f"{endpoint.url}/v1", "--turns", 2, "--client-rps", 40, "--num-requests", 20, "--cache", "warm"),
+            *("--input-tokens", 40, "--output-tokens", 9, "--shared-prefix", "160:groups=4", "--workers", 2),
+            *("--model", "demo", "--output-dir", "runs"),
+        )
+        wave = bench.run(*flags, factories=None)
+        assert len(endpoint.arrivals()["id"]) == 4 + len(wave.rows)
+    warmed = wave.summary["environment"]["warmed"]
+    assert warmed["requests"] == 4
+    assert "Cache warmed:     4 requests in " in wave.out
+    assert len(wave.everything) == len(wave.rows) == wave.ledger["sent"] == 40
+    assert {row["metric.cached_tokens"] for row in wave.rows if row["turn"] == 1} == {160}
+    assert "cache_from_before" not in {each["code"] for each in wave.summary["findings"]}
+    (first, _) = wave.summary["prompts"]["by_turn"]
+    assert abs(first["reusable_tokens"] - first["cached_tokens"]) <= 16 * 20
+    assert first["requests"] == 20
+
+
+WARMED = """
+from sender import post
+
+
+def invoke_factory():
+    def invoke(payload):
+        if payload == "cold":
+            raise ValueError("no such prefix")
+        return post(payload)
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": ["a"]}
+
+
+def warm_factory():
+    return %s
+"""
+
+
+def test_a_file_says_what_is_sent_before_the_wave(bench: Bench) -> None:
+    with bench.endpoint(service="none") as endpoint:
+        flags = ("--client-rps", 20, "--num-requests", 3)
+        wave = bench.start(*flags, factories=WARMED % '["w1", "w2"]', target=endpoint).finish()
+        assert list(endpoint.arrivals()["id"]) == ["w1", "w2", "a", "a", "a"]
+        assert wave.summary["environment"]["warmed"]["requests"] == 2
+        for made, said in (
+            ('["w1", "cold"]', "a request that was sent before the load failed: ValueError"),
+            ('"w1"', "warm_factory returned"),
+        ):
+            failed = bench.start(*flags, factories=WARMED % made, target=endpoint).finish()
+            assert failed.code == 2
+            assert said in failed.err

@@ -16,7 +16,7 @@ from inference_benchmarker.cli.core.flags import read_flags
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.cli.core.url_flags import ASKED
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.conversation import FRESH
+from inference_benchmarker.plan.conversation import CACHE_SETTINGS
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
 from inference_benchmarker.words.redact import HEADERS
@@ -90,7 +90,7 @@ def _of_address(
     asked = AddressOptions(
         **read_flags(ASKED, options, problems).values,
         recorded=options.get("conversations"),
-        cache=FRESH if options.get("cache") == FRESH else None,
+        cache=options["cache"] if options.get("cache") in CACHE_SETTINGS else None,
     )
     own = headers_of(options["header"] or (), environment, problems)
     headers = {**of_environment(environment, problems), **own}

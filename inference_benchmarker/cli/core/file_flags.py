@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment
 from inference_benchmarker.cli.core.url_flags import ASKED, SECRET
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.conversation import FRESH, new_salt
+from inference_benchmarker.plan.conversation import CACHE_SETTINGS
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.words.redact import HEADERS
 
@@ -30,8 +30,8 @@ def take_file(options: dict[str, Any], problems: list[str], environment: Mutable
         options["factories_file"] = _file_of(options["factories_file"], problems)
         if len(problems) > before:
             options["set"] = None  # nobody knows the settings of what is not there
-    if options.get("cache") == FRESH:
-        _salt(options, problems)
+    if options.get("cache") in CACHE_SETTINGS:
+        _set_cache(options["cache"], options, problems)
     if options["header"]:
         if options["factories_file"] is not None and HEADERS in _source(options["factories_file"]):
             own = headers_of(options["header"], environment, problems)
@@ -43,15 +43,15 @@ def take_file(options: dict[str, Any], problems: list[str], environment: Mutable
         problems.append(f"{', '.join(stray)}: only for a URL, as in `benchmark URL`{instead}.")
 
 
-def _salt(options: dict[str, Any], problems: list[str]) -> None:
-    """Set the SALT of a file that has one, so that no earlier run's cache helps."""
+def _set_cache(kind: str, options: dict[str, Any], problems: list[str]) -> None:
+    """Set the constant of a file that says what the server's cache has before the wave."""
     from inference_benchmarker.engine.endpoint.settings import settings_of
 
-    file = options["factories_file"]
-    if file is None or "SALT" not in settings_of(Path(file)):
-        problems.append("--cache fresh: for conversations at an address, or a file with a constant SALT.")
+    file, (name, made) = options["factories_file"], CACHE_SETTINGS[kind]
+    if file is None or name not in settings_of(Path(file)):
+        problems.append(f"--cache {kind}: for conversations at an address, or a file with a constant {name}.")
     else:
-        options["set"] = [*(options["set"] or ()), f"SALT={new_salt()}"]
+        options["set"] = [*(options["set"] or ()), f"{name}={made()}"]
 
 
 def _file_of(text: str, problems: list[str]) -> str:

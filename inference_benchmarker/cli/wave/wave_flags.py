@@ -11,7 +11,7 @@ from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
 from inference_benchmarker.cli.wave.export_flags import EXPORT_FLAGS
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.abort_on import AbortOn
-from inference_benchmarker.plan.conversation import AS_IS, FRESH
+from inference_benchmarker.plan.conversation import AS_IS, FRESH, WARM
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.recorded import Conversations
@@ -52,8 +52,8 @@ def _request_limit(_: str, text: str) -> RequestLimit:
 
 
 def _cache(_: str, text: str) -> str:
-    if text not in (AS_IS, FRESH):
-        raise BenchmarkError(f"--cache must be {AS_IS} or {FRESH}, not {quoted(text)}; warm is for a search.")
+    if text not in (AS_IS, FRESH, WARM):
+        raise BenchmarkError(f"--cache must be {AS_IS}, {FRESH} or {WARM}, not {quoted(text)}.")
     return text
 
 
@@ -129,8 +129,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "what the server may have cached of conversations: as-is (default), or fresh: a new word before each, "
-                "so that no earlier run's cache helps",
+                "what the server may have cached of conversations: as-is (default); fresh: a new word before each, so "
+                "that no earlier run's cache helps; warm: each shared prefix is sent once before the wave",
                 _cache,
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),

@@ -17,7 +17,7 @@ from inference_benchmarker.engine.endpoint.address_options import (
     AddressOptions,
     Described,
 )
-from inference_benchmarker.plan.conversation import FRESH, new_salt
+from inference_benchmarker.plan.conversation import CACHE_SETTINGS, WARM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,8 +65,10 @@ def _conversations(turns: TurnCount | None, base: SplitResult, asked: AddressOpt
         "SHARED_PREFIX": None if prefix is None else prefix.text,
         "HISTORY": asked.history,
         "SESSION_HEADER": asked.session_header,
-        "SALT": new_salt() if asked.cache == FRESH else None,
     }
+    if asked.cache is not None:
+        name, made = CACHE_SETTINGS[asked.cache]
+        told[name] = made()
     server = f"{base.netloc}{base.path}"
     settings = {"URL": base.netloc, "BASE_PATH": base.path, "MODEL": asked.model or ""}
     settings |= {"TURNS": turns.text} if turns is not None else {}
@@ -147,6 +149,8 @@ def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
         return
     if api != CHAT:
         yield f"--turns: in OpenAI's API only chats have turns, and this is a URL of {api}."
+    if asked.cache == WARM and asked.shared_prefix is None:
+        yield "--cache warm sends what conversations share, and these share nothing: give --shared-prefix, too."
     if stray := asked.given("body", "prompt"):
         yield f"--turns generates the prompts itself: leave {' and '.join(stray)} out."
 
@@ -156,3 +160,5 @@ def _recorded_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
         yield f"--conversations: in OpenAI's API only chats have turns, and this is a URL of {api}."
     if stray := asked.given("body", "prompt", "input_tokens", "turns", "shared_prefix"):
         yield f"--conversations has the prompts: leave {' and '.join(stray)} out."
+    if asked.cache == WARM:
+        yield "--cache warm: for --turns with --shared-prefix; what recorded conversations share is not known before."

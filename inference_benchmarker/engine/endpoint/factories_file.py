@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from bisect import bisect_right
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-CANARIES = "canary_factory"
+CANARIES, WARMING = "canary_factory", "warm_factory"
 
 
 class Invoke(Protocol):
@@ -48,7 +49,7 @@ class Endpoint:
 
     ``build`` may take a recorded row, and the arrival's ``number``. ``first``: the place of the payload that arrival 0
     sends. ``session`` makes the generator of a session by its number, and a recorded conversation if it takes one.
-    ``canaries``: payloads whose answers are asked for before the load.
+    ``canaries``: payloads whose answers are asked for before the load. ``warming``: gives those sent once then.
     """
 
     invoke: Callable[[Any], Any]
@@ -59,6 +60,7 @@ class Endpoint:
     first: int = 0
     session: Callable[..., Any] | None = None
     canaries: tuple[Any, ...] = ()
+    warming: Callable[[], Sequence[Any]] | None = None
 
     @property
     def takes_row(self) -> bool:
@@ -100,6 +102,8 @@ def load(
     module = import_file(path, settings)
     invoke = _make_invoke(path, _function(module, path, "invoke_factory"), endpoint_name)
     endpoint = _loaded(module, path, invoke, with_rows=with_rows, arguments=payload_arguments or {})
+    if hasattr(module, WARMING):
+        endpoint = replace(endpoint, warming=partial(_warming, module, path))
     return endpoint if canary_seed is None else replace(endpoint, canaries=_canaries(module, path, canary_seed))
 
 
@@ -207,6 +211,13 @@ def _canaries(module: ModuleType, path: Path, seed: int) -> tuple[Any, ...]:
     if not isinstance(made, (list, tuple)) or not made:
         raise BenchmarkError(f"{shown_path(path)}: {CANARIES} returned {kind(made)}; expected a list of payloads.")
     return tuple(made)
+
+
+def _warming(module: ModuleType, path: Path) -> Sequence[Any]:
+    made = _call(path, WARMING, _function(module, path, WARMING))
+    if not isinstance(made, (list, tuple)):
+        raise BenchmarkError(f"{shown_path(path)}: {WARMING} returned {kind(made)}; expected a list of payloads.")
+    return made
 
 
 def _call(path: Path, name: str, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

@@ -187,7 +187,8 @@ class Primary:
             member.last_report = t0
         first = members[0]
         payloads = {"payloads": first.payloads, "in_turn": first.in_turn, "sessions": first.sessions}
-        self._logbook.begin(t0, caps=most, port=self._transport.port, host=self._constants, **payloads)
+        warmed = {} if members.warmed is None else {"warmed": members.warmed}
+        self._logbook.begin(t0, caps=most, port=self._transport.port, host=self._constants, **payloads, **warmed)
         starts = self._clocks.all_theirs(t0, range(plan.workers))
         self._shape.go(dict(zip((member.client_id for member in members), starts, strict=True)))
         self._logbook.set_start(t0)

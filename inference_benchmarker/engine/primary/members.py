@@ -43,7 +43,7 @@ class Members:
     """All workers of a wave, by number. ``changed`` is set when one of them is ready or over.
 
     ``on_lost`` is called with the number of each that is gone before its last report. ``canaries``: the answers to
-    canaries that one of them got before the load.
+    canaries that one of them got before the load, ``warmed`` what it sent then to warm caches.
     """
 
     def __init__(self, workers: int, on_lost: Callable[[int], None]) -> None:
@@ -51,6 +51,7 @@ class Members:
         self._on_lost = on_lost
         self.changed = Event()
         self.canaries: list[str | None] | None = None
+        self.warmed: dict[str, float] | None = None
 
     def __getitem__(self, number: int) -> Member:
         return self._members[number]
@@ -94,6 +95,7 @@ class Members:
         member.descriptors = told["descriptors"]
         if told["canaries"] is not None:
             self.canaries = told["canaries"]
+        self.warmed = told["warmed"] or self.warmed
         member.ready = True
         self.changed.set()
 

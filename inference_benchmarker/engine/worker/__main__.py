@@ -41,7 +41,7 @@ from inference_benchmarker.engine.locust.runtime import (
 from inference_benchmarker.engine.locust.sockets import connect_with
 from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys
 from inference_benchmarker.engine.processes.leftovers import MARK
-from inference_benchmarker.engine.worker.conversations import Conversations
+from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.outbox import Outbox
 from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.process import (
@@ -151,10 +151,12 @@ class Worker:
         gevent.killall(others, block=False)
 
     def _send_ready(self) -> None:
-        canaries = self._target.ask_canaries() if self.number == 0 else None
+        is_first = self.number == 0
+        canaries, warmed = (self._target.ask_canaries(), self._target.warm()) if is_first else (None, None)
         ready = {
             "error": self._target.error,
             "canaries": canaries,
+            "warmed": warmed,
             **self._target.payloads,
             "descriptors": free_descriptors(),
         }
@@ -172,6 +174,8 @@ class Worker:
         """Have all in place that takes a while; nothing is sent before the primary says go."""
         self._sessions = self._make_sessions(canaries)
         self._requests = self._sessions.requests
+        if isinstance(self._requests, TurnRequests):
+            self._requests.note_before(self._target.warmed)
         self._scheduler = self._make_scheduler(cap)
         gevent.sleep(0)  # lets the first slots reach their place
         gc.collect()

@@ -23,7 +23,7 @@ from inference_benchmarker.words.redact import excerpt
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.engine.worker.slot import Slot
@@ -46,6 +46,10 @@ class TurnRequests(Requests):
     def take_new(self) -> dict[str, Any]:
         """The prompts that sessions sent since the last call, in blocks."""
         return self.prompts.take_new()
+
+    def note_before(self, payloads: Sequence[Any]) -> None:
+        """Know of these that they were sent before the load."""
+        self.prompts.note_before(payloads)
 
     def note(self, number: int, error: BaseException) -> None:
         """Keep the text of an error of a session's own, beside those of failed requests."""

@@ -14,9 +14,12 @@ from inference_benchmarker.records.prompts import NO_TEXT, Chain, Prompt, Said, 
 from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from inference_benchmarker.engine.worker.open_session import OpenSession
     from inference_benchmarker.engine.worker.slot import Slot
 
+_LONG_AGO = -(1 << 62)
 _MOST_STEMS = 256
 _LEAST_STEM = 1024  # characters of a beginning that is kept, for other sessions have it, too
 
@@ -46,6 +49,12 @@ class SentPrompts:
         when = (session.number, session.turn, slot.sent, slot.done)
         counts = (chain.size, tokens, None if cached is None else int(cached), stem, len(base.sums))
         self._rows.append((*when, *counts, _packed(chain, base), _packed(whole, chain)))
+
+    def note_before(self, payloads: Sequence[Any]) -> None:
+        """Take apart what was sent before the load: it is there from the start, and counts in no turn."""
+        for prompt in filter(None, map(prompt_of, payloads)):
+            chain = NO_TEXT.grown("".join(prompt.pieces))
+            self._rows.append((-1, 1, _LONG_AGO, _LONG_AGO, chain.size, None, None, -1, 0, _packed(chain, NO_TEXT), ""))
 
     def take_new(self) -> dict[str, Any]:
         """The rows since the last call, and the beginnings that they speak of by number; nothing without any."""

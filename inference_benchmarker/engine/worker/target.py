@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
+from inference_benchmarker.engine.worker.warming import send_once
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.load import OpenLoop
@@ -35,6 +36,7 @@ class Target:
         self.endpoint: factories_file.Endpoint | None = None
         self._plan = plan
         self.users: list[Any] = []
+        self.warmed: list[Any] = []
         self.error: dict[str, str] | None = None
         self.check: AnswerCheck | None = None
         take_at_most(plan.max_answer_size)
@@ -51,6 +53,19 @@ class Target:
 
         try:
             return ask_alone(self.endpoint.invoke, self.endpoint.canaries)
+        except BenchmarkError as error:
+            self.error = self._told(error)
+            return None
+
+    def warm(self) -> dict[str, float] | None:
+        """Send what is to be in the server's cache, before any load; None where there is nothing. As with canaries."""
+        if self.error is not None or self.endpoint is None or self.endpoint.warming is None:
+            return None
+        try:
+            self.warmed = [*self.endpoint.warming()]
+            if self._plan.model_mix is not None:
+                self.warmed = [with_model(each, name) for each in self.warmed for name in self._plan.model_mix.names]
+            return send_once(self.endpoint.invoke, self.warmed) if self.warmed else None
         except BenchmarkError as error:
             self.error = self._told(error)
             return None

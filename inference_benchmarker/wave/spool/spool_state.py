@@ -167,6 +167,14 @@ class SpoolState:
         return self.payloads if in_turn else None
 
     @property
+    def warmed(self) -> dict[str, float] | None:
+        """The number of requests that were sent once before the load, and their time in seconds; None without any."""
+        told = None if self.start is None else self.start.get("warmed")
+        if told is not None:
+            require(told, dict[str, float], "warmed")
+        return None if told is None else {"requests": told["requests"], "seconds": told["seconds"]}
+
+    @property
     def has_sessions(self) -> bool:
         """Tells whether arrivals are sessions of several turns."""
         return self.start is not None and self.start.get("sessions") is True

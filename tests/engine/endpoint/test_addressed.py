@@ -158,6 +158,11 @@ def test_turns_make_conversations_of_an_address() -> None:
     assert found.with_seed(None).settings["SEED"] != found.with_seed(None).settings["SEED"]
 
 
+def test_a_cache_is_warmed_by_a_setting() -> None:
+    prefix, turns = SharedPrefix.parse("400"), TurnCount.parse("2")
+    assert described("http://h/v1", turns=turns, shared_prefix=prefix, cache="warm").settings["WARM"] == "true"
+
+
 @pytest.mark.parametrize(
     ("url", "asked", "said"),
     [
@@ -169,6 +174,9 @@ def test_turns_make_conversations_of_an_address() -> None:
         ("http://h/v1/embeddings", {"turns": TurnCount.parse("2")}, "this is a URL of embeddings"),
         ("http://h/v1", {"turns": TurnCount.parse("2"), "prompt": "a"}, "leave --prompt out"),
         ("http://h/x", {"turns": TurnCount.parse("2")}, "--turns: only for OpenAI's API"),
+        ("http://h/v1", {"turns": TurnCount.parse("2"), "cache": "warm"}, "give --shared-prefix, too"),
+        ("http://h/v1", {"recorded": "talks.json", "cache": "warm"}, "for --turns with --shared-prefix"),
+        ("http://h/v1", {"cache": "warm"}, "--cache: only for conversations"),
     ],
 )
 def test_what_does_not_go_with_turns_is_said(url: str, asked: dict[str, Any], said: str) -> None:
