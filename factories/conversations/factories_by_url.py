@@ -22,7 +22,7 @@ TURNS = "5"  # of a conversation; or uniform:3..8, or geometric:4
 INPUT_TOKENS = 200  # that each turn adds; a word is a token to most tokenizers
 OUTPUT_TOKENS = 128  # the most an answer may have
 SHARED_PREFIX = ""  # a system prompt that conversations share: its tokens, or 4000:groups=20:zipf=1.1
-HISTORY = "live"  # a turn tells the answers before it as they came; recorded: made-up ones of OUTPUT_TOKENS
+HISTORY = "live"  # how a turn tells the answers before it: as they came; with-reasoning; recorded: made-up ones
 SESSION_HEADER = ""  # the name of a header that tells the server which conversation a request is of
 SEED = "0"  # of all words and numbers of turns: the same seed, the same conversations
 SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
@@ -60,8 +60,8 @@ def invoke_factory(endpoint_name=None):
 def session_factory():
     turns = TurnCount.parse(TURNS)
     prefix = SharedPrefix.parse(SHARED_PREFIX) if SHARED_PREFIX else None
-    if HISTORY not in ("live", "recorded"):
-        raise ValueError(f"HISTORY must be live or recorded, not {HISTORY!r}")
+    if HISTORY not in ("live", "with-reasoning", "recorded"):
+        raise ValueError(f"HISTORY must be live, with-reasoning or recorded, not {HISTORY!r}")
 
     def session(number):
         chosen = random.Random(f"{SEED}/{number}")  # the same conversation for a number, in whichever worker
@@ -76,7 +76,8 @@ def session_factory():
             request |= {"model": MODEL} if MODEL else {}
             answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request)
             recorded = " ".join(chosen.choices(WORDS, k=OUTPUT_TOKENS))
-            messages.append({"role": "assistant", "content": answer.text if HISTORY == "live" else recorded})
+            heard = answer.text if HISTORY == "live" else "".join(answer.pieces)
+            messages.append({"role": "assistant", "content": recorded if HISTORY == "recorded" else heard})
 
     return session
 

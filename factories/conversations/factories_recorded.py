@@ -17,7 +17,7 @@ BASE_PATH = "/v1"  # what stands before /chat/completions there
 QUERY = ""  # what follows it, as Azure's api-version=2024-10-21
 MODEL = "demo"  # a name that URL/v1/models lists; empty: the server's own
 OUTPUT_TOKENS = ""  # the most an answer may have; empty: as many as the recorded one
-HISTORY = "live"  # a turn tells the answers before it as they came; recorded: as they were recorded
+HISTORY = "live"  # how a turn tells the answers before it: as they came; with-reasoning; recorded: as in the file
 SESSION_HEADER = ""  # the name of a header that tells the server which conversation a request is of
 SEED = "0"  # of the words in place of blocks and lengths: the same seed, the same words
 SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
@@ -45,18 +45,18 @@ def invoke_factory(endpoint_name=None):
 
 
 def session_factory():
-    if HISTORY not in ("live", "recorded"):
-        raise ValueError(f"HISTORY must be live or recorded, not {HISTORY!r}")
+    if HISTORY not in ("live", "with-reasoning", "recorded"):
+        raise ValueError(f"HISTORY must be live, with-reasoning or recorded, not {HISTORY!r}")
 
     def session(number, recorded=None):
         """`recorded` is a conversation of the file; without a file there is a made-up one, to try the server with."""
-        talk = RecordedConversation(recorded or EXAMPLE, SEED, live=HISTORY == "live", salt=SALT)
+        talk = RecordedConversation(recorded or EXAMPLE, SEED, live=HISTORY != "recorded", salt=SALT)
         for turn in talk:
             request = {"max_tokens": int(OUTPUT_TOKENS or turn.output_tokens or 128), "messages": turn.messages, **MORE}
             request |= {"model": MODEL} if MODEL else {}
             request |= {"tools": turn.tools} if turn.tools else {}
             answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request, think_s=turn.think_s)
-            talk.hear(answer.text)
+            talk.hear("".join(answer.pieces) if HISTORY == "with-reasoning" else answer.text)
 
     return session
 

@@ -50,6 +50,7 @@ FindingCode = Literal[
     "canary_swapped",
     "canary_differs",
     "cache_from_before",
+    "answer_lengths",
     "too_few_samples",
 ]
 """The closed list of findings; docs/reference/findings.md has a row for each."""

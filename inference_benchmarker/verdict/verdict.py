@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.verdict.aborts import abort_findings
+from inference_benchmarker.verdict.answer_lengths import length_findings
 from inference_benchmarker.verdict.cache_from_before import cache_findings
 from inference_benchmarker.verdict.canaries import canary_findings
 from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings, limited_by
@@ -91,6 +92,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
         *canary_findings(facts),
         *usage_findings(facts),
         *cache_findings(facts),
+        *length_findings(facts, summary),
     ]
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))

@@ -150,7 +150,8 @@ def _with_its_model(described: Described, headers: Mapping[str, str], environmen
     assert described.models is not None
     key = next((environment[name] for name in _KEYS if environment.get(name)), None)
     authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
-    return described.with_model(only_model(described.models, {**authorization, **headers}))
+    model = only_model(described.models, {**authorization, **headers})
+    return described.with_model(model.name).with_whole_answers(model.owner)
 
 
 def _flag(name: str) -> str:

@@ -16,7 +16,7 @@ from inference_benchmarker.words.redact import quoted
 if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint.address_options import AddressOptions, Described
 
-HISTORIES = ("live", "recorded")
+HISTORIES = ("live", "with-reasoning", "recorded")
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens", "image", "audio")
 """Flags that say what is sent to a model."""
@@ -24,7 +24,7 @@ _PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens", "image",
 
 def _history(_: str, text: str) -> str:
     if text not in HISTORIES:
-        raise BenchmarkError(f"--history must be {' or '.join(HISTORIES)}, not {quoted(text)}.")
+        raise BenchmarkError(f"--history must be {', '.join(HISTORIES[:-1])} or {HISTORIES[-1]}, not {quoted(text)}.")
     return text
 
 
@@ -59,8 +59,8 @@ CHAT_FLAGS = [
     Flag(
         "--history",
         "KIND",
-        "with --turns, the earlier answers that a later turn repeats: live, as received (default), or recorded, "
-        "synthetic ones of --output-tokens",
+        "with --turns, the earlier answers that a later turn repeats: live, as received (default), with-reasoning, "
+        "with the model's reasoning too, or recorded, synthetic ones of --output-tokens",
         _history,
     ),
     Flag("--session-header", "NAME", "with --turns, a request header that carries the conversation id", _header_name),

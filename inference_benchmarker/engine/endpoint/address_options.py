@@ -20,6 +20,8 @@ RERANK_FILE = "openai_compatible/factories_rerank.py"
 RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
 JSON = "application/json"
 CHAT, RESPONSES, RERANK = "chat", "responses", "rerank"
+_IGNORE_EOS = '{"ignore_eos": true}'
+_IGNORING_EOS = ("vllm", "sglang")  # as their lists of models say
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +82,10 @@ class Described(NamedTuple):
         """The same with its model named."""
         words = f"{self.words}, model {name}"
         return self._replace(settings={**self.settings, "MODEL": name}, words=words, models=None)
+
+    def with_whole_answers(self, server: str) -> Described:
+        """The same, of made-up conversations, with answers as long as they may be, if the software knows how."""
+        if "TURNS" not in self.settings or server not in _IGNORING_EOS:
+            return self
+        words = f"{self.words}, all of them with {_IGNORE_EOS}"
+        return self._replace(settings={**self.settings, "MORE": _IGNORE_EOS}, words=words)

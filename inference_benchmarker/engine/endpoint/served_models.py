@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from http.client import HTTPException
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
@@ -27,11 +27,19 @@ class _NoRedirect(HTTPRedirectHandler):
         """Make no request of it, so that it is an error."""
 
 
-def only_model(address: str, headers: Mapping[str, str]) -> str:
+class ServedModel(NamedTuple):
+    """A model as a server lists it; ``owner`` is mostly the name of the software: vllm, sglang, llamacpp."""
+
+    name: str
+    owner: str = ""
+
+
+def only_model(address: str, headers: Mapping[str, str]) -> ServedModel:
     """The one model that the list at ``address`` has. Raises BenchmarkError where there is none, or are several."""
-    names = _listed(address, headers)
-    if len(names) == 1:
-        return names[0]
+    models = _listed(address, headers)
+    if len(models) == 1:
+        return models[0]
+    names = [model.name for model in models]
     if not names:
         raise BenchmarkError(f"{address} lists no model.", "Name it with --model.")
     more = "" if len(names) <= _SHOWN else f" and {len(names) - _SHOWN} more"
@@ -39,12 +47,12 @@ def only_model(address: str, headers: Mapping[str, str]) -> str:
     raise BenchmarkError(f"The server has several models: {shown}{more}.", "Choose one with --model.")
 
 
-def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
-    """The names of its models. Raises BenchmarkError for what is no such list."""
+def _listed(address: str, headers: Mapping[str, str]) -> list[ServedModel]:
+    """Its models, each name once. Raises BenchmarkError for what is no such list."""
     request = Request(address, headers={"Accept": "application/json", **headers})  # noqa: S310 - http or https
     try:
         listed = json.loads(in_time(lambda: _answer(request), TIMEOUT_S))
-        names = [str(each["id"]) for each in listed["data"]]
+        models = {str(each["id"]): str(each.get("owned_by") or "") for each in listed["data"]}
     except HTTPError as error:
         elsewhere = error.headers.get("Location")
         at = f" and sends on to {said(elsewhere, 200)}" if elsewhere else ""
@@ -56,9 +64,9 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[str]:
         reason = getattr(error, "reason", error)
         hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""
         raise _untold(address, str(getattr(reason, "strerror", None) or reason), hint) from None
-    except (ValueError, LookupError, TypeError, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         raise _untold(address, "its answer is not a list of models") from None
-    return list(dict.fromkeys(names))
+    return [ServedModel(*each) for each in models.items()]
 
 
 def _answer(request: Request) -> bytes:

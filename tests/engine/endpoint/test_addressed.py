@@ -158,6 +158,16 @@ def test_turns_make_conversations_of_an_address() -> None:
     assert found.with_seed(None).settings["SEED"] != found.with_seed(None).settings["SEED"]
 
 
+def test_answers_are_whole_where_the_server_knows_how_and_conversations_are_made_up() -> None:
+    made_up, single = described("http://h/v1", turns=TurnCount.parse("2")), described("http://h/v1")
+    told = made_up.with_whole_answers("vllm")
+    assert told.settings == {**made_up.settings, "MORE": '{"ignore_eos": true}'}
+    assert told.words.endswith(", all of them with " + '{"ignore_eos": true}')
+    assert made_up.with_whole_answers("sglang").settings == told.settings
+    assert made_up.with_whole_answers("llamacpp") == made_up
+    assert single.with_whole_answers("vllm") == single
+
+
 def test_a_cache_is_warmed_by_a_setting() -> None:
     prefix, turns = SharedPrefix.parse("400"), TurnCount.parse("2")
     assert described("http://h/v1", turns=turns, shared_prefix=prefix, cache="warm").settings["WARM"] == "true"

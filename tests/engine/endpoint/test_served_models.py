@@ -20,9 +20,18 @@ def listed(*names: str) -> bytes:
 
 def test_the_only_one_is_taken_and_the_headers_arrive() -> None:
     with ScriptedServer([[listed("llama")]]) as server:
-        assert only_model(f"{server.url}/v1/models", {"Authorization": "Bearer key"}) == "llama"
+        assert only_model(f"{server.url}/v1/models", {"Authorization": "Bearer key"}).name == "llama"
     (asked,) = server.asked
     assert (asked.line, asked.headers["authorization"]) == ("GET /v1/models HTTP/1.1", "Bearer key")
+
+
+@pytest.mark.parametrize(
+    ("more", "owner"),
+    [('"owned_by": "vllm"', "vllm"), ('"owned_by": null', ""), ('"owned_by": 3', "3"), ('"x": 1', "")],
+)
+def test_its_list_says_which_software_it_is(more: str, owner: str) -> None:
+    with ScriptedServer([[answer(f'{{"data": [{{"id": "m", {more}}}]}}'.encode())]]) as server:
+        assert only_model(f"{server.url}/v1/models", {}) == ("m", owner)
 
 
 @pytest.mark.parametrize(
