@@ -22,7 +22,7 @@ MOST_REQUESTS, MOST_BYTES = 200_000, 1 << 26
 MOST_KNOWN = 1 << 20  # blocks that the cache has at a time; beyond, they are made twice as long
 _SUM_BYTES = 4
 _MOST = 1 << 62
-_COLUMNS = 11
+_MOST_TOKENS = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +90,19 @@ class _Row(NamedTuple):
     answer: bytes
 
     @classmethod
-    def of(cls, told: list[Any]) -> Self:
+    def of(cls, told: Any) -> Self:
         """A row as a worker reports it; ValueError for what is none, for it may be anybody's."""
-        require(told[:7] + told[7:9], list[int | None], "prompts")
-        require(told[9:], list[str], "prompts")
-        if len(told) != _COLUMNS:
-            raise ValueError(f"a prompt with {len(told)} members")
+        if type(told) is not list or len(told) != len(cls._fields):
+            raise ValueError("a prompt with other members")
         session, turn, sent, done, size, tokens, cached, stem, known, new, answer = told
-        numbers = (session, turn, sent, done, size, stem, known)
-        if None in numbers or not (0 < turn <= MOST_TURN and 0 <= size < _MOST and stem >= -1 and known >= 0):
+        if {*map(type, (session, turn, sent, done, size, stem, known))} != {int} or not type(new) is type(
+            answer
+        ) is str:
+            raise ValueError("a prompt with a member of another type")
+        if not (0 < turn <= MOST_TURN and 0 <= size < _MOST and stem >= -1 and known >= 0):
             raise ValueError("a prompt with a number out of bounds")
-        tokens = None if tokens is None or not 0 <= tokens < 1 << 53 else tokens
-        cached = None if cached is None or tokens is None or not 0 <= cached <= tokens else cached
+        tokens = tokens if type(tokens) is int and 0 <= tokens < _MOST_TOKENS else None
+        cached = cached if type(cached) is int and tokens is not None and 0 <= cached <= tokens else None
         return cls(sent, done, session, turn, size, tokens, cached, stem, known, _sums(new), _sums(answer))
 
 
@@ -122,7 +123,7 @@ class PromptsSent:
 
     def take(self, worker: int, prompts: Any, stems: Any) -> None:
         """Take in what a worker reported; ValueError where it is nothing of the kind."""
-        require(prompts, list[list[Any]], "prompts")
+        require(prompts, list[Any], "prompts")
         require(stems, list[str], "stems")
         if self._is_full:
             return
