@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 32
 _BLOCKS = Struct(f"{BLOCK_BYTES}s")
 _ROLES = {role: f"\n{role}\n" for role in ("system", "developer", "user", "assistant", "tool")}
+_LONG = 4096
 _PLAIN = 2  # a message of so many members has a role and a content alone
 
 
@@ -79,6 +80,13 @@ def prompt_of(payload: Any) -> Prompt | None:
 
     It may stand in a tuple with what else ``invoke`` is given.
     """
+    try:
+        return _prompt_of(payload)
+    except (TypeError, ValueError, RecursionError):  # no JSON, which a client of the user's may send all the same
+        return None
+
+
+def _prompt_of(payload: Any) -> Prompt | None:
     asked = payload
     if type(payload) is tuple:
         asked = next((each for each in payload if type(each) is dict), None)
@@ -107,4 +115,15 @@ def _said(message: Any) -> Sequence[str]:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return value if type(value) is str else dumps(value, ensure_ascii=False, default=str)
+    return value if type(value) is str else dumps(_brief(value), ensure_ascii=False)
+
+
+def _brief(value: Any) -> Any:
+    """The same with its sum in place of a long text: an image has a megabyte, and no model reads it as text."""
+    if type(value) is dict:
+        return {key: _brief(each) for key, each in value.items()}
+    if type(value) is list:
+        return [_brief(each) for each in value]
+    if type(value) is str and len(value) > _LONG:
+        return f"{len(value)} {crc32(value.encode('utf-8', 'surrogatepass'))}"
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -44,6 +45,9 @@ def test_a_block_depends_on_all_before_it() -> None:
 
 
 USER = {"role": "user", "content": "hi"}
+IMAGE = f'\nuser\n[{{"image": "5000 {crc32(b"a" * 5000)}"}}]'
+LOOP: list[Any] = []
+LOOP.append(LOOP)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,7 @@ USER = {"role": "user", "content": "hi"}
         ({"messages": [{**USER, "name": "x"}]}, '\n{"role": "user", "content": "hi", "name": "x"}'),
         ({"messages": [USER], "system": "s", "tools": [1]}, "[1]s\nuser\nhi"),
         ({"messages": ["no object"]}, "\nno object"),
+        ({"messages": [{"role": "user", "content": [{"image": "a" * 5000}]}]}, IMAGE),
         ({"prompt": "p", "model": "m"}, "mp"),
     ],
 )
@@ -65,9 +70,11 @@ def test_a_prompt_is_what_a_model_reads(payload: Any, text: str) -> None:
     assert "".join(prompt.pieces) == text
 
 
-@pytest.mark.parametrize(
-    "payload", ["x", b"{}", None, {}, {"messages": "x"}, {"prompt": [1]}, ("a", "b"), {"inputs": 1}]
-)
+NO_PROMPTS = ["x", b"{}", None, {}, {"messages": "x"}, {"prompt": [1]}, ("a", "b"), {"inputs": 1}]
+NO_JSON = [{"messages": [{"role": "user", "content": each}]} for each in ([b"x"], {(1, 2): 3}, LOOP)]
+
+
+@pytest.mark.parametrize("payload", [*NO_PROMPTS, *NO_JSON])
 def test_what_is_no_prompt_has_no_blocks(payload: Any) -> None:
     assert prompt_of(payload) is None
 

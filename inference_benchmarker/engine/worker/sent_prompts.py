@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.answer import Answer, Reasoning
 from inference_benchmarker.records.prompts import NO_TEXT, Chain, Prompt, Said, prompt_of
+from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
 
 if TYPE_CHECKING:
@@ -91,8 +92,9 @@ def _repeatable(slot: Slot) -> str | None:
         return None
     if isinstance(answer, Answer) and type(next(iter(answer.pieces), None)) is Reasoning:
         return None
-    text = getattr(answer, "text", None)
-    return text if type(text) is str else None
+    if isinstance(answer, Answer | Response):  # another's own may take its time to tell a text
+        answer = getattr(answer, "text", None)
+    return answer if type(answer) is str else None
 
 
 def _packed(chain: Chain, base: Chain) -> str:
