@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.chat_flags import take_conversations, with_mix
-from inference_benchmarker.cli.core.file_flags import settings_in, take_file
+from inference_benchmarker.cli.core.file_flags import VARIABLE, settings_in, take_file
 from inference_benchmarker.cli.core.flags import read_flags
 from inference_benchmarker.cli.core.header_flags import headers_of, of_environment, of_user
 from inference_benchmarker.cli.core.url_flags import ASKED
@@ -102,7 +102,7 @@ def _of_address(
         if options.get("model_mix") is not None:
             described = with_mix(described, asked, options["model_mix"], problems)
         if described.models is not None and not problems:
-            described = _with_its_model(described, headers, environment)
+            described = _with_its_model(described, headers, environment, asks_as_told=_tells_more(options, environment))
     except BenchmarkError as error:
         problems.append(str(error))
     if headers:
@@ -144,14 +144,23 @@ def _is_for_aiperf(options: Mapping[str, Any]) -> bool:
     return bool(options.get("aiperf") or options.get("aiperf_only"))
 
 
-def _with_its_model(described: Described, headers: Mapping[str, str], environment: Mapping[str, str]) -> Described:
+def _tells_more(options: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    """Tells whether the user says what else requests ask for."""
+    told = (text.partition("=")[0].strip() for text in options["set"] or ())
+    return f"{VARIABLE}MORE" in environment or "MORE" in told
+
+
+def _with_its_model(
+    described: Described, headers: Mapping[str, str], environment: Mapping[str, str], *, asks_as_told: bool
+) -> Described:
     from inference_benchmarker.engine.endpoint.served_models import only_model
 
     assert described.models is not None
     key = next((environment[name] for name in _KEYS if environment.get(name)), None)
     authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
     model = only_model(described.models, {**authorization, **headers})
-    return described.with_model(model.name).with_whole_answers(model.owner)
+    described = described.with_model(model.name)
+    return described if asks_as_told else described.with_whole_answers(model.owner)
 
 
 def _flag(name: str) -> str:

@@ -220,6 +220,38 @@ def test_a_secret_in_the_address_is_not_stored() -> None:
     assert plan.public_json()["factory_settings"]["PATH"] == "/a?token=[hidden]"
 
 
+VLLM = answer(b'{"data": [{"id": "m", "owned_by": "vllm"}]}')
+
+
+@pytest.mark.parametrize(
+    ("more", "environment", "sent"),
+    [
+        ([], {}, ['MORE={"ignore_eos": true}']),
+        (["--set", "MORE={}"], {}, ["MORE={}"]),
+        ([], {"BENCHMARK_MORE": '{"top_k": 1}'}, ['MORE={"top_k": 1}']),
+    ],
+)
+def test_a_server_that_knows_how_is_asked_for_whole_answers_unless_told_otherwise(
+    more: list[str], environment: dict[str, str], sent: list[str]
+) -> None:
+    with ScriptedServer([[VLLM]]) as server:
+        options, problems = options_of(f"{server.url}/v1", "--turns", "2", *more, environment=environment)
+    assert not problems
+    assert [each for each in options["set"] if each.startswith("MORE")] == sent
+
+
+@pytest.mark.parametrize(("kind", "name"), [("fresh", "SALT"), ("warm", "WARM")])
+def test_what_the_cache_has_is_a_constant_of_a_file(kind: str, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(f'{name} = ""\n')
+    options, problems = options_of("--factories-file", str(file), "--cache", kind)
+    assert not problems
+    assert [each.partition("=")[0] for each in options["set"]] == [name]
+    file.write_text("OTHER = 1\n")
+    _, problems = options_of("--factories-file", str(file), "--cache", kind)
+    assert problems == [f"--cache {kind}: for conversations at an address, or a file with a constant {name}."]
+
+
 def test_to_a_locust_file_an_address_is_its_host() -> None:
     options, problems = options_of("http://h:1", "--locust-file", "f.py")
     assert (options["url"], options["factories_file"], problems) == ("http://h:1", None, [])
