@@ -53,15 +53,17 @@ class Chain(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A turn that was answered: the ``pieces`` of its prompt, which are ``asked``, and of its answer.
+    """A turn that was answered: the ``pieces`` of its prompt, which are ``asked``, and of its answer, in blocks.
 
-    The blocks of both, and of the prompt alone.
+    The prompt alone has the first ``blocks`` of them, a ``rest``, and this ``size``: of a session not more is kept.
     """
 
     pieces: list[str]
     asked: int
     whole: Chain
-    prompt: Chain
+    blocks: int
+    rest: bytes
+    size: int
 
     def continued(self, pieces: list[str]) -> tuple[int, Chain] | None:
         """The number of a later prompt's pieces that are of this turn, and their blocks; None for no later one."""
@@ -69,7 +71,7 @@ class Said(NamedTuple):
             return None
         if pieces[: len(self.pieces)] == self.pieces:
             return len(self.pieces), self.whole
-        return self.asked, self.prompt
+        return self.asked, Chain(self.whole.sums[: self.blocks], self.rest, self.size)
 
 
 NO_TEXT = Chain(array("I"), b"", 0)

@@ -80,8 +80,8 @@ def test_what_is_no_prompt_has_no_blocks(payload: Any) -> None:
 
 
 def test_a_later_prompt_goes_on_from_the_answer_or_from_the_prompt_before() -> None:
-    prompt, whole = NO_TEXT.grown("ask"), NO_TEXT.grown("askanswer")
-    said = Said(["ask", "answer"], 1, whole, prompt)
+    prompt, whole = NO_TEXT.grown("ask " * 20), NO_TEXT.grown("ask " * 20 + "answer " * 20)
+    said = Said(["ask", "answer"], 1, whole, len(prompt.sums), prompt.rest, prompt.size)
     assert said.continued(["ask", "answer", "more"]) == (2, whole)
     assert said.continued(["ask", "another"]) == (1, prompt)
     assert said.continued(["else", "answer"]) is None

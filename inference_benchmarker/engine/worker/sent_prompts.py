@@ -43,7 +43,8 @@ class SentPrompts:
         text = _repeatable(slot)
         answer = [] if text is None else [prompt.before_answer, text]
         whole = chain.grown("".join(answer)) if answer else chain
-        session.said = Said(prompt.pieces + answer, len(prompt.pieces), whole, chain)
+        parts = len(prompt.pieces), whole, len(chain.sums), chain.rest, chain.size
+        session.said = Said(prompt.pieces + answer, *parts)
         usage = slot.usage
         tokens = None if usage is None else usage.tokens_in
         cached = None if usage is None or not usage.metrics else usage.metrics.get(CACHED_TOKENS)
