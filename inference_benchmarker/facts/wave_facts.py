@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.aborted import Aborted
@@ -107,6 +107,17 @@ class WaveFacts:
         return self.environment.get("sessions") is True
 
     @property
+    def warmed(self) -> tuple[int, float] | None:
+        """The number of requests that were sent once before the load, and their time in seconds; None without any."""
+        told = self.environment.get("warmed")
+        if not isinstance(told, dict):
+            return None
+        requests, seconds = told.get("requests"), told.get("seconds")
+        if not (_is_sane(requests) and _is_sane(seconds)):
+            return None
+        return int(requests), float(seconds)
+
+    @property
     def load_text(self) -> str:
         """The load in words, whose arrivals are requests or sessions."""
         load = self.plan.load
@@ -120,6 +131,11 @@ class WaveFacts:
     def paced(self) -> bool:
         """Tells whether it is known before when a request is due: in the open loop, and where users think."""
         return isinstance(self.plan.load, OpenLoop) or self.plan.load.has_users or self.has_sessions
+
+
+def _is_sane(told: Any) -> TypeGuard[float]:
+    """Tells whether a value that anybody may have written is a number that such a thing can have."""
+    return type(told) in (int, float) and 0 <= told < MAX_SECONDS
 
 
 def reconcile_ledgers(

@@ -256,9 +256,10 @@ def _records_section(facts: WaveFacts) -> Iterator[str]:
 
 
 def _warmed_section(facts: WaveFacts) -> Iterator[str]:
-    if (told := facts.environment.get("warmed")) is not None:
-        sent = pluralize(round(told["requests"]), "request", "requests")
-        yield f"{_INDENT}Cache warmed:     {sent} in {told['seconds']:.3g} s before the wave, in no number here"
+    if facts.warmed is not None:
+        number, seconds = facts.warmed
+        sent = pluralize(number, "request", "requests")
+        yield f"{_INDENT}Cache warmed:     {sent} in {seconds:.3g} s before the wave, in no number here"
 
 
 def _calibration_section(facts: WaveFacts) -> Iterator[str]:

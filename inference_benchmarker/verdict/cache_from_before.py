@@ -54,7 +54,7 @@ def _first_requests(facts: WaveFacts) -> tuple[Floats, Floats, Floats, Floats, M
     looked at are left out.
     """
     records = facts.records
-    if facts.counts is not None or "warmed" in facts.environment or CACHED_TOKENS not in records.metrics:
+    if facts.counts is not None or facts.warmed is not None or CACHED_TOKENS not in records.metrics:
         return None
     if len(facts.warmup) and CACHED_TOKENS not in facts.warmup.metrics:
         return None

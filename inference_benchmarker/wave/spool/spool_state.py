@@ -167,12 +167,9 @@ class SpoolState:
         return self.payloads if in_turn else None
 
     @property
-    def warmed(self) -> dict[str, float] | None:
-        """The number of requests that were sent once before the load, and their time in seconds; None without any."""
-        told = None if self.start is None else self.start.get("warmed")
-        if told is not None:
-            require(told, dict[str, float], "warmed")
-        return None if told is None else {"requests": told["requests"], "seconds": told["seconds"]}
+    def warmed(self) -> Any:
+        """The requests that were sent once before the load, as the first worker told of them; None without any."""
+        return None if self.start is None else self.start.get("warmed")
 
     @property
     def has_sessions(self) -> bool:
