@@ -455,7 +455,7 @@ def test_the_server_reuses_what_it_could_have_or_what_it_has_room_for(bench: Ben
     with bench.endpoint(service_s=0.002, prefix_cache=room) as endpoint:
         flags = (
             *(f"{endpoint.url}/v1", "--turns", "uniform:2..4", "--client-rps", 40, "--num-requests", 60),
-            *("--input-tokens", 60, "--output-tokens", 20, "--shared-prefix", "300:groups=4", "--workers", 2),
+            *("--input-tokens", 60, "--output-tokens", 100, "--shared-prefix", "300:groups=4", "--workers", 2),
             *("--model", "demo", "--output-dir", "runs"),
         )
         wave = bench.run(*flags, factories=None)

@@ -165,15 +165,16 @@ class Conversations(OneKind):
     def _hear(self, slot: Slot) -> None:
         """A turn is over: the session hears the answer and says what it sends next, or ends."""
         session, answer = slot.session, slot.answer
-        slot.answer = None
         assert session is not None
         if slot.failure is not None:
+            slot.answer = None
             if not slot.again:
                 session.ended = RAISED if session.now is None else TURN_FAILED
             return
         assert session.steps is not None
+        session.is_listening = True  # from here on no end of the drain takes the request for one without an answer
         self.requests.prompts.add(slot, session)  # as it was sent, before the session changes it
-        session.is_listening = True
+        slot.answer = None
         try:
             following = session.steps.send(answer)
             if following.__class__ is not SessionTurn or session.turn >= MOST_TURN:
