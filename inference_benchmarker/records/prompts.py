@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 32
 _BLOCKS = Struct(f"{BLOCK_BYTES}s")
 _ROLES = {role: f"\n{role}\n" for role in ("system", "developer", "user", "assistant", "tool")}
-_LONG = 4096
+MOST_LOOKED_AT = 1 << 18
+"""Bytes of a prompt that are new in a request: they take 3 ms of the loop that sends. Of more, nothing is known."""
+_A_MESSAGE, _A_MEMBER = 16, 64  # bytes that take as long to look at
+_LONG, _SAMPLES = 4096, 1024
 _PLAIN = 2  # a message of so many members has a role and a content alone
 
 
@@ -43,8 +46,9 @@ class Chain(NamedTuple):
     size: int
 
     def grown(self, text: str) -> Chain:
-        """The chain of this text and another one after it."""
-        added = text.encode("utf-8", "surrogatepass")
+        """The chain of this text and another one after it; ValueError for one that is too long."""
+        added = text[: MOST_LOOKED_AT + 1].encode("utf-8", "surrogatepass")
+        _check_size(len(added))
         data = self.rest + added
         whole = len(data) - len(data) % BLOCK_BYTES
         last = self.sums[-1] if self.sums else 0
@@ -77,18 +81,18 @@ class Said(NamedTuple):
 NO_TEXT = Chain(array("I"), b"", 0)
 
 
+def joined(pieces: Sequence[str]) -> str:
+    """The text of these pieces; ValueError for one that is too long."""
+    _check_size(sum(map(len, pieces)))
+    return "".join(pieces)
+
+
 def prompt_of(payload: Any) -> Prompt | None:
     """The prompt of a request to a language model (OpenAI's or Anthropic's shape); None where it is none.
 
-    It may stand in a tuple with what else ``invoke`` is given.
+    It may stand in a tuple with what else ``invoke`` is given. Raises anything for what a client of the user's may send
+    all the same: objects that are no JSON, and whose methods raise; ValueError for one with too many members.
     """
-    try:
-        return _prompt_of(payload)
-    except (TypeError, ValueError, RecursionError):  # no JSON, which a client of the user's may send all the same
-        return None
-
-
-def _prompt_of(payload: Any) -> Prompt | None:
     asked = payload
     if type(payload) is tuple:
         asked = next((each for each in payload if type(each) is dict), None)
@@ -97,35 +101,70 @@ def _prompt_of(payload: Any) -> Prompt | None:
     messages = asked.get("messages")
     if type(messages) is not list:
         prompt = asked.get("prompt")
-        return Prompt([_text(asked.get("model")), prompt], 2, "") if type(prompt) is str else None
-    pieces = [_text(asked.get(name)) for name in ("model", "tools", "system")]
+        return Prompt([_Texts().of(asked.get("model")), prompt], 2, "") if type(prompt) is str else None
+    texts = _Texts()
+    texts.take(_A_MESSAGE * len(messages))
+    pieces = [texts.of(asked.get(name)) for name in ("model", "tools", "system")]
     head = len(pieces) + 2
     for message in messages:
-        pieces += _said(message)
+        pieces += _said(message, texts)
     return Prompt(pieces, head, _ROLES["assistant"])
 
 
-def _said(message: Any) -> Sequence[str]:
+def _said(message: Any, texts: _Texts) -> Sequence[str]:
     """The role and the content of a message."""
     if type(message) is dict:
         role, content = message.get("role"), message.get("content")
         if len(message) == _PLAIN and type(role) is str:
-            return _ROLES.get(role) or f"\n{role}\n", content if type(content) is str else _text(content)
-    return "\n", _text(message)
+            return _ROLES.get(role) or f"\n{role}\n", content if type(content) is str else texts.of(content)
+    return "\n", texts.of(message)
 
 
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if type(value) is str else dumps(_brief(value), ensure_ascii=False)
+class _Texts:
+    """Makes texts of a request's parts, of no more than is looked at of one."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def of(self, value: Any) -> str:
+        """The value as a model may read it: a text as it is, else JSON. A text costs nothing before it is compared."""
+        if value is None:
+            return ""
+        return value if type(value) is str else dumps(self._brief(value), ensure_ascii=False)
+
+    def take(self, size: int) -> None:
+        """Look at so many bytes more; ValueError where they are too many."""
+        self._taken += size
+        _check_size(self._taken)
+
+    def _brief(self, value: Any) -> Any:
+        """The same with a sum in place of an image or a sound: it has megabytes, and no model reads it as text."""
+        self.take(_A_MEMBER)
+        if isinstance(value, dict):
+            return {self._brief(key): self._brief(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._brief(each) for each in value]
+        if type(value) is not str:
+            return value
+        if _is_data(value):
+            return _sum(value)
+        self.take(len(value))
+        return value
 
 
-def _brief(value: Any) -> Any:
-    """The same with its sum in place of a long text: an image has a megabyte, and no model reads it as text."""
-    if type(value) is dict:
-        return {key: _brief(each) for key, each in value.items()}
-    if type(value) is list:
-        return [_brief(each) for each in value]
-    if type(value) is str and len(value) > _LONG:
-        return f"{len(value)} {crc32(value.encode('utf-8', 'surrogatepass'))}"
-    return value
+def _is_data(text: str) -> bool:
+    """Tells base64 of megabytes from words, by where no space is."""
+    return len(text) > _LONG and text.isascii() and len(text[:_LONG].split(None, 1)) == 1
+
+
+def _sum(data: str) -> str:
+    """The size and a sum of its beginning, its end and some between: it takes as long for any size."""
+    sampled = data[:_SAMPLES] + data[:: len(data) // _SAMPLES] + data[-_SAMPLES:]
+    return f"{len(data)} {crc32(sampled.encode('ascii'))}"
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_LOOKED_AT:
+        raise ValueError("longer than what is looked at of a prompt")

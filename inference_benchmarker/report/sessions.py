@@ -90,6 +90,8 @@ def _cached(sessions: Sessions) -> Iterator[str]:
         yield f"{percent_text(cached)} of the input tokens{_possible(cached, reusable)}"
     elif reusable:
         yield f"{percent_text(reusable)} of the input could have been"
+    if reusable is not None and (known := sessions.known_prompts or 0) < (sent := sum(r.ok for r in sessions.by_turn)):
+        yield f"of {known:,} of {sent:,} answered requests the prompt is known"
     if sessions.recorded_reuse is not None and (cached is not None or reusable):
         yield f"the file's own blocks repeat {percent_text(sessions.recorded_reuse)}"
 

@@ -76,7 +76,8 @@ class Sessions:
     those that completed, and all of whose turns were good; None without ``--goodput``. ``cached_share``: of all input
     tokens, those that the server had cached; None where it told none. ``recorded_reuse``: the share that is in blocks
     which were there before, of the recorded conversations that were sent; None without any. ``reusable_share``: the
-    share of the input that was sent or answered before in this wave, as of a turn.
+    share of the input that was sent or answered before in this wave, as of a turn, by ``known_prompts`` of the answered
+    requests; None where no prompt was known.
     """
 
     started: int
@@ -92,6 +93,7 @@ class Sessions:
     cached_share: float | None = None
     recorded_reuse: float | None = None
     reusable_share: float | None = None
+    known_prompts: int | None = None
 
     @property
     def success(self) -> float | None:
@@ -115,8 +117,10 @@ def sessions_of(facts: WaveFacts) -> Sessions:
     talks = facts.plan.conversations
     reuse = None if talks is None or talks.recorded is None else talks.recorded.reuse
     found = gathered.sessions(facts, completed.rate, _with_reuse(turns.rows(), facts.prompts))
-    reusable = None if facts.prompts is None else facts.prompts.share
-    return replace(found, cached_share=turns.cached_share, recorded_reuse=reuse, reusable_share=reusable)
+    found = replace(found, cached_share=turns.cached_share, recorded_reuse=reuse)
+    if facts.prompts is None:
+        return found
+    return replace(found, reusable_share=facts.prompts.share, known_prompts=facts.prompts.requests)
 
 
 def _with_reuse(rows: tuple[TurnRow, ...], prompts: PromptReuse | None) -> tuple[TurnRow, ...]:

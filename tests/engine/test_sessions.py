@@ -525,6 +525,44 @@ def test_ten_thousand_sessions_are_those_of_the_servers_log(cut: str, bench: Ben
         assert wave.ledger["not_begun"] > 0
 
 
+UNWRITABLE = """
+from inference_benchmarker import Turn
+
+
+class Loud:
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+LOOP = {}
+LOOP["self"] = LOOP
+
+
+def invoke_factory():
+    return lambda payload: "ok"
+
+
+def session_factory():
+    def session(number):
+        for turn in range(2):
+            content = [{("a", 1): "x"}, Loud(), LOOP, "word " * 100][number % 4]
+            yield Turn({"messages": [{"role": "user", "content": content}]})
+    return session
+"""
+
+
+def test_a_payload_that_is_no_json_is_sent_and_counted_as_any_other(bench: Bench) -> None:
+    """The user's own client takes it; of its prompt nothing is known, and the report says of how many."""
+    with bench.endpoint(service="none") as endpoint:
+        flags = ("--client-rps", 20, "--num-requests", 8, "--drain-timeout", 3)
+        wave = bench.start(*flags, factories=UNWRITABLE, target=endpoint).finish()
+    assert {row["outcome"] for row in wave.rows} == {"ok"}
+    assert (len(wave.rows), wave.ledger["abandoned"], wave.ledger["sessions_completed"]) == (16, 0, 8)
+    check_books(wave)
+    assert wave.summary["prompts"]["requests"] == 4
+    assert "could have been; of 4 of 16 answered requests the prompt is known" in wave.out
+
+
 def test_a_cache_is_warmed_before_the_wave_and_in_none_of_its_numbers(bench: Bench) -> None:
     """Every first turn has its prefix from the cache, also the first of each group; the server saw it once before."""
     with bench.endpoint(service_s=0.002, prefix_cache=10_000_000) as endpoint:

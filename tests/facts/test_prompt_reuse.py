@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,10 +13,13 @@ from inference_benchmarker.engine.worker.open_session import OpenSession
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.facts import prompt_reuse
-from inference_benchmarker.facts.prompt_reuse import PromptReuse, PromptsSent, TurnReuse
+from inference_benchmarker.facts.prompt_reuse import MOST_LONG, MOST_REQUESTS, PromptReuse, PromptsSent, TurnReuse
 from inference_benchmarker.records.answer import Answer, Reasoning
 from inference_benchmarker.records.prompts import BLOCK_BYTES
 from inference_benchmarker.records.response import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WORDS = ["time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school"]
 
@@ -167,6 +170,75 @@ def test_what_is_no_prompt_is_not_told() -> None:
     worker.add(slot, OpenSession(3))
     assert worker.take_new() == {}
     assert PromptsSent().reuse() is None
+
+
+class Loud:
+    """Raises in every method that a look at it may call."""
+
+    def __str__(self) -> str:
+        raise SystemExit
+
+    def __iter__(self) -> Iterator[Any]:
+        raise SystemExit
+
+
+class LoudDict(dict[str, Any]):
+    """The same of a dictionary."""
+
+    def items(self) -> Any:
+        raise KeyboardInterrupt
+
+
+def deep() -> list[Any]:
+    """Lists in lists, deeper than any look goes."""
+    found: list[Any] = []
+    for _ in range(5000):
+        found = [found]
+    return found
+
+
+LOOP: dict[str, Any] = {}
+LOOP["self"] = LOOP
+
+
+@pytest.mark.parametrize("content", [{(1, 2): 3}, Loud(), LoudDict(a=1), LOOP, deep(), [b"x"], "x" * 300_000])
+def test_a_prompt_that_cannot_be_taken_apart_is_not_known_and_its_session_goes_on(content: Any) -> None:
+    worker, session, found = SentPrompts(), OpenSession(0), PromptsSent()
+    good: list[dict[str, Any]] = [{"role": "user", "content": "x" * 64}]
+    bad = [*good, {"role": "user", "content": content}]
+    for turn, messages in enumerate((good, bad, good), 1):
+        session.turn, slot = turn, Slot()
+        slot.payload, slot.sent, slot.done = {"messages": messages}, 10 * turn, 10 * turn + 1
+        worker.add(slot, session)
+    worker.note_before([{"messages": bad}])
+    found.take(0, **json.loads(json.dumps(worker.take_new())))
+    reuse = found.reuse()
+    assert reuse is not None
+    assert [(row.turn, row.requests, row.reusable_bytes) for row in reuse.by_turn] == [(1, 1, 0), (3, 1, 64)]
+
+
+def test_claims_that_no_prompt_can_have_are_not_believed() -> None:
+    """Of a server that tells of endless prompts nothing is counted in tokens, however many requests it answers so."""
+    found = PromptsSent()
+    huge = (1 << 53) - 1
+    found.take(0, [[number, 1, 0, 9, 64, huge, huge, -1, 0, "AAAAAA==", ""] for number in range(1100)], [])
+    found.take(0, [[9999, 1, 0, 9, 64, 30, 31, -1, 0, "AAAAAA==", ""]], [])
+    reuse = found.reuse()
+    assert reuse is not None
+    (row,) = reuse.by_turn
+    assert (row.requests, row.tokens, row.cached_tokens) == (1101, 0, 0)
+
+
+def test_no_sum_of_what_is_believed_is_refused() -> None:
+    """The most of every count, as often as requests are looked at."""
+    found, most = PromptsSent(), MOST_LONG - 1
+    found.take(0, [[0, 1, 0, 9, most, most, most, -1, 0, "AAAAAA==", ""]], [])
+    reuse = found.reuse()
+    assert reuse is not None
+    (row,) = reuse.by_turn
+    assert (row.prompt_bytes, row.tokens, row.cached_tokens) == (most, most, most)
+    counts = {name: value * MOST_REQUESTS for name, value in asdict(row).items() if name != "turn"}
+    assert PromptReuse(32, MOST_REQUESTS, (TurnReuse(1, **counts),)).share == 0.0
 
 
 ROW = [0, 1, 10, 20, 64, 10, 3, -1, 0, "AAAAAA==", ""]

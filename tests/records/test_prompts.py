@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.prompts import BLOCK_BYTES, NO_TEXT, Said, prompt_of
+from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_LOOKED_AT, NO_TEXT, Said, prompt_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,8 @@ def test_a_block_depends_on_all_before_it() -> None:
 
 
 USER = {"role": "user", "content": "hi"}
-IMAGE = f'\nuser\n[{{"image": "5000 {crc32(b"a" * 5000)}"}}]'
+IMAGE = f'\nuser\n[{{"image": "5000 {crc32(b"a" * (1024 + 1250 + 1024))}"}}]'
+WORDS = "a word " * 1000
 LOOP: list[Any] = []
 LOOP.append(LOOP)
 
@@ -61,6 +62,7 @@ LOOP.append(LOOP)
         ({"messages": [USER], "system": "s", "tools": [1]}, "[1]s\nuser\nhi"),
         ({"messages": ["no object"]}, "\nno object"),
         ({"messages": [{"role": "user", "content": [{"image": "a" * 5000}]}]}, IMAGE),
+        ({"messages": [{"role": "user", "content": [{"text": WORDS}]}]}, f'\nuser\n[{{"text": "{WORDS}"}}]'),
         ({"prompt": "p", "model": "m"}, "mp"),
     ],
 )
@@ -71,12 +73,46 @@ def test_a_prompt_is_what_a_model_reads(payload: Any, text: str) -> None:
 
 
 NO_PROMPTS = ["x", b"{}", None, {}, {"messages": "x"}, {"prompt": [1]}, ("a", "b"), {"inputs": 1}]
-NO_JSON = [{"messages": [{"role": "user", "content": each}]} for each in ([b"x"], {(1, 2): 3}, LOOP)]
 
 
-@pytest.mark.parametrize("payload", [*NO_PROMPTS, *NO_JSON])
+@pytest.mark.parametrize("payload", NO_PROMPTS)
 def test_what_is_no_prompt_has_no_blocks(payload: Any) -> None:
     assert prompt_of(payload) is None
+
+
+@pytest.mark.parametrize("content", [[b"x"], {(1, 2): 3}, LOOP])
+def test_what_is_no_json_is_refused(content: Any) -> None:
+    with pytest.raises((TypeError, ValueError, RecursionError)):
+        prompt_of({"messages": [{"role": "user", "content": content}]})
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USER] * 20_000,
+        [{"role": "user", "content": [0.5] * 5000}],
+        [{"role": "user", "content": ["a word " * 40_000]}],
+    ],
+)
+def test_more_than_is_looked_at_is_refused(messages: list[Any]) -> None:
+    with pytest.raises(ValueError, match="longer"):
+        prompt_of({"messages": messages})
+
+
+@pytest.mark.parametrize("text", ["x" * (MOST_LOOKED_AT + 1), "é" * (MOST_LOOKED_AT // 2 + 1)])
+def test_a_text_beyond_the_bound_has_no_blocks(text: str) -> None:
+    with pytest.raises(ValueError, match="longer"):
+        NO_TEXT.grown(text)
+    assert NO_TEXT.grown(text[:-1]).size <= MOST_LOOKED_AT
+
+
+def test_images_differ_by_any_part_that_is_sampled_and_by_their_size() -> None:
+    image = "iVBORw0KGgo" * 100_000
+    others = [image[:-1], "j" + image[1:], image[:-1] + "x", image[:550_000] + "A" * 5_000 + image[555_000:]]
+    sent = [prompt_of({"messages": [{"role": "user", "content": [{"image": each}]}]}) for each in (image, *others)]
+    texts = ["".join(each.pieces) for each in sent if each is not None]
+    assert len({*texts}) == len(others) + 1
+    assert max(map(len, texts)) < 100
 
 
 def test_a_later_prompt_goes_on_from_the_answer_or_from_the_prompt_before() -> None:

@@ -161,7 +161,8 @@ def test_the_recordings_own_reuse_stands_beside_what_was_cached() -> None:
 def test_the_share_that_could_have_been_cached_stands_beside_what_was() -> None:
     facts = wave(1)
     rows = (TurnReuse(1, 3, 100, 0, 0, 0, 0), TurnReuse(2, 3, 100, 60, 200, 150, 90), TurnReuse(3, 1, 9, 9, 40, 30, 9))
-    told = replace(facts, prompts=PromptReuse(32, 7, rows))
+    answered = facts.ledger.ok
+    told = replace(facts, prompts=PromptReuse(32, answered, rows))
     summary = summarise(told)
     assert summary.sessions is not None
     assert summary.sessions.reusable_share == pytest.approx(180 / 240)
@@ -170,6 +171,9 @@ def test_the_share_that_could_have_been_cached_stands_beside_what_was() -> None:
     assert line.endswith("% of the input tokens, of 75% that could have been")
     none = replace(summary.sessions, cached_share=None)
     assert "   Cached:           75% of the input could have been" in session_lines(none, summary.ledger)
+    few = replace(none, known_prompts=2)
+    said = f"75% of the input could have been; of 2 of {answered:,} answered requests the prompt is known"
+    assert f"   Cached:           {said}" in session_lines(few, summary.ledger)
     all_of_it = replace(summary.sessions, cached_share=0.76)
     assert "   Cached:           76% of the input tokens, all that could have been" in session_lines(
         all_of_it, summary.ledger

@@ -7,10 +7,11 @@ since.
 from __future__ import annotations
 
 from base64 import b64encode
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.answer import Answer, Reasoning
-from inference_benchmarker.records.prompts import NO_TEXT, Chain, Prompt, Said, prompt_of
+from inference_benchmarker.records.prompts import MOST_LOOKED_AT, NO_TEXT, Chain, Prompt, Said, joined, prompt_of
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.open_session import OpenSession
     from inference_benchmarker.engine.worker.slot import Slot
 
+_UNHARMED = suppress(BaseException)  # of a look at objects of the user's, whatever they raise
 _LONG_AGO = -(1 << 62)
 _MOST_STEMS = 256
 _LEAST_STEM = 1024  # characters of a beginning that is kept, for other sessions have it, too
@@ -34,29 +36,43 @@ class SentPrompts:
         self._rows: list[tuple[Any, ...]] = []
 
     def add(self, slot: Slot, session: OpenSession) -> None:
-        """Take apart what a slot sent, and what it was answered."""
+        """Take apart what a slot sent, and what it was answered.
+
+        Of one that cannot be taken apart, nothing is known: a client of the user's sends what it likes, and the answer
+        is there.
+        """
+        with _UNHARMED:
+            self._add(slot, session)
+
+    def _note(self, payload: Any) -> None:
+        if (prompt := prompt_of(payload)) is not None:
+            chain = NO_TEXT.grown(joined(prompt.pieces))
+            self._rows.append((-1, 1, _LONG_AGO, _LONG_AGO, chain.size, None, None, -1, 0, _packed(chain, NO_TEXT), ""))
+
+    def _add(self, slot: Slot, session: OpenSession) -> None:
         prompt = prompt_of(slot.payload)
         if prompt is None:
             return
         stem, known, base = self._known(prompt, session.said)
-        chain = base.grown("".join(prompt.pieces[known:]))
+        chain = base.grown(joined(prompt.pieces[known:]))
         text = _repeatable(slot)
         answer = [] if text is None else [prompt.before_answer, text]
-        whole = chain.grown("".join(answer)) if answer else chain
+        whole = chain.grown(joined(answer)) if answer else chain
         parts = len(prompt.pieces), whole, len(chain.sums), chain.rest, chain.size
-        session.said = Said(prompt.pieces + answer, *parts)
         usage = slot.usage
         tokens = None if usage is None else usage.tokens_in
         cached = None if usage is None or not usage.metrics else usage.metrics.get(CACHED_TOKENS)
         when = (session.number, session.turn, slot.sent, slot.done)
         counts = (chain.size, tokens, None if cached is None else int(cached), stem, len(base.sums))
-        self._rows.append((*when, *counts, _packed(chain, base), _packed(whole, chain)))
+        row = (*when, *counts, _packed(chain, base), _packed(whole, chain))
+        session.said = Said(prompt.pieces + answer, *parts)  # of a turn that is told: the next one's blocks go on there
+        self._rows.append(row)
 
     def note_before(self, payloads: Sequence[Any]) -> None:
         """Take apart what was sent before the load: it is there from the start, and counts in no turn."""
-        for prompt in filter(None, map(prompt_of, payloads)):
-            chain = NO_TEXT.grown("".join(prompt.pieces))
-            self._rows.append((-1, 1, _LONG_AGO, _LONG_AGO, chain.size, None, None, -1, 0, _packed(chain, NO_TEXT), ""))
+        for payload in payloads:
+            with _UNHARMED:
+                self._note(payload)
 
     def take_new(self) -> dict[str, Any]:
         """The rows since the last call, and the beginnings that they speak of by number; nothing without any."""
@@ -72,7 +88,7 @@ class SentPrompts:
         if before is not None and (found := before.continued(prompt.pieces)) is not None:
             return -1, *found
         first = prompt.pieces[prompt.head - 1 : prompt.head]
-        if not first or len(first[0]) < _LEAST_STEM:
+        if not first or not _LEAST_STEM <= len(first[0]) <= MOST_LOOKED_AT:
             return -1, 0, NO_TEXT
         begin = tuple(prompt.pieces[: prompt.head])
         if begin not in self._stems:
