@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from inference_benchmarker.facts.instances import InstanceSource
 
@@ -122,18 +122,30 @@ class ServerMetric:
 def prefix_hit_share(metrics: Iterable[ServerMetric]) -> float | None:
     """The share of input tokens that servers found in their prefix caches, of all of them; None where none tells.
 
-    It follows from their counters over the window (vLLM's hits over queries), else from the one server that tells it.
+    It follows from their counters over the window (vLLM's hits over queries), of which each has to be known, or where
+    there are none from the one server that tells it. A rate in percent, and one above 1, is no share.
     """
-    found = dict.fromkeys((PREFIX_HITS, PREFIX_QUERIES), 0.0)
-    rates = []
+    hits, queries, rates = dict[Any, float | None](), dict[Any, float | None](), list[float | None]()
     for metric in metrics:
-        if metric.name in found:
-            found[metric.name] += metric.statistics.get("Total") or 0.0
+        series = replace(metric, name="", dimensions={**metric.dimensions, "__name__": ""}).key
+        if metric.name == PREFIX_HITS:
+            hits[series] = metric.statistics.get("Total")
+        elif metric.name == PREFIX_QUERIES:
+            queries[series] = metric.statistics.get("Total")
         elif metric.name == PREFIX_HIT_RATE:
-            rates.append(metric.statistics.get("Average"))
-    if found[PREFIX_QUERIES] > 0:
-        return found[PREFIX_HITS] / found[PREFIX_QUERIES]
-    return rates[0] if len(rates) == 1 else None
+            rates.append(None if metric.unit == "Percent" else metric.statistics.get("Average"))
+    if hits or queries:
+        return _share(_sum(hits), _sum(queries)) if hits.keys() == queries.keys() else None
+    return _share(rates[0], 1.0) if len(rates) == 1 else None
+
+
+def _sum(counters: Mapping[Any, float | None]) -> float | None:
+    known = [value for value in counters.values() if value is not None]
+    return sum(known) if len(known) == len(counters) else None
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole and 0 <= part <= whole else None
 
 
 @dataclass(frozen=True, slots=True)

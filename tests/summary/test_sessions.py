@@ -14,7 +14,13 @@ import pytest
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.prompt_reuse import PromptReuse, TurnReuse
-from inference_benchmarker.facts.server_metric import ServerMetric
+from inference_benchmarker.facts.server_metric import (
+    PREFIX_HIT_RATE,
+    PREFIX_HITS,
+    PREFIX_QUERIES,
+    ServerMetric,
+    prefix_hit_share,
+)
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import limits_of
 from inference_benchmarker.plan.recorded import Conversations, Recorded
@@ -193,6 +199,47 @@ def test_the_servers_own_count_of_hits_stands_beside_what_could_have_been() -> N
     assert list(prefix_lines([rate], prompts)) == said
     assert list(prefix_lines([rate, rate], prompts)) == [], "two servers' shares have no sum"
     assert list(prefix_lines(counted, None)) == list(prefix_lines([], prompts)) == []
+
+
+def server_row(name: str, value: float | None, unit: str | None = None, engine: str = "0") -> ServerMetric:
+    statistic = "Average" if name == PREFIX_HIT_RATE else "Total"
+    return ServerMetric("prometheus", name, {statistic: value}, unit, dimensions={"engine": engine})
+
+
+QUERIES, HITS = server_row(PREFIX_QUERIES, 100.0), server_row(PREFIX_HITS, 61.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "share"),
+    [
+        ([QUERIES, HITS], 0.61),
+        ([QUERIES], None),
+        ([HITS], None),
+        ([QUERIES, server_row(PREFIX_HITS, None)], None),
+        ([server_row(PREFIX_QUERIES, None), HITS], None),
+        ([QUERIES, HITS, server_row(PREFIX_QUERIES, 100.0, engine="1")], None),
+        (
+            [QUERIES, HITS, server_row(PREFIX_QUERIES, 100.0, engine="1"), server_row(PREFIX_HITS, None, engine="1")],
+            None,
+        ),
+        ([QUERIES, HITS, server_row(PREFIX_QUERIES, 100.0, engine="1"), server_row(PREFIX_HIT_RATE, 0.61)], None),
+        ([QUERIES, server_row(PREFIX_HITS, 61.0, engine="1")], None),
+        ([replace(QUERIES, dimensions={"__name__": "q"}), replace(HITS, dimensions={"__name__": "h"})], 0.61),
+        ([QUERIES, server_row(PREFIX_HITS, 500.0)], None),
+        ([QUERIES, server_row(PREFIX_HITS, -1.0)], None),
+        ([server_row(PREFIX_QUERIES, 0.0), server_row(PREFIX_HITS, 0.0)], None),
+        ([QUERIES, server_row(PREFIX_HIT_RATE, 0.4)], None),
+        ([server_row(PREFIX_HIT_RATE, 0.4, "Ratio")], 0.4),
+        ([server_row(PREFIX_HIT_RATE, 1.0)], 1.0),
+        ([server_row(PREFIX_HIT_RATE, 50.0)], None),
+        ([server_row(PREFIX_HIT_RATE, 0.5, "Percent")], None),
+        ([server_row(PREFIX_HIT_RATE, -0.1)], None),
+        ([server_row(PREFIX_HIT_RATE, None)], None),
+        ([server_row(PREFIX_HIT_RATE, float("nan"))], None),
+    ],
+)
+def test_hits_that_are_not_known_are_no_share(rows: list[ServerMetric], share: float | None) -> None:
+    assert prefix_hit_share(rows) == share
 
 
 def test_limits_on_sessions_and_turns() -> None:
