@@ -21,13 +21,13 @@ at an exact rate, records each one, and tells you whether to trust the numbers.
   benchmark --demo
       try it: 10 seconds of load on an embedded endpoint
   benchmark http://localhost:8080/ping --client-rps 50 --obs-time 30
-      measure an HTTP endpoint; URL/v1 is a language model with OpenAI's API
+      measure an HTTP endpoint; URL/v1 is an LLM with an OpenAI-compatible API
   benchmark capacity --demo
       find the highest rate at which an endpoint meets a limit
   benchmark compare BASE NEW
       compare two runs, with confidence intervals
   benchmark report --format html --output report.html
-      write the last run as a page
+      write the report of the last run as an HTML page
 
   benchmark --help             common flags, and all commands
   benchmark --help-all         all flags
@@ -36,17 +36,17 @@ at an exact rate, records each one, and tells you whether to trust the numbers.
 COMMANDS = """\
 commands (each with --help):
   benchmark factory            list examples: `benchmark factory NAME > my.py`
-  benchmark check              send one request, and show how it is understood
+  benchmark check              send one request, and show how the answer is read
   benchmark capacity           find the highest rate that meets your limits
-  benchmark plan CAPACITY_DIR  plan instances for a load, and their cost
-  benchmark report [DIR]       print a run again, or finish a cut-off one
-  benchmark plot [DIR...]      draw one run or many on a page
+  benchmark plan CAPACITY_DIR  plan instances for a target rate, and their cost
+  benchmark report [DIR]       print the report of a run, also of a cut-off one
+  benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
   benchmark ab A B             send the same load to two endpoints, alternately
   benchmark replay FILE        describe recorded traffic before you --replay it
-  benchmark metrics            collect server metrics of a past window
-  benchmark client             measure what this machine can send
-  benchmark endpoint           run the embedded endpoint alone
+  benchmark metrics            collect server metrics for a past period
+  benchmark client             measure how much load this machine can send
+  benchmark endpoint           run the embedded endpoint on its own
   benchmark hosts check        check the hosts of --hosts; also prepare, clean
   benchmark endpoints clean    remove what killed commands left behind
   benchmark completion SHELL   print the completion script for bash or zsh
@@ -59,27 +59,27 @@ interrupted
 _COMMON = """\
 usage: benchmark [--demo | URL | --factories-file FILE] [options]
 
-the endpoint (a language model with OpenAI's API if the URL ends in /v1):
+the endpoint (an LLM with an OpenAI-compatible API if the URL ends in /v1):
   --demo                    an embedded endpoint, to try the tool
   --factories-file FILE     the endpoint as two Python functions
-  --body TEXT|@FILE         request body for a URL
-  --header 'K: V'           request header for a URL, repeatable
-  --output-tokens N         maximum number of tokens in a model's answer
-  --turns N                 conversations of N turns with a model
+  --body TEXT|@FILE         body of each request to a URL
+  --header 'K: V'           header of each request to a URL; repeatable
+  --output-tokens N         maximum number of tokens in an LLM's answer
+  --turns N                 conversations of N turns with an LLM
 the load:
   --client-rps R            open loop: R arrivals per second
   --concurrency C           closed loop: C requests in flight
   --stages TEXT             changing rates: 50:30s, 50..400:2m
   --obs-time S              send for S seconds
   --num-requests N          send N requests
-  --warmup S                seconds of load before the measured window
+  --warmup S                seconds of load before the measurement begins
   --workers W               worker processes (default 1)
   --hosts LIST              send from other hosts, over ssh
 the limits:
   --slo EXPR                p99<200ms, ttft.p90<1s, success>=0.99; repeatable
   --request-timeout S       fail a request that takes longer
 the server's metrics:
-  --endpoint-config FILE    CloudWatch and Prometheus metrics of the wave
+  --endpoint-config FILE    which CloudWatch and Prometheus metrics to read
 the output:
   --name TEXT               name of the run in reports
   --output-dir DIR          where to create the run directory (default .tmp)

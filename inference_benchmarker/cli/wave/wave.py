@@ -63,7 +63,7 @@ results and whether to trust them.
 
   benchmark --demo                        try it: an embedded endpoint
   benchmark http://localhost:8080/ping    any HTTP endpoint
-  benchmark http://localhost:8000/v1      a language model with OpenAI's API
+  benchmark http://localhost:8000/v1      an LLM with an OpenAI-compatible API
   benchmark --factories-file FILE --client-rps 10 --obs-time 60
 """
 
