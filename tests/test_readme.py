@@ -448,7 +448,11 @@ def test_every_finding_is_documented() -> None:
     for code, severity in table:
         sometimes = " or " in severity or "," in severity
         assert sometimes or found[code] == {severity}, code
-    printed = section(FINDINGS, "Who was the limit").split("else `client` with one")[1].split("CLIENT BOTTLENECK")[0]
+    printed = (
+        section(FINDINGS, "Which side was the bottleneck")
+        .split("else `client` with one")[1]
+        .split("CLIENT BOTTLENECK")[0]
+    )
     assert set(re.findall(r"`(\w+)`", printed)) == bottleneck.CLIENT_CODES
 
 
