@@ -40,7 +40,7 @@ ALLOWED = {
     "inference_benchmarker/embedded/running.py:start Popen": "prints a traceback of our own code alone",
     # Our processes tell each other what others read only once it was cleaned.
     "inference_benchmarker/cli/capacity/variant_process.py:main fdopen": "is a pipe to our own process",
-    "inference_benchmarker/engine/primary/parent.py:Parent.tell write": "is a pipe to our own process",
+    "inference_benchmarker/engine/primary/launcher_channel.py:Parent.tell write": "is a pipe to our own process",
     "server_capacity/aiperf/inputs.py:main fdopen": "is a pipe to our own process",
     "server_capacity/provisioning/keeping.py:keep write": "is a pipe to our own process",
     "inference_benchmarker/engine/worker/check.py:main replacing": "is redacted, and removed by our own process",

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.clients.body_excerpt import shown
 from inference_benchmarker.clients.decoding import decoder_of
-from inference_benchmarker.clients.shown import shown
 from inference_benchmarker.engine.endpoint.expected import _Said
 from inference_benchmarker.engine.endpoint.source import describe_error
 from inference_benchmarker.engine.hosts.preparing import _last_of
@@ -77,10 +77,10 @@ ALLOWED = {
     "inference_benchmarker/recording/clock.py:_iso_reader.read text[:20]": "is a time",
     "inference_benchmarker/system/files.py:forget_drafts path.name[:200]": "is of a file of ours",
     "inference_benchmarker/system/files.py:replacing path.name[:200]": "is of a file of ours",
-    "server_capacity/experiments/ranking/before.py:count_problems str(number)[:40]": "is a number",
+    "server_capacity/experiments/ranking/preflight.py:count_problems str(number)[:40]": "is a number",
     "server_capacity/planning/kubernetes.py:label _NO_LABEL.sub('-', name.lower()).strip('-')[:63]": "is in a manifest "
     "that is asked for",
-    "visualization/run_page/seconds.py:_column "
+    "visualization/run_page/timeline_figures.py:_column "
     "table.get(column, [])[:max(int(last_s), 1) if column in _WHOLE else None]": "is a column",
     # What is cut is looked at, and shown nowhere; or it is cut again, by one of the few places.
     "inference_benchmarker/engine/processes/child_logs.py:_Log._end_of_last "
@@ -93,7 +93,7 @@ ALLOWED = {
     "inference_benchmarker/engine/worker/raised.py:_shown value[:_READ]": "is cut again, to a small part",
     "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again",
     "inference_benchmarker/facts/probe.py:_text value[:_READ]": "is cut again, to a small part",
-    "inference_benchmarker/clients/shown.py:shown data[:_LOOKED_AT]": "is cut again, to a small part",
+    "inference_benchmarker/clients/body_excerpt.py:shown data[:_LOOKED_AT]": "is cut again, to a small part",
 }
 
 

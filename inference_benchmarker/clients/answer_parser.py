@@ -5,7 +5,7 @@ from __future__ import annotations
 from geventhttpclient._parser import HTTPParseError, HTTPResponseParser
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
-from inference_benchmarker.clients.shown import shown
+from inference_benchmarker.clients.body_excerpt import shown
 
 MOST_HEAD = 1 << 20  # bytes of headers, and of trailers; no server of good will sends a tenth of it
 

@@ -8,8 +8,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.clients.body_excerpt import shown
 from inference_benchmarker.clients.pool import Answer, Limits, Pool
-from inference_benchmarker.clients.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
+from inference_benchmarker.clients.body_excerpt import shown
 from inference_benchmarker.clients.http import HttpClient, HttpStatusError, merged
 from inference_benchmarker.clients.openai_errors import (
     APIConnectionError,
@@ -19,7 +20,6 @@ from inference_benchmarker.clients.openai_errors import (
     unreadable_error,
 )
 from inference_benchmarker.clients.pool import Answer
-from inference_benchmarker.clients.shown import shown
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.clients.usage import read_usage
 from inference_benchmarker.records.answer import Reasoning, answered

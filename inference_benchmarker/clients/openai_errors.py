@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.clients.shown import shown
+from inference_benchmarker.clients.body_excerpt import shown
 
 if TYPE_CHECKING:
     from inference_benchmarker.clients.pool import Answer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.answer_size import AnswerTooLargeError
-from inference_benchmarker.clients.shown import shown
+from inference_benchmarker.clients.body_excerpt import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

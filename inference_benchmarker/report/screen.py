@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.time_table import middle_and_tail
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.verdict.server.needs_nothing import needs_nothing, uses_of
+from inference_benchmarker.verdict.server.action_needed import needs_nothing, uses_of
 from inference_benchmarker.words.text import MOST_PROSE, one_line, wrapped
 from inference_benchmarker.words.wording import INDENT, percent_text, pluralize, rate_text
 

@@ -23,10 +23,10 @@ from visualization.figures.capacity import capacity_card, tiles
 from visualization.figures.capacity import lead as lead_of_search
 from visualization.figures.capacity_figures import capacity_sections
 from visualization.figures.cards import card
+from visualization.figures.constant_charts import is_same, same_text
 from visualization.figures.curves import capacity, distributions, server_against_rate
 from visualization.figures.figures import OF_BARS, STRIP_KEY, Bars, Curves, Figures, Section
 from visualization.figures.limits import first_statistic, limits_of_runs, with_levels
-from visualization.figures.same import is_same, same_text
 from visualization.figures.server_limits import server_levels, with_server_levels
 from visualization.figures.timelines import CLIENT_TITLES, over_time, server_over_time
 from visualization.pages.forest import forest

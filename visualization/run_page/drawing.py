@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from visualization.run_page.markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from visualization.run_page.figures import Figure, Level, Trace
+    from visualization.run_page.figure_types import Figure, Level, Trace
 
 _FAR = 4.0  # a limit so many times above all that was measured is told, not drawn
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.limits_met import slo_met
-from visualization.run_page.figures import Level
+from visualization.run_page.figure_types import Level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

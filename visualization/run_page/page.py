@@ -16,13 +16,13 @@ from visualization.run_page.drawing import framed, shown_levels
 from visualization.run_page.extras import Extras
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import request_figures
-from visualization.run_page.seconds import client_figures, instance_figures, server_figures, wave_figures
+from visualization.run_page.timeline_figures import client_figures, instance_figures, server_figures, wave_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from inference_benchmarker.wave.wave import Wave
-    from visualization.run_page.figures import Figure
+    from visualization.run_page.figure_types import Figure
 
 _LONG = 200
 _SCRIPTS = ("marks.js", "limits.js", "curves.js", "run.js")

@@ -19,7 +19,7 @@ from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.figures import Axis
 from visualization.figures.folding import by_step
-from visualization.run_page.figures import (
+from visualization.run_page.figure_types import (
     SECONDS,
     Figure,
     Flag,
@@ -29,7 +29,7 @@ from visualization.run_page.figures import (
     time_unit,
     whole_wave,
 )
-from visualization.run_page.seconds import is_too_long, stage_bands
+from visualization.run_page.timeline_figures import is_too_long, stage_bands
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.columns import Floats, Int64, Records
     from inference_benchmarker.records.record import RequestRecord
     from inference_benchmarker.summary.summary import Summary
-    from visualization.run_page.figures import Colour, Kind
+    from visualization.run_page.figure_types import Colour, Kind
 
 MOST_EXACT = 4_000
 WORST = 10

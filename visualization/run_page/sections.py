@@ -15,10 +15,10 @@ from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import duration_text, percent_text, rate_text
-from visualization.run_page.figures import whole_wave
+from visualization.run_page.figure_types import whole_wave
 from visualization.run_page.markup import Markup, element, joined
 from visualization.run_page.rerun_command import command
-from visualization.run_page.seconds import MOST_SECONDS, is_too_long
+from visualization.run_page.timeline_figures import MOST_SECONDS, is_too_long
 from visualization.run_page.waterfall import Step, steps
 from visualization.run_page.words import lines, middle_and_tail, table
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.capacity.vary_flags import VariantsRequest
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.experiments.ranking.before import Before
     from server_capacity.experiments.ranking.children import Result
     from server_capacity.experiments.ranking.jobs import Job
+    from server_capacity.experiments.ranking.preflight import Before
     from server_capacity.results.types.bounds import Spend
     from server_capacity.results.types.ranking import RankingResult, Recommender
 
@@ -108,7 +108,7 @@ def before(load_s: float, jobs: Sequence[Job], asked: VariantsRequest, tell: Tel
 
     ``load_s``: the seconds of load of each variant.
     """
-    from server_capacity.experiments.ranking.before import (
+    from server_capacity.experiments.ranking.preflight import (
         Before,
         check_spend,
         count_problems,

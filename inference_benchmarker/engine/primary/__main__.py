@@ -27,9 +27,9 @@ from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys
 from inference_benchmarker.engine.primary.clocks import Clocks
 from inference_benchmarker.engine.primary.commands import Commands
 from inference_benchmarker.engine.primary.ending import Ending
+from inference_benchmarker.engine.primary.launcher_channel import Parent
 from inference_benchmarker.engine.primary.logbook import Logbook
 from inference_benchmarker.engine.primary.members import Member, Members, caps, problems, unarmed
-from inference_benchmarker.engine.primary.parent import Parent
 from inference_benchmarker.engine.primary.reports import Reports
 from inference_benchmarker.engine.primary.shape import TokenBucketShape
 from inference_benchmarker.engine.primary.stats_files import StatsFiles

@@ -13,7 +13,7 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from inference_benchmarker.engine.primary.parent import Parent
+    from inference_benchmarker.engine.primary.launcher_channel import Parent
 
 PATIENCE_S = SILENT_S + 5.0  # a host that is lost is known to be by then
 _LOOK_S = 0.1

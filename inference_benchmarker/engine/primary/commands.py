@@ -12,9 +12,9 @@ from inference_benchmarker.wave.spool.spool import ABORTED, PLANNED
 if TYPE_CHECKING:
     from inference_benchmarker.engine.primary.clocks import Clocks
     from inference_benchmarker.engine.primary.ending import Ending
+    from inference_benchmarker.engine.primary.launcher_channel import Parent
     from inference_benchmarker.engine.primary.logbook import Logbook
     from inference_benchmarker.engine.primary.members import Members
-    from inference_benchmarker.engine.primary.parent import Parent
     from inference_benchmarker.engine.primary.transport import Transport
     from inference_benchmarker.plan.plan import WavePlan
 

@@ -13,9 +13,9 @@ from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from inference_benchmarker.engine.primary.clocks import Clocks
+    from inference_benchmarker.engine.primary.launcher_channel import Parent
     from inference_benchmarker.engine.primary.logbook import Logbook
     from inference_benchmarker.engine.primary.members import Member, Members
-    from inference_benchmarker.engine.primary.parent import Parent
     from inference_benchmarker.engine.primary.transport import Transport
     from inference_benchmarker.plan.pacing import TokenBucket
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from inference_benchmarker.engine.primary.parent import Parent
+    from inference_benchmarker.engine.primary.launcher_channel import Parent
 
 logger = logging.getLogger("inference_benchmarker.engine.primary")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import gevent
 from locust.stats import PERCENTILES_TO_REPORT, StatsCSVFileWriter
 
-from inference_benchmarker.engine.primary.bounded import BoundedHistory
+from inference_benchmarker.engine.primary.locust_memory_limits import BoundedHistory
 from inference_benchmarker.words.csv_cells import CleanRows
 from inference_benchmarker.words.redact import own_secrets
 

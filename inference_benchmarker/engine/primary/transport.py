@@ -12,7 +12,7 @@ from locust.stats import stats_history
 
 from inference_benchmarker.engine.locust.runtime import WaveUser, options
 from inference_benchmarker.engine.locust.sockets import ListenError, PrimarySocket, Visitors, listen_with
-from inference_benchmarker.engine.primary.bounded import keep_small
+from inference_benchmarker.engine.primary.locust_memory_limits import keep_small
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from locust.runners import MasterRunner
 
     from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys
+    from inference_benchmarker.engine.primary.launcher_channel import Parent
     from inference_benchmarker.engine.primary.logbook import Logbook
-    from inference_benchmarker.engine.primary.parent import Parent
     from inference_benchmarker.engine.primary.shape import TokenBucketShape
     from inference_benchmarker.plan.plan import WavePlan
 

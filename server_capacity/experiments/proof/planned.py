@@ -11,8 +11,8 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import is_file, kind_of
 from server_capacity.experiments.proof.evidence import Aim
-from server_capacity.experiments.ranking.before import COUNTS
 from server_capacity.experiments.ranking.jobs import Job
+from server_capacity.experiments.ranking.preflight import COUNTS
 from server_capacity.planning.folder import FILE, changed_since, read
 from server_capacity.planning.totals import headline
 from server_capacity.provisioning.arguments import factory_arguments

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.proof.planned import Planned
-    from server_capacity.experiments.ranking.before import Before
+    from server_capacity.experiments.ranking.preflight import Before
     from server_capacity.results.types.proof import ProofResult
 
 RPS_A_WORKER = 250.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INVALID
-from server_capacity.experiments.ranking.before import needed_by, with_text
+from server_capacity.experiments.ranking.preflight import needed_by, with_text
 from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
 from server_capacity.results.capacity_folder import load

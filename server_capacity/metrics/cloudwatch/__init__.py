@@ -5,8 +5,8 @@
 endpoints run on, and ``logs``, where requests failed, what the endpoints wrote.
 """
 
-from server_capacity.metrics.cloudwatch.asking import asking
 from server_capacity.metrics.cloudwatch.block import check_block, read_block
+from server_capacity.metrics.cloudwatch.limit_metrics import asking
 from server_capacity.metrics.cloudwatch.source import make_source
 
 __all__ = ["asking", "check_block", "make_source", "read_block"]

@@ -6,9 +6,9 @@ servers, ``scraper`` watches a page, ``history`` keeps and ``reading`` reads wha
 ``server`` read its answers.
 """
 
-from server_capacity.metrics.prometheus.asking import asking
 from server_capacity.metrics.prometheus.block import read_block
 from server_capacity.metrics.prometheus.block_checks import check_block
+from server_capacity.metrics.prometheus.limit_metrics import asking
 from server_capacity.metrics.prometheus.source import make_source
 
 __all__ = ["asking", "check_block", "make_source", "read_block"]

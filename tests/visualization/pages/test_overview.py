@@ -10,10 +10,10 @@ import pytest
 
 from inference_benchmarker.facts.server_metric import ServerMetric
 from tests.summaries import plan_with, summary_with, times_of
+from visualization.figures.constant_charts import is_same, same_text
 from visualization.figures.figures import Bar, Bars, Curves, Figures, Overview, Points
 from visualization.figures.limits import limits_of_runs
 from visualization.figures.runs import Run
-from visualization.figures.same import is_same, same_text
 from visualization.pages.html import page
 from visualization.pages.series import make_figures
 

@@ -24,18 +24,18 @@ from inference_benchmarker.words.units import NS
 from tests.counted import counted
 from tests.situations import SITUATIONS
 from tests.waves import START, closed_plan, make_run, observe, on_time, open_plan, staged, streamed, wave
-from visualization.run_page import run_page, seconds, sections
+from visualization.run_page import run_page, sections, timeline_figures
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import framed, shown_levels
 from visualization.run_page.markup import Markup, element
 from visualization.run_page.requests import MOST_EXACT, WORST, request_figures
-from visualization.run_page.seconds import instance_figures, server_figures, wave_figures
+from visualization.run_page.timeline_figures import instance_figures, server_figures, wave_figures
 from visualization.run_page.waterfall import steps
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from visualization.run_page.figures import Figure
+    from visualization.run_page.figure_types import Figure
 
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror=alert(2)>"&\x1b[2J'
 
@@ -374,7 +374,7 @@ def test_all_times_share_one_axis() -> None:
 def test_the_seconds_of_a_wave_of_months_are_not_drawn_and_this_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found = wave(np.full((5, 4), 0.01), outcomes=["ok"] * 19 + ["failed"])
     assert "Failed requests" in run_page(found)
-    monkeypatch.setattr(seconds, "MOST_SECONDS", 4)
+    monkeypatch.setattr(timeline_figures, "MOST_SECONDS", 4)
     monkeypatch.setattr(sections, "MOST_SECONDS", 4)
     page = run_page(found)
     assert "Seconds are not drawn for a wave longer than 4 s" in page

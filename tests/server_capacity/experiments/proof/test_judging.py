@@ -21,7 +21,7 @@ from server_capacity.experiments.proof.judging import judged
 from server_capacity.experiments.proof.length import length_of, main_of
 from server_capacity.experiments.proof.result import content
 from server_capacity.experiments.proof.run import prove
-from server_capacity.experiments.ranking.before import Before
+from server_capacity.experiments.ranking.preflight import Before
 from server_capacity.experiments.server_side.server_side import ServerSide
 from server_capacity.results.types.bounds import Endpoint, Spread
 from server_capacity.search.limits import limits_of

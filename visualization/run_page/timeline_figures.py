@@ -15,7 +15,7 @@ from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from visualization.figures.figures import Axis
 from visualization.figures.folding import by_step, cpu_points, folded, neighbours
-from visualization.run_page.figures import (
+from visualization.run_page.figure_types import (
     SECONDS,
     Figure,
     Trace,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.wave.files.client_table import Table
     from visualization.figures.figures import Points
-    from visualization.run_page.figures import Colour
+    from visualization.run_page.figure_types import Colour
 
 _WHOLE = ("scheduled", "sent", "ok", "repeated", "good", "tokens_out", "in_flight")
 """The columns that hold for a whole second, and are not told of the last one, which is none."""

@@ -7,7 +7,7 @@ import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.primary.bounded import HISTORY_ENTRIES, KEPT_S, BoundedHistory, forget
+from inference_benchmarker.engine.primary.locust_memory_limits import HISTORY_ENTRIES, KEPT_S, BoundedHistory, forget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +48,7 @@ def test_of_the_counts_of_seconds_the_newest_stay() -> None:
 
 _ERRORS = """
 from locust.stats import RequestStats
-from inference_benchmarker.engine.primary import bounded
+from inference_benchmarker.engine.primary import locust_memory_limits
 stats = RequestStats()
 for number in range(5 * bounded.MOST_ERRORS):
     stats.log_error("invoke", "invoke", f"RuntimeError(request {number})")
