@@ -22,7 +22,7 @@ MOST_REQUESTS, MOST_BYTES = 200_000, 1 << 26
 MOST_KNOWN = 1 << 20  # blocks that the cache has at a time; beyond, they are made twice as long
 _SUM_BYTES = 4
 _MOST = 1 << 62
-MOST_LONG = 1 << 32
+TOO_LONG = 1 << 32
 """Above all bytes and tokens of a prompt: of more nobody is believed, and so no sum of ours is refused."""
 
 
@@ -100,9 +100,9 @@ class _Row(NamedTuple):
             answer
         ) is str:
             raise ValueError("a prompt with a member of another type")
-        if not (0 < turn <= MOST_TURN and 0 <= size < MOST_LONG and stem >= -1 and known >= 0):
+        if not (0 < turn <= MOST_TURN and 0 <= size < TOO_LONG and stem >= -1 and known >= 0):
             raise ValueError("a prompt with a number out of bounds")
-        tokens = tokens if type(tokens) is int and 0 <= tokens < MOST_LONG else None
+        tokens = tokens if type(tokens) is int and 0 <= tokens < TOO_LONG else None
         cached = cached if type(cached) is int and tokens is not None and 0 <= cached <= tokens else None
         return cls(sent, done, session, turn, size, tokens, cached, stem, known, _sums(new), _sums(answer))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.facts.prompt_reuse import TOO_LONG
 from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.records.user_metrics import CACHED_TOKENS, PREFIX
@@ -221,7 +222,8 @@ class TurnsGathered:
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
         place = np.minimum(part.int("turn").astype(np.int64) - 1, MOST_TURN_ROWS)
-        ok, abandoned, told = part.outcome("ok"), part.outcome("abandoned"), part.has("tokens_in")
+        ok, abandoned = part.outcome("ok"), part.outcome("abandoned")
+        told = part.has("tokens_in") & (part.int("tokens_in") < TOO_LONG)
         for name, mask in {"sent": place >= 0, "ok": ok, "failed": part.outcome("failed"), "told": told}.items():
             self._count(name, place[mask])
         self._count("tokens", place[told], part.int("tokens_in")[told])

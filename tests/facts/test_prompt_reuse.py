@@ -13,7 +13,7 @@ from inference_benchmarker.engine.worker.open_session import OpenSession
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.facts import prompt_reuse
-from inference_benchmarker.facts.prompt_reuse import MOST_LONG, MOST_REQUESTS, PromptReuse, PromptsSent, TurnReuse
+from inference_benchmarker.facts.prompt_reuse import MOST_REQUESTS, TOO_LONG, PromptReuse, PromptsSent, TurnReuse
 from inference_benchmarker.records.answer import Answer, Reasoning
 from inference_benchmarker.records.prompts import BLOCK_BYTES
 from inference_benchmarker.records.response import Response
@@ -231,7 +231,7 @@ def test_claims_that_no_prompt_can_have_are_not_believed() -> None:
 
 def test_no_sum_of_what_is_believed_is_refused() -> None:
     """The most of every count, as often as requests are looked at."""
-    found, most = PromptsSent(), MOST_LONG - 1
+    found, most = PromptsSent(), TOO_LONG - 1
     found.take(0, [[0, 1, 0, 9, most, most, most, -1, 0, "AAAAAA==", ""]], [])
     reuse = found.reuse()
     assert reuse is not None

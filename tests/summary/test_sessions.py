@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 PLAN = replace(open_plan("20", "10"), workers=2, goodput=(RequestLimit.parse("latency<100ms"),))
 
 
-def wave(seed: int, sessions: int = 200, most: int = 9, plan: Any = PLAN, **more: Any) -> WaveFacts:
+def wave(seed: int, sessions: int = 200, most: int = 9, plan: Any = PLAN, tokens: int = 100, **more: Any) -> WaveFacts:
     """A wave of sessions of up to so many turns, some of which fail, raise, or are open at the end."""
     draw = random.Random(seed)
     records: list[RequestRecord] = []
@@ -60,7 +60,7 @@ def wave(seed: int, sessions: int = 200, most: int = 9, plan: Any = PLAN, **more
                 first_token=sent + MS // 2,
                 last_token=done,
                 chunks=1,
-                tokens_in=100 * turn,
+                tokens_in=tokens * turn,
                 metrics={"cached_tokens": 10.0 * turn} if turn > 1 else None,
                 gaps=(),
             )
@@ -240,6 +240,14 @@ QUERIES, HITS = server_row(PREFIX_QUERIES, 100.0), server_row(PREFIX_HITS, 61.0)
 )
 def test_hits_that_are_not_known_are_no_share(rows: list[ServerMetric], share: float | None) -> None:
     assert prefix_hit_share(rows) == share
+
+
+def test_tokens_that_no_prompt_has_are_in_no_share_and_in_no_mean() -> None:
+    """Their sum is beyond 64 bits, and what comes of it may be any share."""
+    told = summarise(wave(1, sessions=1500, tokens=1 << 49)).sessions
+    assert told is not None
+    assert {(row.context_tokens, row.cached_share) for row in told.by_turn} == {(None, None)}
+    assert told.cached_share is None
 
 
 def test_limits_on_sessions_and_turns() -> None:
