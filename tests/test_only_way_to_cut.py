@@ -138,6 +138,7 @@ TAKEN_APART = {
     ),
     "is of a report, whose foreign words are hidden": (
         "inference_benchmarker/cli/live/screen.py:fitted",
+        "inference_benchmarker/cli/wave/replay.py:_Described.to_text",
         "inference_benchmarker/report/check.py:Check._lines",
         "inference_benchmarker/report/client_table.py:host_lines",
         "inference_benchmarker/report/screen.py:server_in_short",

@@ -193,6 +193,6 @@ class SummaryResult:
     hosts: list[HostPart] | None = None
     calibration: dict[str, Any] | None = None
     client: Client
-    prompts: PromptReuse | None = field(default=None, metadata=OMITTED)
+    prompts: PromptReuse | None = None
     files: dict[str, str] | None = field(default=None, metadata=OMITTED)
     digest: str | None = field(default=None, metadata=OMITTED)

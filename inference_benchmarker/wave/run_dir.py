@@ -63,6 +63,7 @@ class RunDir:
             with suppress(FileNotFoundError, NotADirectoryError):
                 run_dir.plan.lstat()
                 raise cannot_read(run_dir.plan, "is not a regular file")
+            _refuse_answer(path)
             cut = _cut_off(path)
             sides = [*folders_in(path / "A"), *folders_in(path / "B")] if cut else []
             if runs := [each for each in [*folders_in(path), *sides] if is_file(cls(each).plan)]:
@@ -200,6 +201,16 @@ def _cut_off(path: Path) -> str | None:
         return None
     what, file = _ANSWERS[name["kind"]]
     return f"is the folder of a {what} that ended before it stored its result (it has no {file})."
+
+
+def _refuse_answer(path: Path) -> None:
+    """Refuse the folder of an answer that was stored, where a run directory is asked for."""
+    name = _ANSWER_OF.fullmatch(path.absolute().name)
+    if name is None:
+        return
+    what, file = _ANSWERS[name["kind"]]
+    if is_file(path / file):
+        raise BenchmarkError(f"{path}: is the folder of a {what}, not of a wave.", f"Print it: benchmark report {path}")
 
 
 def make_stamped_folder(parent: Path, kind: str) -> Path:

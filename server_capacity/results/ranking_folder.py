@@ -11,6 +11,7 @@ from server_capacity.results.stored import Stored
 from server_capacity.results.text.ranking import to_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any
 
     from server_capacity.results.types.ranking import RankingResult
@@ -25,5 +26,10 @@ def _decode(data: dict[str, Any]) -> RankingResult:
     return found
 
 
-_STORED = Stored(FILE, "ranking.txt", to_text, _decode, require_searches)
+def _searches(folder: Path, found: RankingResult) -> list[Path]:
+    """The folders of its rows: another search may be going on beside them, and be stored again."""
+    return [folder / row.capacity for row in found.rows if row.capacity]
+
+
+_STORED = Stored(FILE, "ranking.txt", to_text, _decode, require_searches, _searches)
 save, load, read, is_ranking = _STORED.save, _STORED.load, _STORED.read, _STORED.is_in

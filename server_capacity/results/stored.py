@@ -18,7 +18,7 @@ from server_capacity.results.types.proof import ProofResult
 from server_capacity.results.types.ranking import RankingResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 T = TypeVar("T", CapacityResult, PlanResult, ProofResult, RankingResult)
@@ -43,10 +43,12 @@ class Stored(Generic[T]):
     """ValueError for what does not fit its type or contradicts itself."""
     hold: Callable[[Path, T], None] = lambda *_: None
     """Holds what was decoded against what lies below the folder; ValueError where they disagree."""
+    below: Callable[[Path, T], Iterable[Path]] = lambda folder, _: folder.iterdir()
+    """The folders that it is built on, as far as they hold results."""
 
     def write(self, folder: Path, found: T) -> T:
         """Write both files, and give the result with its digest and those of what it is built on. Raises OSError."""
-        found = replace(found, built_on=built_on(folder, folder.iterdir()) or found.built_on)
+        found = replace(found, built_on=built_on(folder, self.below(folder, found)) or found.built_on)
         found = replace(found, digest=write_with_digest(folder / self.file, encoded(found)))
         replace_file(folder / self.text, self.to_text(found, str(folder)))
         return found

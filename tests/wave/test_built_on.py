@@ -107,6 +107,14 @@ def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> N
     of_capacity.load(folder)
 
 
+def test_a_ranking_is_not_built_on_a_search_that_still_goes_on_beside_it(tmp_path: Path) -> None:
+    search(tmp_path / "a_capacity", 0)
+    other = search(tmp_path / "b_capacity", 1)
+    of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
+    of_capacity.save(other, replace(of_capacity.read(other), name="stored again"))
+    assert list(of_ranking.read(tmp_path).built_on or ()) == ["a_capacity"]
+
+
 def test_a_ranking_whose_searches_were_swapped_is_refused(tmp_path: Path) -> None:
     one, other = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
     of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
@@ -151,7 +159,7 @@ def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path)
     of_ranking.save(tmp_path, ranking_of(tmp_path / "a_capacity"))
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == ""
     shutil.rmtree(waves_of(one)[0])
-    gone = "1 of the 6 results that it is built on is missing, and cannot be checked"
+    gone = "1 of the 3 results that it is built on is missing, and cannot be checked"
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == gone
     (waves_of(one)[0] / "requests.parquet").write_bytes(b"")
     with pytest.raises(BenchmarkError, match=r"requests\.parquet was changed"):

@@ -134,12 +134,13 @@ def _for_parent(told: Told) -> dict[str, Any]:
 def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[dict[str, Any]], None]) -> None:
     """Add to each result what became of what was made for all of them, of which ``folder`` has the list.
 
-    Each that changes is told again: the ranking has a digest of it.
+    Each that changes is told again: the ranking has a digest of it. Where nobody hears any more, none changes.
     """
     if (clean_up := cleaned(folder)) is None:
         return
     for place, found in told.items():
         if isinstance(found, Searched):
+            tell_result({"place": place, **_for_parent(found)})  # raises where the parent was killed
             made = tidied(found.folder, found.result, clean_up)
             tell_result({"place": place, **_for_parent(Searched(found.folder, made))})
         elif clean_up == "failed":

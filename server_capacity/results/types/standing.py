@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FAILED = "failed"
 """The outcome of a variant that was not searched."""
 EARLY = "The search ended early: "
+_LEFT = "its search: "
+"""Begins each clause on what a search left behind."""
 OPEN = {"client_limited": "the client was the limit of its search", "cannot_tell": "its search was inconclusive"}
 """A clause on each outcome that leaves open what else would have met the limits."""
 
@@ -81,7 +83,7 @@ def broken_by(found: CapacityResult) -> Iterator[str]:
     """Clauses on what ended a search early and on what it left behind, whether it has an answer or none."""
     if ended_of(found) == "early":
         yield f"its search ended early: {why_early(found) or 'the reason is not recorded'}"
-    yield from (f"its search: {each}" for each in left_behind(found))
+    yield from (f"{_LEFT}{each}" for each in left_behind(found))
 
 
 def row_code(row: RankedRow) -> int:
@@ -98,8 +100,8 @@ def broken_code(row: RankedRow) -> int:
         return INVALID
     if row.outcome == FAILED:  # an earlier version stored no code
         return row.exit_code or OK
-    left = row.rank is None and bool(row.warnings)  # without a rank it has no other warnings than on what broke
-    return INVALID if row.exit_code == INVALID and (left or row.outcome != "client_limited") else OK
+    left = any(each.startswith(_LEFT) for each in row.warnings)
+    return INVALID if left or (row.exit_code == INVALID and row.outcome != "client_limited") else OK
 
 
 def warnings_of(found: CapacityResult) -> Iterator[str]:

@@ -323,7 +323,24 @@ def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
     variant_process.add_clean_up(folders[0], told, again.append)
 
     assert [load(folder).found.exit_code for folder in folders] == [code, code]
-    assert sorted(each.get("code", 0) for each in again) == [0, 0, *([3] if left_over else [])]
+    assert [each["place"] for each in again if each.get("code") == 3] == ([2] if left_over else [])
+    assert [each["place"] for each in again if "folder" in each] == [0, 0, 1, 1], "before and after it changes"
+
+
+def test_a_search_does_not_change_once_nobody_stores_its_ranking_any_more(tmp_path: Path) -> None:
+    """Its parent was killed, whose ranking has the digest of the search as it was."""
+
+    def tell(_: object) -> None:
+        raise BrokenPipeError
+
+    folder = tmp_path / "x_capacity"
+    folder.mkdir()
+    found = save(folder, settled(searched()))
+    with CleanupFile.taken(folder) as cleanup:
+        cleanup.hold("the endpoint", CommandLine(("false",)), None)
+    with pytest.raises(BrokenPipeError):
+        variant_process.add_clean_up(folder, {0: variant_process.Searched(folder, found)}, tell)
+    assert load(folder).found.digest == found.digest
 
 
 @pytest.mark.slow

@@ -41,6 +41,15 @@ def test_an_answer_that_is_no_file_is_named(tmp_path: Path, kind: str, make: Cal
         report.run([str(folder)])
 
 
+@pytest.mark.parametrize("kind", FILES)
+def test_a_whole_answer_is_no_wave(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / f"20261123T100000Z_{kind}"
+    folder.mkdir()
+    (folder / FILES[kind]).write_text("{}")
+    with pytest.raises(BenchmarkError, match=r"not of a wave. Print it: benchmark report"):
+        RunDir.find(folder)
+
+
 @pytest.mark.parametrize("waves", [0, 2])
 @pytest.mark.parametrize("kind", FILES)
 def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, waves: int) -> None:

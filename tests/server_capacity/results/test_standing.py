@@ -116,9 +116,10 @@ def test_what_a_search_without_a_rank_left_behind_is_the_rankings_exit_code(outc
 
 
 def test_what_a_search_with_a_rank_left_behind_stands_in_the_headline() -> None:
-    data = ranking([row("m5", 300, clean_up="failed"), row("c5", 250)], Aim())
-    assert (data.rows[0].rank, data.exit_code) == (1, 3)
-    assert data.headline.endswith("m5: its search: something that was created for it was not removed.")
+    for outcome in ("found", "client_limited"):
+        data = ranking([row("m5", 300, outcome=outcome, clean_up="failed"), row("c5", 250)], Aim())
+        assert (data.rows[0].rank, data.exit_code) == (1, 3)
+        assert "m5: its search: something that was created for it was not removed" in data.headline
 
 
 @pytest.mark.parametrize(

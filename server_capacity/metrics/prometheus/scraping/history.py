@@ -16,6 +16,7 @@ MOST_BYTES = 64 << 20
 """Of names, labels and descriptions: a page may have new labels each time, such as the id of a request."""
 FULL = "the page has had more series than 64 MiB hold: those that came later are left out"
 _SERIES_BYTES = 700  # of a series without its texts
+_TEXT_BYTES = 65  # of a text without its characters, and its place in a tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class History:
 
     def _takes(self, *texts: str) -> bool:
         """Tells whether there is room for a series or a description with these texts, and takes it."""
-        needed = _SERIES_BYTES + sum(map(len, texts))
+        needed = _SERIES_BYTES + sum(_TEXT_BYTES + len(text) for text in texts)
         if needed > self._room:
             return False
         self._room -= needed
