@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.exit_codes import INVALID, worst_exit_code
+from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.capacity import to_text
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult
 
 FILE = "capacity.json"
+_UNSAVED = "The results exist only in the printed text."
 _STORED = Stored(FILE, "capacity.txt", to_text, check_capacity, require_waves)
 load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 
@@ -24,13 +25,19 @@ load, read, is_capacity = _STORED.load, _STORED.read, _STORED.is_in
 def save(folder: Path, found: CapacityResult) -> CapacityResult:
     """Write capacity.json and capacity.txt, and give the result with its digest.
 
-    Where they cannot be written, that joins the ``failures`` of the answer, whose exit code is INVALID: what was
-    measured for minutes is told whatever the disk does.
+    Where they cannot be written, that joins the ``failures`` of the answer until they can: what was measured for
+    minutes is told whatever the disk does.
     """
+    others = [each for each in found.failures or [] if not each.endswith(_UNSAVED)]
+    found = replace(found, failures=others or (found.failures and []))
     try:
         return _STORED.write(folder, found)
     except OSError as error:
         reason = error.strerror or str(error)
-        told = f"{folder}: cannot be written ({reason}). The results exist only in the printed text."
-        failures = [*(each for each in found.failures or [] if each != told), told]
-        return replace(found, failures=failures, exit_code=worst_exit_code(found.exit_code, INVALID))
+        return replace(found, failures=[*others, f"{folder}: cannot be written ({reason}). {_UNSAVED}"])
+
+
+def exit_code_of(found: CapacityResult) -> int:
+    """The exit code of the command that searched: INVALID where the answer could not be stored, unless it is graver."""
+    unsaved = any(each.endswith(_UNSAVED) for each in found.failures or [])
+    return worst_exit_code(found.exit_code, INVALID if unsaved else OK)

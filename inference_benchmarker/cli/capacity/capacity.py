@@ -97,7 +97,9 @@ def run(arguments: list[str]) -> int:
         folder, found = _searched(question, jobs[0], options, tell, export)
         _print(found, str(folder), options)
         draw_capacity(found, folder, tell)  # nobody waits for pictures to read the answer
-    return found.exit_code
+        from server_capacity.results.capacity_folder import exit_code_of
+
+        return exit_code_of(found)
 
 
 def _searched(

@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import time
+from contextlib import suppress
 from decimal import Decimal
 from functools import partial
 from itertools import starmap
@@ -283,8 +284,9 @@ class Worker:
     def _report_regularly(self) -> None:
         while True:
             gevent.sleep(REPORT_INTERVAL_S)
-            self._send_batch()
-            self._outbox.resend()
+            with suppress(MemoryError):  # the user's code may have taken it all for a while: the next turn sends more
+                self._send_batch()
+                self._outbox.resend()
 
     def _send_batch(self, *, final: bool = False) -> None:
         """Send what was recorded since the last batch, with the ledger as it stands at this instant."""

@@ -29,7 +29,8 @@ def headline(found: CapacityResult) -> str:
         "cannot_tell": _cannot_tell,
         "interrupted": _interrupted,
     }[found.outcome](found)
-    return ("PENDING: " if found.pending else "") + told
+    left = ". Something that was created for it was not removed" if found.clean_up == "failed" else ""
+    return ("PENDING: " if found.pending else "") + told + left
 
 
 def rate_text(rate: float | None, interval: Interval | None = None, unit: str = "/s") -> str:

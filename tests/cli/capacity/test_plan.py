@@ -74,7 +74,7 @@ def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest
     assert data["headline"] == first
     assert printed == (folder / "fleet_plan.txt").read_text()
     assert sorted(each.name for each in folder.iterdir()) == sorted(
-        [*data["files"], "fleet_plan.html", "fleet_plan.json", "fleet_plan.txt"]
+        [*data["files"], "fleet_plan.html", "fleet_plan.json", "fleet_plan.txt", "fleet_plan_capacity.png"]
     )
     assert {"scalable_target.json", "scaling_policy.json", "hpa.yaml", "keda.yaml"} <= set(data["files"])
     assert data["endpoints"][0]["correlation"] is None

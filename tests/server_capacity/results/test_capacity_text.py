@@ -38,6 +38,11 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
             {"confirmation": [{**CONFIRMED, "verdict": "cannot_tell", "spoilt": "schedule lag p99 12 ms"}]},
             f"{MEETS}, not confirmed: schedule lag p99 12 ms",
         ),
+        (
+            {"clean_up": "failed"},
+            "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals. Something that was created for "
+            "it was not removed",
+        ),
         ({"pending": True}, "PENDING: Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"),
         (
             {"in": "users", "rate": 1043, "interval": {"low": 1010, "high": 1080}, "users": {"think": "5 s"}},

@@ -11,6 +11,7 @@ import pytest
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.exit_codes import INVALID, MISSED
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.slo import Slo
@@ -23,9 +24,10 @@ from server_capacity.experiments.capacity.waves import Waves
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.in_users import answer_of
-from server_capacity.results.capacity_folder import save
+from server_capacity.results.capacity_folder import exit_code_of, read, save
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.types.capacity import Failed
+from server_capacity.results.types.standing import settled
 from server_capacity.search.answer import Answer
 from server_capacity.search.stretch import NOTHING_VIOLATED
 from tests.explorations import FOUND, LIMITS, explored, question
@@ -269,3 +271,9 @@ def test_an_answer_that_cannot_be_stored_says_so(tmp_path: Path) -> None:
 
     (told,) = data.failures or []
     assert told.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory).")
+    assert (data.exit_code, exit_code_of(data)) == (MISSED, INVALID)
+
+    (tmp_path / "absent").mkdir()
+    kept = save(tmp_path / "absent", settled(replace(data, clean_up="done")))
+    assert not kept.failures
+    assert read(tmp_path / "absent").exit_code == exit_code_of(kept) == kept.exit_code
