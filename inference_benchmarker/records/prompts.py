@@ -20,6 +20,7 @@ _ROLES = {role: f"\n{role}\n" for role in ("system", "developer", "user", "assis
 MOST_LOOKED_AT = 1 << 18
 """Bytes of a prompt that are new in a request: they take 3 ms of the loop that sends. Of more, nothing is known."""
 _A_MESSAGE, _A_MEMBER = 16, 64  # bytes that take as long to look at
+_DEEPEST = 100  # members within members
 _LONG, _SAMPLES = 4096, 1024
 _PLAIN = 2  # a message of so many members has a role and a content alone
 
@@ -139,13 +140,13 @@ class _Texts:
         self._taken += size
         _check_size(self._taken)
 
-    def _brief(self, value: Any) -> Any:
+    def _brief(self, value: Any, depth: int = 0) -> Any:
         """The same with a sum in place of an image or a sound: it has megabytes, and no model reads it as text."""
-        self.take(_A_MEMBER)
+        self.take(_A_MEMBER if depth < _DEEPEST else MOST_LOOKED_AT + 1)  # a value may hold itself
         if isinstance(value, dict):
-            return {self._brief(key): self._brief(each) for key, each in value.items()}
+            return {self._brief(key, depth + 1): self._brief(each, depth + 1) for key, each in value.items()}
         if isinstance(value, list | tuple):
-            return [self._brief(each) for each in value]
+            return [self._brief(each, depth + 1) for each in value]
         if type(value) is not str:
             return value
         if _is_data(value):

@@ -82,7 +82,7 @@ def test_what_is_no_prompt_has_no_blocks(payload: Any) -> None:
 
 @pytest.mark.parametrize("content", [[b"x"], {(1, 2): 3}, LOOP])
 def test_what_is_no_json_is_refused(content: Any) -> None:
-    with pytest.raises((TypeError, ValueError, RecursionError)):
+    with pytest.raises((TypeError, ValueError)):
         prompt_of({"messages": [{"role": "user", "content": content}]})
 
 
