@@ -48,18 +48,18 @@ def test_of_the_counts_of_seconds_the_newest_stay() -> None:
 
 _ERRORS = """
 from locust.stats import RequestStats
-from inference_benchmarker.engine.primary import locust_memory_limits
+from inference_benchmarker.engine.primary.locust_memory_limits import MOST_ERRORS, forget
 stats = RequestStats()
-for number in range(5 * bounded.MOST_ERRORS):
+for number in range(5 * MOST_ERRORS):
     stats.log_error("invoke", "invoke", f"RuntimeError(request {number})")
     stats.log_error("invoke", "invoke", "TimeoutError()")
     if number % 700 == 0:
-        bounded.forget(stats)
-bounded.forget(stats)
-assert len(stats.errors) <= bounded.MOST_ERRORS
-assert sum(error.occurrences for error in stats.errors.values()) == 10 * bounded.MOST_ERRORS
-assert max(error.occurrences for error in stats.errors.values() if "Timeout" in error.error) == 5 * bounded.MOST_ERRORS
-assert stats.total.num_failures == 10 * bounded.MOST_ERRORS
+        forget(stats)
+forget(stats)
+assert len(stats.errors) <= MOST_ERRORS
+assert sum(error.occurrences for error in stats.errors.values()) == 10 * MOST_ERRORS
+assert max(error.occurrences for error in stats.errors.values() if "Timeout" in error.error) == 5 * MOST_ERRORS
+assert stats.total.num_failures == 10 * MOST_ERRORS
 """
 
 
