@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.engine.worker.sessions import invoke_sessions
-from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.batch_writer import BatchWriter

@@ -13,7 +13,7 @@ import pytest
 from inference_benchmarker import Answer, Response, Turn
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint, load
 from inference_benchmarker.engine.worker.conversations import Conversations
-from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.think import Think

@@ -11,7 +11,7 @@ import pytest
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker import requested_model
-from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.response import Response
 from tests.request_bench import Bench

@@ -10,7 +10,7 @@ import gevent
 import pytest
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
-from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.retries import Backoff, Retries
 from inference_benchmarker.records.record import Ledger

@@ -22,7 +22,7 @@ from inference_benchmarker.records.batch_writer import BatchWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
 
 MS = 1_000_000
 NEVER = 1 << 62

@@ -34,9 +34,9 @@ from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker import client_watch, loop_watch
 from inference_benchmarker.engine.worker import watch as worker_watch
 from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.engine.worker.loop_watch import MOST_STACK, LoopWatch, Place, blamed
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
-from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.engine.worker.watch import Watch
 from inference_benchmarker.facts.client_use import Connections
 from inference_benchmarker.plan.pacing import Arrival

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.engine.worker.open_session import OpenSession
+from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
-from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.facts import prompt_reuse
 from inference_benchmarker.facts.prompt_reuse import MOST_REQUESTS, TOO_LONG, PromptReuse, PromptsSent, TurnReuse
 from inference_benchmarker.records.answer import Answer, Reasoning

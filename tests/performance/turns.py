@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker.conversations import Conversations
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
-from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.turn import Turn
 from inference_benchmarker.records.batch_writer import BatchWriter

@@ -1,5 +1,6 @@
-"""Canaries: questions whose answers were given alone, before the load, and are asked for again under it.
+"""The checks of answers: against what is expected, and canaries.
 
+Canaries are questions whose answers were given alone, before the load, and are asked for again under it.
 An answer under load that is another one differs; where it is, or has in it, what another request was answered, two
 requests got mixed up. An answer that several other requests got is nobody's own, such as an excuse of a busy server.
 Which arrivals are canaries is a function of the seed and the arrival.
@@ -25,7 +26,9 @@ from inference_benchmarker.words.redact import excerpt, quoted
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.endpoint.expected import AnswerCheck
+    from inference_benchmarker.engine.worker.in_flight import Slot
+    from inference_benchmarker.records.batch_writer import BatchWriter
     from inference_benchmarker.records.names import Names
 
 LABEL = "canary"
@@ -150,3 +153,26 @@ class Canaries:
         if self._shown <= _MOST_SHOWN:
             told = quoted(text[:_LOOKED_AT], _SHOWN), quoted(alone, _SHOWN)
             logger.warning("arrival %d got %s answer: %s; expected: %s", index, whose, *told)
+
+
+class Checks:
+    """Holds the answer that a slot keeps against all that is known of it."""
+
+    def __init__(self, check: AnswerCheck | None, canaries: Canaries | None, writer: BatchWriter) -> None:
+        self._check = check
+        self._canaries = canaries
+        self._writer = writer
+
+    def __call__(self, slot: Slot) -> None:
+        """Add to a slot's usage what its canary tells. Raises UnexpectedAnswerError."""
+        assert slot.arrival is not None
+        if self._canaries is not None:
+            told = self._canaries.judge(slot.arrival.index, slot.answer)
+            if told:
+                self._writer.metric_numbers.take_up(told)
+                metrics = Response(metrics=told)
+                slot.usage = metrics if slot.usage is None else slot.usage.updated(metrics)
+            if self._canaries.is_one(slot.arrival.index):
+                return
+        if self._check is not None:
+            self._check(slot.answer)

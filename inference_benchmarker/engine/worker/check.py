@@ -26,10 +26,10 @@ from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.engine.processes.leftovers import MARK
 from inference_benchmarker.engine.worker.addresses import Addresses
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.engine.worker.process import take_stdin
 from inference_benchmarker.engine.worker.raised import in_hand, raised_at
 from inference_benchmarker.engine.worker.sessions import invoke_sessions
-from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.engine.worker.target import answer_check
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.probe import Probe

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
 
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
 
 MOST_LOOKS = 50  # requests in flight that are looked at, at a time
 # Where a greenlet is parked that waits for a connection: the end of a file's path, and the function.

@@ -11,10 +11,9 @@ from contextlib import suppress
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.worker.open_session import OpenSession
+from inference_benchmarker.engine.worker.in_flight import OneKind, OpenSession
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
-from inference_benchmarker.engine.worker.slot import OneKind
 from inference_benchmarker.plan.turn import Turn as SessionTurn
 from inference_benchmarker.records.error_cause import causes
 from inference_benchmarker.records.error_key import error_text
@@ -25,8 +24,8 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
-    from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.think import Think
 
 logger = logging.getLogger("inference_benchmarker.sessions")

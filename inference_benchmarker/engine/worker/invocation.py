@@ -15,8 +15,8 @@ from inference_benchmarker.records.response import Response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.engine.worker.requests import Requests
-    from inference_benchmarker.engine.worker.slot import Slot
 
 
 _LEAST_OF_A_PIECE = 64  # bytes that one counts as where it is kept: of a stream, its event takes as many

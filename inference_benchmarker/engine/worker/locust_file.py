@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from locust import User
     from locust.env import Environment
 
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.records.batch_writer import BatchWriter
 
 _CONTROL_FLOW = (InterruptTaskSet, RescheduleTask, RescheduleTaskImmediately, StopUser)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.records.names import Names
 
 

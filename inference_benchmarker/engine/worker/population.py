@@ -10,8 +10,8 @@ from inference_benchmarker.engine.worker.scheduler import HANG_NS, QUANTUM, Pool
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.engine.worker.sessions import Sessions
-    from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.plan.population import PopulationStripe
 

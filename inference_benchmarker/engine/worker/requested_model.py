@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from inference_benchmarker.engine.worker.canaries import Canaries
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.records.names import Names
 
 MOST_EACH = 1 << 16  # characters that are parsed with each failure: at most half a millisecond or so

@@ -26,8 +26,7 @@ from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, Le
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.worker.open_session import OpenSession
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.batch_writer import BatchWriter
     from inference_benchmarker.records.response import Response

@@ -19,8 +19,8 @@ from inference_benchmarker.records.transient import is_transient
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.engine.worker.requests import Attempt, Requests
-    from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.retries import Retries
 
 NEVER_NS = (1 << 63) - 1

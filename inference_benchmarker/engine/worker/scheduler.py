@@ -15,7 +15,7 @@ import gevent
 from gevent.event import Event
 
 from inference_benchmarker.engine.worker.alarm import Alarm
-from inference_benchmarker.engine.worker.slot import Slot
+from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.plan.pacing import Arrival, ClosedStripe
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.engine.worker.open_session import OpenSession
-    from inference_benchmarker.engine.worker.slot import Slot
+    from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 
 _UNHARMED = suppress(BaseException)  # of a look at objects of the user's, whatever they raise
 _LONG_AGO = -(1 << 62)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.engine.worker.checks import Checks
+from inference_benchmarker.engine.worker.canaries import Checks
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
+from inference_benchmarker.engine.worker.in_flight import OneKind
 from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
 from inference_benchmarker.engine.worker.requested_model import AskingModels
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.retrying import Retrying
-from inference_benchmarker.engine.worker.slot import OneKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.engine.worker.canaries import Canaries
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
-    from inference_benchmarker.engine.worker.slot import Slot
     from inference_benchmarker.plan.model_mix import ModelMix
     from inference_benchmarker.plan.retries import Retries
     from inference_benchmarker.plan.think import Think

@@ -1,23 +1,26 @@
-"""The target of a worker: the user's file, loaded."""
+"""The target of a worker: the user's file, loaded, and what is sent to it once, alone, before the load."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from time import monotonic_ns
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
-from inference_benchmarker.engine.worker.warming import send_once
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.model_mix import with_model
 from inference_benchmarker.plan.sessions import session_problem
+from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.words.redact import excerpt, own_secrets
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.run_dir import RunDir
 
 MAX_ERROR_LENGTH = 2_000
+_SHOWN = 200  # characters of why a request that is sent alone fails
 
 
 class Target:
@@ -146,3 +150,21 @@ def row_of(plan: WavePlan, loaded: Endpoint | None, run_dir: RunDir) -> Callable
 
 def _has_rows(plan: WavePlan) -> bool:
     return plan.conversations is not None or (isinstance(plan.load, OpenLoop) and plan.load.replay is not None)
+
+
+def send_once(invoke: Callable[[Any], Any], payloads: Sequence[Any]) -> dict[str, float]:
+    """Send each, one after the other, and tell how many they were and how long it took, in seconds.
+
+    Raises BenchmarkError for one that fails: the cache would be warm for some.
+    """
+    begun = monotonic_ns()
+    for payload in payloads:
+        try:
+            answer = invoke(payload)
+            if isinstance(answer, GeneratorType):
+                for _ in answer:
+                    pass
+        except Exception as error:
+            told = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
+            raise BenchmarkError(f"--cache warm: a request that was sent before the load failed: {told}") from error
+    return {"requests": len(payloads), "seconds": (monotonic_ns() - begun) / NS}
