@@ -133,26 +133,40 @@ class BatchWriter:
         return excerpt(text, limit, self._also)
 
     def take(self, meta: dict[str, Any]) -> bytes:
-        """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records."""
-        texts, self._texts = self._texts, []
+        """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records.
+
+        Where there is no memory for it (MemoryError), nothing is told yet, and the next batch has all of it.
+        """
         meta = {
             **meta,
-            "labels": self.labels.take_new(),
-            "finish_reasons": self.finish_reasons.take_new(),
-            "errors": self.errors.take_new(),
-            "texts": texts,
-            "feed": self.feed.take(),
+            **self.feed.untold(),
+            "labels": self.labels.untold(),
+            "finish_reasons": self.finish_reasons.untold(),
+            "errors": self.errors.untold(),
+            "texts": self._texts,
         }
         if self._attempts:
-            meta["attempts"], self._attempts = self._attempts, []
+            meta["attempts"] = self._attempts
         if names := [*self.metric_numbers][self._told_metrics :]:
-            meta["metrics"], self._told_metrics = names, len(self.metric_numbers)
+            meta["metrics"] = names
         turns = b"".join(itertools.starmap(TURN.pack, self.turns))
         packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, turns)
         batch = joined_batch(meta, *map(bytes, packed))
+        self._told()
+        return batch
+
+    def _told(self) -> None:
+        """All that came by now is in a batch."""
+        for told in (self.feed, self.labels, self.finish_reasons, self.errors):
+            told.told()
+        self._texts.clear()
+        self._attempts.clear()
+        self._told_metrics = len(self.metric_numbers)
+        self._clear_sections()
+
+    def _clear_sections(self) -> None:
         self._base.clear()
         self._streams.clear()
-        self._gaps = array("I")
+        del self._gaps[:]
         self._metrics.clear()
         self.turns.clear()
-        return batch

@@ -114,20 +114,27 @@ class CountFeed(FeedWriter):
         if pieces != NONE:
             self._tally(cell, "tokens_out", [pieces])
 
-    def take_warmup(self) -> list[dict[str, Any]]:
-        """The cells of the warm-up to which something came; to be taken before all others."""
-        self.count()
-        places = [place for place in self._cells if place[1] == WARMUP]
-        return [{"s": place[0], **self._cells.pop(place).to_json()} for place in places]
+    def untold(self) -> dict[str, Any]:
+        """As of its base; ``warmup``: the cells of the warm-up; ``totals``: the counts that are of no second."""
+        cells = super().untold()["feed"]
+        warmup = [{name: told for name, told in cell.items() if name != "n"} for cell in cells if cell["n"] == WARMUP]
+        return {
+            "feed": [cell for cell in cells if cell["n"] != WARMUP],
+            "warmup": warmup,
+            "totals": self._totals(),
+        }
 
-    def take_totals(self) -> dict[str, Any]:
-        """The counts that are of no second and came since the last call; to be taken when all is counted.
-
-        The requests without a label are the rest of all.
-        """
-        first = list(self._first.items())[self._told_errors :]
+    def told(self) -> None:
+        """What was untold is in a report: it is told once."""
+        super().told()
         self._told_errors = len(self._first)
-        totals = {
+        for counts in (self._label_outcomes, self._label_times, self._finish):
+            counts.clear()
+
+    def _totals(self) -> dict[str, Any]:
+        """The requests without a label are the rest of all."""
+        first = list(self._first.items())[self._told_errors :]
+        return {
             "labels": {OUTCOMES[outcome]: _pairs(found) for outcome, found in self._label_outcomes.items()},
             "label_times": {name: _pairs(found) for name, found in self._label_times.items()},
             "finish": _pairs(self._finish),
@@ -135,9 +142,6 @@ class CountFeed(FeedWriter):
             "last_due": self._last_due,
             "last_done": self._last_done,
         }
-        for counts in (self._label_outcomes, self._label_times, self._finish):
-            counts.clear()
-        return totals
 
     def _count_warmup(self, row: Row) -> None:
         begun = self._cells[row.sent // NS, WARMUP]
@@ -264,15 +268,19 @@ class CountingBatchWriter(BatchWriter):
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""
-        warmup = self._counts.take_warmup()  # first: it counts all rows, so that those added below number from 0
+        self._counts.count()  # all rows, so that those added below number from 0
         new = [entry for entry in self._slowest if -entry[1] >= self._taken]
+        try:
+            for *_, slow in sorted(new, key=itemgetter(1), reverse=True):
+                self._base += slow.base
+                self._streams += slow.stream
+                self._gaps.frombytes(slow.gaps)
+                super().add_metrics(slow.metrics)
+            batch = super().take(meta)
+        finally:
+            self._clear_sections()
         self._taken = self._number
-        for *_, slow in sorted(new, key=itemgetter(1), reverse=True):
-            self._base += slow.base
-            self._streams += slow.stream
-            self._gaps.frombytes(slow.gaps)
-            super().add_metrics(slow.metrics)
-        return super().take({**meta, "warmup": warmup, "totals": self._counts.take_totals()})
+        return batch
 
     def _keep(self, took: int, values: Packed) -> None:
         """The numbers go down, so that of equal ones the last goes first."""

@@ -136,12 +136,14 @@ class FeedWriter:
             self._count_columns(self._cells[row.done // NS, stage], columns, row.outcome & _OUTCOME, row.error)
             self._count_ended(stage, columns.sent)
 
-    def take(self) -> list[dict[str, Any]]:
-        """The cells to which something came since the last call, as JSON; whoever reads them adds them up."""
+    def untold(self) -> dict[str, Any]:
+        """The members of a report about what came since ``told``; ``feed``: its cells, which a reader adds up."""
         self.count()
-        cells = [{"s": second, "n": stage, **cell.to_json()} for (second, stage), cell in self._cells.items()]
+        return {"feed": [{"s": second, "n": stage, **cell.to_json()} for (second, stage), cell in self._cells.items()]}
+
+    def told(self) -> None:
+        """What was untold is in a report: it is told once."""
         self._cells.clear()
-        return cells
 
     def _stage(self, due: int) -> int:
         return bisect_right(self.stage_ends, due) if self.stage_ends else 0

@@ -27,7 +27,7 @@ class Names:
         self._ids: dict[str | bytes, int] = {}
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
-        self._taken = 0
+        self._told = 0
         self._hide = hide
         self._most = most
         for name in initial:
@@ -63,11 +63,13 @@ class Names:
         """The name of a number."""
         return self._names[number]
 
-    def take_new(self) -> list[str]:
-        """Names first used since the last call, in order of their numbers."""
-        new = self._names[self._taken :]
-        self._taken = len(self._names)
-        return new
+    def untold(self) -> list[str]:
+        """Names first used since ``told``, in order of their numbers."""
+        return self._names[self._told :]
+
+    def told(self) -> None:
+        """Whoever reads the numbers knows all names by now."""
+        self._told = len(self._names)
 
 
 def _digest(name: str) -> bytes:

@@ -81,7 +81,8 @@ def reported(sent: list[Sent], tokens: bool = False) -> PromptsSent:
         workers[each.worker].add(slot, session)
         if place % 17 == 0 or place == len(sent) - 1:
             for number, worker in enumerate(workers):
-                told = json.loads(json.dumps(worker.take_new()))
+                told = json.loads(json.dumps(worker.untold()))
+                worker.told()
                 found.take(number, told.get("prompts", []), told.get("stems", []))
     return found
 
@@ -157,7 +158,7 @@ def test_the_answer_of_a_model_that_reasoned_is_not_there_to_be_used_again() -> 
             slot.answer, slot.usage = Answer("words " * 40, pieces), usage
             worker.add(slot, session)
             history += [{"role": "assistant", "content": "words " * 40}, {"role": "user", "content": "and"}]
-        found.take(0, **json.loads(json.dumps(worker.take_new())))
+        found.take(0, **json.loads(json.dumps(worker.untold())))
         reuse = found.reuse()
         assert reuse is not None
         assert reuse.by_turn[1].reusable_bytes == 64
@@ -167,7 +168,7 @@ def test_what_is_no_prompt_is_not_told() -> None:
     worker, slot = SentPrompts(), Slot()
     slot.payload = "3.1"
     worker.add(slot, OpenSession(3))
-    assert worker.take_new() == {}
+    assert worker.untold() == {}
     assert PromptsSent().reuse() is None
 
 
@@ -210,7 +211,7 @@ def test_a_prompt_that_cannot_be_taken_apart_is_not_known_and_its_session_goes_o
         slot.payload, slot.sent, slot.done = {"messages": messages}, 10 * turn, 10 * turn + 1
         worker.add(slot, session)
     worker.note_before([{"messages": bad}])
-    found.take(0, **json.loads(json.dumps(worker.take_new())))
+    found.take(0, **json.loads(json.dumps(worker.untold())))
     reuse = found.reuse()
     assert reuse is not None
     assert [(row.turn, row.requests, row.reusable_bytes) for row in reuse.by_turn] == [(1, 1, 0), (3, 1, 64)]

@@ -107,7 +107,7 @@ def test_stages_may_be_told_while_the_wave_runs() -> None:
     writer.sendings.append((3 * NS, 3 * NS))
     writer.set_stages([NS, 2 * NS, 4 * NS])
     writer.sendings.append((3 * NS, 3 * NS))
-    assert [(cell["n"], cell["sent"]) for cell in writer.take()] == [(1, 1), (2, 1)]
+    assert [(cell["n"], cell["sent"]) for cell in writer.untold()["feed"]] == [(1, 1), (2, 1)]
 
 
 def test_old_seconds_are_forgotten_and_stages_are_not() -> None:

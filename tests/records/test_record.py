@@ -172,10 +172,12 @@ class TestNames:
     def test_numbers_are_given_once_and_names_handed_out_once(self) -> None:
         names = Names("")
         assert [names[name] for name in ("", "a", "b", "a")] == [0, 1, 2, 1]
-        assert names.take_new() == ["", "a", "b"]
+        assert names.untold() == names.untold() == ["", "a", "b"]
+        names.told()
         assert names["c"] == 3
-        assert names.take_new() == ["c"]
-        assert names.take_new() == []
+        assert names.untold() == ["c"]
+        names.told()
+        assert names.untold() == []
         assert names.name(2) == "b"
 
     def test_beyond_the_limit_every_new_name_is_other(self) -> None:
@@ -202,7 +204,7 @@ class TestNames:
         numbers = [names[name] for name in (*long, *long)]
         assert numbers == [1, 2, 3, 4] * 2
         assert len({names.name(number) for number in numbers}) == 4
-        assert max(map(len, names.take_new())) == MAX_NAME_LENGTH
+        assert max(map(len, names.untold())) == MAX_NAME_LENGTH
         assert max(len(key) for key in names._ids) <= MAX_NAME_LENGTH
 
     def test_a_secret_is_in_no_name_and_parts_none(self) -> None:

@@ -299,7 +299,10 @@ class Worker:
             "changes": self._changes,
             "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
-        self._outbox.add(self._writer.take(meta | self._requests.take_new()))
+        batch = self._writer.take(meta | self._requests.untold())
+        self._requests.told()
+        self._watch.told()
+        self._outbox.add(batch)
 
 
 def _writer(plan: WavePlan) -> BatchWriter:

@@ -42,9 +42,13 @@ class TurnRequests(Requests):
         super().__init__(*args, **kwargs)
         self.prompts = SentPrompts()
 
-    def take_new(self) -> dict[str, Any]:
-        """The prompts that sessions sent since the last call, in blocks."""
-        return self.prompts.take_new()
+    def untold(self) -> dict[str, Any]:
+        """The prompts that sessions sent since ``told``, in blocks."""
+        return self.prompts.untold()
+
+    def told(self) -> None:
+        """What was untold is in a report: it is told once."""
+        self.prompts.told()
 
     def note_before(self, payloads: Sequence[Any]) -> None:
         """Know of these that they were sent before the load."""

@@ -68,7 +68,7 @@ class _Seen:
 
 
 class LoopWatch:
-    """One worker's beats. ``delays`` are those since ``begin``, in µs; places are what blocked the loop.
+    """One worker's beats. ``delays`` are those that no report has yet, in µs; places are what blocked the loop.
 
     ``due_ns``: the instant of the next beat, on the monotonic clock; ``block``: what was seen since it is late.
     ``thread``: that of the event loop.
@@ -101,11 +101,6 @@ class LoopWatch:
         """Beat no more."""
         self._looking = False
         self._alarm.stop()
-
-    def take_delays(self) -> list[int]:
-        """The beats' delays (µs) since the last call."""
-        taken, self.delays = self.delays, []
-        return taken
 
     def worst(self) -> dict[str, Any] | None:
         """The place that was found most often, as the fields of ``client_use.Block``; None when nothing was found."""

@@ -122,9 +122,12 @@ class Requests:
         self.waiting -= 1
         return not self.is_over
 
-    def take_new(self) -> dict[str, Any]:
-        """The members of a report beside its records, of what came since the last call."""
+    def untold(self) -> dict[str, Any]:
+        """The members of a report beside its records, of what came since ``told``."""
         return {}
+
+    def told(self) -> None:
+        """What was untold is in a report: it is told once."""
 
     def execute(
         self,

@@ -27,7 +27,7 @@ _LEAST_STEM = 1024  # characters of a beginning that is kept, for other sessions
 
 
 class SentPrompts:
-    """A worker's part; ``take_new`` gives what came since the last call, for the worker's report."""
+    """A worker's part; ``untold`` is what came since ``told``, for the worker's report."""
 
     def __init__(self) -> None:
         self._stems: dict[tuple[str, ...], tuple[int, Chain]] = {}
@@ -73,14 +73,18 @@ class SentPrompts:
             with _UNHARMED:
                 self._note(payload)
 
-    def take_new(self) -> dict[str, Any]:
-        """The rows since the last call, and the beginnings that they speak of by number; nothing without any."""
+    def untold(self) -> dict[str, Any]:
+        """The rows since ``told``, and the beginnings that they speak of by number; nothing without any."""
         if not self._rows:
             return {}
-        rows, self._rows = self._rows, []
         stems = [_packed(chain, NO_TEXT) for _, chain in [*self._stems.values()][self._told_stems :]]
-        self._told_stems = len(self._stems)
-        return {"prompts": rows, "stems": stems}
+        return {"prompts": self._rows, "stems": stems}
+
+    def told(self) -> None:
+        """What was untold is in a report: it is told once."""
+        if self._rows:
+            self._told_stems = len(self._stems)
+            self._rows.clear()
 
     def _known(self, prompt: Prompt, before: Said | None) -> tuple[int, int, Chain]:
         """The number of a prompt's known beginning (-1: of the turn before, or none), its pieces and its blocks."""

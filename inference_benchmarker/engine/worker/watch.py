@@ -54,13 +54,13 @@ class Watch:
         self._loop.stop()
 
     def facts(self, requests: Requests, *, sending: bool) -> dict[str, Any]:
-        """The facts known now. ``delays_us`` are new with each call, all else is since ``begin``.
+        """The facts known now. ``delays_us`` are those since ``told``, all else is since ``begin``.
 
         CPU shares and the loop's delays are of the time it sent: waiting for the last answers would dilute them.
         """
         self._client.look(requests.slots, (time.monotonic_ns() - requests.t0) / 1e9)
         self._descriptors = max(self._descriptors, open_descriptors())
-        delays = self._loop.take_delays() if self._begun else []
+        delays = list(self._loop.delays) if self._begun else []
         if self._begun and (sending or not self._sending):
             self._sending = self._begun.shares_until_now()
         elif not sending:
@@ -76,6 +76,10 @@ class Watch:
             "descriptor_limit": self._limit,
             **self._sending,
         }
+
+    def told(self) -> None:
+        """The facts are in a report: the delays in it are told once."""
+        self._loop.delays.clear()
 
 
 def max_rss_bytes() -> int:

@@ -74,7 +74,7 @@ def test_the_host_that_sent_late_is_named(plan: WavePlan, prefix: str) -> None:
         for index in range(worker, 80, 4):
             sent = index * 10_000_000 + late_ns
             writer.add(index, index * 10_000_000, sent, sent + 1_000_000, 0, 2, 0, 0, 0)
-        state.feed.merge(writer.feed.take(), [""], state.hosts.name_of(worker))
+        state.feed.merge(writer.feed.untold()["feed"], [""], state.hosts.name_of(worker))
     assert (
         watch_of(plan).late(state.feed, 0).startswith(f"the client was the limit: {prefix}it sent 25% of the requests")
     )
