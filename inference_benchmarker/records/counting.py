@@ -125,7 +125,7 @@ class CountFeed(FeedWriter):
         }
 
     def told(self) -> None:
-        """What was untold is in a report: it is told once."""
+        """Forget what `untold` returned: a report has it."""
         super().told()
         self._told_errors = len(self._first)
         for counts in (self._label_outcomes, self._label_times, self._finish):

@@ -142,7 +142,7 @@ class FeedWriter:
         return {"feed": [{"s": second, "n": stage, **cell.to_json()} for (second, stage), cell in self._cells.items()]}
 
     def told(self) -> None:
-        """What was untold is in a report: it is told once."""
+        """Forget what `untold` returned: a report has it."""
         self._cells.clear()
 
     def _stage(self, due: int) -> int:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from inference_benchmarker.engine.worker.open_session import OpenSession
+from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
-from inference_benchmarker.engine.worker.slot import Slot
 from inference_benchmarker.records import batch_writer
 from inference_benchmarker.records.batch import HAS_STREAM, split_batch
 from inference_benchmarker.records.batch_writer import BatchWriter

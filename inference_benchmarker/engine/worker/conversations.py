@@ -47,7 +47,7 @@ class TurnRequests(Requests):
         return self.prompts.untold()
 
     def told(self) -> None:
-        """What was untold is in a report: it is told once."""
+        """Forget what `untold` returned: a report has it."""
         self.prompts.told()
 
     def note_before(self, payloads: Sequence[Any]) -> None:

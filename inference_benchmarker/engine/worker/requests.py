@@ -127,7 +127,7 @@ class Requests:
         return {}
 
     def told(self) -> None:
-        """What was untold is in a report: it is told once."""
+        """Forget what `untold` returned: a report has it."""
 
     def execute(
         self,

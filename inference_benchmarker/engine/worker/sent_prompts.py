@@ -81,7 +81,7 @@ class SentPrompts:
         return {"prompts": self._rows, "stems": stems}
 
     def told(self) -> None:
-        """What was untold is in a report: it is told once."""
+        """Forget what `untold` returned: a report has it."""
         if self._rows:
             self._told_stems = len(self._stems)
             self._rows.clear()
