@@ -12,15 +12,15 @@ import inference_benchmarker
 from client_capacity.overhead import Calibration, Run
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from inference_benchmarker.engine.launch import resolve, run_wave
-from inference_benchmarker.engine.live import NullView
 from inference_benchmarker.engine.processes.interrupts import Interrupts, counting_interrupts
 from inference_benchmarker.engine.processes.scratch import scratch_folder
+from inference_benchmarker.engine.progress_listener import NullView
 from inference_benchmarker.errors import BenchmarkError, LostProcessError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import ALL
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
 

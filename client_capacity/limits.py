@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from client_capacity.former import FormerKeys
+from client_capacity.deprecated_names import FormerKeys
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.system import procfs
 from inference_benchmarker.system.host import raise_descriptor_limit

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.conditions import Conditions, numbers
-from client_capacity.former import (
+from client_capacity.deprecated_names import (
     RPS_ARGUMENTS,
     RPS_ARGUMENTS_GONE,
     arguments_of_today,

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from client_capacity.former import (
+from client_capacity.deprecated_names import (
     RPS_KEYS_GONE,
     FormerKeys,
 )

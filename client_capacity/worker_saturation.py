@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from client_capacity.conditions import Conditions, numbers
-from client_capacity.former import (
+from client_capacity.deprecated_names import (
     WORKER_ARGUMENTS,
     WORKER_ARGUMENTS_GONE,
     WORKER_KEYS_GONE,
@@ -137,7 +137,7 @@ def find_worker_saturation(
     Raises BenchmarkError for a file or a value that cannot work, KeyboardInterrupt if interrupted before the
     first step was over; later interrupts end the search with what was measured.
 
-    ``former``: arguments by the names of the original tool (``client_capacity.former``).
+    ``former``: arguments by the names of the original tool (``client_capacity.deprecated_names``).
     """
     todays = arguments_of_today("find_worker_saturation", former, WORKER_ARGUMENTS, WORKER_ARGUMENTS_GONE)
     given = {"repeats": repeats, "max_rps": max_rps, "start_rps": start_rps, **todays}

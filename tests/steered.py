@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.live import NullView
+from inference_benchmarker.engine.progress_listener import NullView
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:

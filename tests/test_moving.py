@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import client_capacity
-from client_capacity import former
+from client_capacity import deprecated_names
 from client_capacity.client_metrics import IDLE
 from client_capacity.conditions import Conditions
 from client_capacity.limits import Limits, find_file_descriptors_limit
 from client_capacity.saturation_result import RpsSaturation, WorkersRow
 from client_capacity.search import Step
 from client_capacity.worker_saturation import WorkerSaturation
-from inference_benchmarker.cli.core import former_flags
+from inference_benchmarker.cli.core import deprecated_flags
 from inference_benchmarker.wave.run_dir import RunDir
 from server_capacity.aiperf import export, installation, stage
 from server_capacity.metrics.config import load_config
@@ -28,7 +28,7 @@ from tests import flags_page, original
 from visualization.figures.bars import all_bars, choose
 
 if TYPE_CHECKING:
-    from client_capacity.former import FormerKeys
+    from client_capacity.deprecated_names import FormerKeys
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "how-to" / "moving.md").read_text()
@@ -40,8 +40,8 @@ RESULTS: dict[str, FormerKeys] = {
     "find_file_descriptors_limit": find_file_descriptors_limit(),
 }
 ARGUMENTS = {
-    "find_worker_saturation": (former.WORKER_ARGUMENTS, former.WORKER_ARGUMENTS_GONE),
-    "find_rps_saturation": (former.RPS_ARGUMENTS, former.RPS_ARGUMENTS_GONE),
+    "find_worker_saturation": (deprecated_names.WORKER_ARGUMENTS, deprecated_names.WORKER_ARGUMENTS_GONE),
+    "find_rps_saturation": (deprecated_names.RPS_ARGUMENTS, deprecated_names.RPS_ARGUMENTS_GONE),
 }
 PARAMETERS = [(search, name) for search, names in original.PARAMETERS.items() for name in names]
 KEYS = [(search, name) for search, names in original.KEYS.items() for name in names]
@@ -85,11 +85,11 @@ def test_every_name_of_the_original_has_its_row_and_no_other_has(
 def test_a_flag_of_old_is_one_of_today_or_is_answered() -> None:
     known = todays_flags() | {"--init"}
     for flag, now in table("old flag").items():
-        if flag in former_flags.GONE:
+        if flag in deprecated_flags.GONE:
             assert now.startswith("nothing: "), flag
             assert "left out with a line that says so" in now, flag
         else:
-            today = former_flags.RENAMED.get(flag, flag)
+            today = deprecated_flags.RENAMED.get(flag, flag)
             assert today in known, flag
             assert named(now)[0].removeprefix("./benchmark ") == today, flag
 
@@ -127,7 +127,7 @@ def test_a_parameter_of_old_is_accepted_as_the_page_says(search: str, name: str)
     elif name in known:
         assert named(now)[0] == known[name]
         assert known[name] in parameters
-    elif name == former.WAIT:
+    elif name == deprecated_names.WAIT:
         assert "`wait_for_client_idle`" in now
     else:
         assert name in parameters

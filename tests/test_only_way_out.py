@@ -42,7 +42,7 @@ ALLOWED = {
     "inference_benchmarker/cli/capacity/variant_process.py:main fdopen": "is a pipe to our own process",
     "inference_benchmarker/engine/primary/launcher_channel.py:Parent.tell write": "is a pipe to our own process",
     "server_capacity/aiperf/inputs.py:main fdopen": "is a pipe to our own process",
-    "server_capacity/provisioning/keeping.py:keep write": "is a pipe to our own process",
+    "server_capacity/provisioning/keeper_process.py:keep write": "is a pipe to our own process",
     "inference_benchmarker/engine/worker/check.py:main replacing": "is redacted, and removed by our own process",
     # Another host: what it prints is cleaned where it is heard, and what is sent there goes with the wave.
     "inference_benchmarker/engine/hosts/agent.py:_Wave.do_file open": "holds the files that go with a wave",
@@ -62,7 +62,7 @@ ALLOWED = {
     "inference_benchmarker/wave/files/counts_file.py:write_counts ParquetWriter replacing write_table": "was spooled",
     "inference_benchmarker/wave/files/requests_file.py:write_requests ParquetWriter replacing write_table": "spooled",
     "visualization/pages/series.py:_write replacing": "takes pixels; texts, as SVG is one, go through replace_file",
-    "visualization/static/pictures.py:_bytes savefig": "draws into memory",
+    "visualization/matplotlib_charts/pictures.py:_bytes savefig": "draws into memory",
     "inference_benchmarker/export/page.py:_Reader._send wfile": "answers with numbers and redacted labels",
     # What is sent must be what was given.
     "client_capacity/aiperf_extension.py:payload_factory_to_jsonl replacing": "holds requests, as they are sent",

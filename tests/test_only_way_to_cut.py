@@ -68,8 +68,8 @@ ALLOWED = {
     "server_capacity/metrics/cloudwatch/log_lines.py:_lines event[:_MOST_OF_AN_EVENT // 2]": "is hidden",
     "server_capacity/metrics/cloudwatch/log_lines.py:_lines line[:_MOST_OF_A_LINE]": "is hidden",
     "inference_benchmarker/report/text.py:_calibration_section facts.calibration['lines'][:_MAX_ROWS]": "are lines",
-    "visualization/static/marks.py:shortened label[-(most // 2):]": "is of a result, in which secrets are hidden",
-    "visualization/static/marks.py:shortened label[:most // 2 - 1]": "is of a result, in which secrets are hidden",
+    "visualization/matplotlib_charts/marks.py:shortened label[-(most // 2):]": "is of a result: secrets are hidden",
+    "visualization/matplotlib_charts/marks.py:shortened label[:most // 2 - 1]": "is of a result: secrets are hidden",
     # What is cut is a number, a column, or a name of our own.
     "inference_benchmarker/data/json_text.py:_number text[:_MOST_DIGITS]": "is a number",
     "inference_benchmarker/data/typed.py:_parts str(key)[:40]": "is a key of a result, in which secrets are hidden",
@@ -85,7 +85,7 @@ ALLOWED = {
     # What is cut is looked at, and shown nowhere; or it is cut again, by one of the few places.
     "inference_benchmarker/engine/processes/child_logs.py:_Log._end_of_last "
     "text[:text.find('\\n', len(text) - most - 1) + 1]": "is looked at",
-    "inference_benchmarker/words/spellings.py:_begun text[-_SHORT:]": "is looked at",
+    "inference_benchmarker/words/secret_encodings.py:_begun text[-_SHORT:]": "is looked at",
     "server_capacity/metrics/cloudwatch/log_lines.py:kind_of line[:_MOST_OF_A_KIND]": "is looked at",
     "server_capacity/metrics/cloudwatch/log_lines.py:looks_like_error line[:_MOST_OF_A_KIND]": "is looked at",
     "server_capacity/provisioning/cleanup_file.py:read file.read(MOST_BYTES + 1)[:MOST_BYTES]": "is looked at",
@@ -167,7 +167,7 @@ TAKEN_APART = {
         "inference_benchmarker/clients/signing.py:Signer.sign",
         "inference_benchmarker/engine/hosts/preparing.py:_told",
         "inference_benchmarker/plan/hosts.py:hosts_in_lines",
-        "inference_benchmarker/words/spellings.py:_values",
+        "inference_benchmarker/words/secret_encodings.py:_values",
         "server_capacity/metrics/prometheus/exposition.py:parse",
         "visualization/figures/aiperf_export.py:read_table",
         "inference_benchmarker/system/procfs.py:_cgroup_places",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.words.redact import CUT, HIDDEN, beginning, without
-from inference_benchmarker.words.spellings import places
+from inference_benchmarker.words.secret_encodings import places
 from tests.growth import grows_with_size
 
 FEW = st.text("XYZ/", min_size=8, max_size=14)  # so few letters that secrets overlap themselves and each other

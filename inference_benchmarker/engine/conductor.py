@@ -29,9 +29,9 @@ from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.pilot import Pilot
     from inference_benchmarker.engine.processes.interrupts import Interrupts
+    from inference_benchmarker.engine.progress_listener import FaultTolerantView
     from inference_benchmarker.engine.watchers.wave_processes import WaveProcesses
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.engine.hosts.joining import joined
-from inference_benchmarker.engine.live import FaultTolerantView, Live, NullView
 from inference_benchmarker.engine.processes.children import note_asked_for
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts
+from inference_benchmarker.engine.progress_listener import FaultTolerantView, Live, NullView
 from inference_benchmarker.engine.watchers.disk import free_bytes, room_problems, room_warning
 from inference_benchmarker.engine.watchers.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse

@@ -11,6 +11,7 @@ import re
 from reprlib import Repr
 from typing import TYPE_CHECKING, NamedTuple
 
+from inference_benchmarker.words.secret_encodings import begun, longest, places
 from inference_benchmarker.words.secret_values import (
     ASKED_FOR,
     HEADERS,
@@ -20,7 +21,6 @@ from inference_benchmarker.words.secret_values import (
     own_secrets,
     secret_values,
 )
-from inference_benchmarker.words.spellings import begun, longest, places
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import is_there, replace_file
-from inference_benchmarker.wave.built_on import not_checked
+from inference_benchmarker.wave.provenance import not_checked
 from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.text import to_text
 from server_capacity.results import capacity_folder, ranking_folder

@@ -17,7 +17,7 @@ from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.bounds import Endpoint, Spread
 from server_capacity.results.types.plan import Source
-from server_capacity.results.types.standing import confirmed_of, standing, warnings_of
+from server_capacity.results.types.result_status import confirmed_of, standing, warnings_of
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from server_capacity.models.fleet.block import CONCURRENCY_FILE, CPU_FILE, INVOCATIONS_FILE, STEP_FILE
 from server_capacity.models.fleet.policies import REMOVED, STEPS, step_low
+from server_capacity.models.fleet.result_section import CONCURRENCY_FILE, CPU_FILE, INVOCATIONS_FILE, STEP_FILE
 from server_capacity.planning.sizing import floored
 from server_capacity.planning.targets import targets_of
 from server_capacity.results.types.bounds import Endpoint

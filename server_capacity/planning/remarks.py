@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import length_text, metric_text, percent_text, pluralize
-from server_capacity.models.fleet.block import HPA_FILE
+from server_capacity.models.fleet.result_section import HPA_FILE
 from server_capacity.planning.request import LEAST_OUTSTANDING
 from server_capacity.planning.sizing import FAR
 from server_capacity.results.text.headline import rate_text

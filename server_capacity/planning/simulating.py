@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from server_capacity.models.fleet.block import Chosen, not_simulated, simulations
 from server_capacity.models.fleet.demand import Recorded, Step, Steps
+from server_capacity.models.fleet.result_section import Chosen, not_simulated, simulations
 from server_capacity.planning.sizing import ALARM_S
 from server_capacity.planning.targets import routing_of, targets_of
 from server_capacity.results.text.agreement import disagree

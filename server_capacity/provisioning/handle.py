@@ -17,9 +17,9 @@ from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.processes.children import child_environment
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, left_in, read
-from server_capacity.provisioning.keeping import ALL_PUT_BACK, SOME_LEFT
+from server_capacity.provisioning.keeper_process import ALL_PUT_BACK, SOME_LEFT
 from server_capacity.provisioning.maker import REMOVAL_S
-from server_capacity.provisioning.orders import ChangeOrder, EndpointOrder
+from server_capacity.provisioning.messages import ChangeOrder, EndpointOrder
 from server_capacity.provisioning.restoring import BUSY_S, PATIENCE_S, restore, told
 from server_capacity.provisioning.undo import Processes
 

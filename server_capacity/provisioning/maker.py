@@ -29,14 +29,14 @@ from inference_benchmarker.engine.processes.leftovers import end_descendants, en
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.host import adopt_orphans
 from server_capacity.provisioning.cleanup_file import CleanupFile
-from server_capacity.provisioning.orders import Job
+from server_capacity.provisioning.messages import Job
 from server_capacity.provisioning.restoring import PATIENCE_S, restore
 from server_capacity.provisioning.undo import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from server_capacity.provisioning.orders import EndpointOrder
+    from server_capacity.provisioning.messages import EndpointOrder
 
 REMOVAL_S = 120.0
 """So long a factory may take to remove its endpoint, or to heed an interrupt, before its process is killed."""

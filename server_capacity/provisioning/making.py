@@ -21,14 +21,14 @@ from inference_benchmarker.engine.processes.leftovers import end_descendants, en
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.maker import REMOVAL_S
-from server_capacity.provisioning.orders import Job
+from server_capacity.provisioning.messages import Job
 from server_capacity.provisioning.performing import NotDoneError, account_of_credentials, check_call, placed
 from server_capacity.provisioning.restoring import restore, told
 from server_capacity.provisioning.undo import MARK, Call, Processes, undo_given
 
 if TYPE_CHECKING:
     from server_capacity.provisioning.cleanup_file import CleanupFile
-    from server_capacity.provisioning.orders import EndpointOrder
+    from server_capacity.provisioning.messages import EndpointOrder
 
 LAST_S = 2.0
 """So long a process may take to end that has said all."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.plan.slo import Slo
 from server_capacity.results.agreement import between, like
-from server_capacity.results.types.standing import standing
+from server_capacity.results.types.result_status import standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from server_capacity.results.agreement import SAME, between
-from server_capacity.results.types.standing import inherited
+from server_capacity.results.types.result_status import inherited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

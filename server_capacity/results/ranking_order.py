@@ -19,7 +19,7 @@ from server_capacity.results.text.ranking_headline import headline
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import NO_PRICE, per_million
 from server_capacity.results.types.ranking import By, RankingResult, Score
-from server_capacity.results.types.standing import row_code
+from server_capacity.results.types.result_status import row_code
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:

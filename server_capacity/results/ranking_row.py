@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from server_capacity.results.types.price import HOURS_A_MONTH, per_million
 from server_capacity.results.types.ranking import Latency, RankedRow, Used
-from server_capacity.results.types.standing import FAILED, broken_by, standing, warnings_of
+from server_capacity.results.types.result_status import FAILED, broken_by, standing, warnings_of
 
 if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult, Tokens

@@ -10,7 +10,7 @@ from inference_benchmarker.system.files import is_file
 from inference_benchmarker.words.redact import quoted
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.ranking_row import Aim, row_of
-from server_capacity.results.types.standing import FAILED, OPEN
+from server_capacity.results.types.result_status import FAILED, OPEN
 
 if TYPE_CHECKING:
     from pathlib import Path

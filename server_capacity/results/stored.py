@@ -11,7 +11,7 @@ from inference_benchmarker.data.digest import require_digest
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json, write_with_digest
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import is_there, replace_file
-from inference_benchmarker.wave.built_on import built_on, require_built_on
+from inference_benchmarker.wave.provenance import built_on, require_built_on
 from server_capacity.results.types.capacity import CapacityResult
 from server_capacity.results.types.plan import PlanResult
 from server_capacity.results.types.proof import ProofResult

@@ -11,12 +11,12 @@ from server_capacity.search.answer import Answer, Estimate, Interval, Island, Me
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import known_from_below
 from server_capacity.search.limit_bracket import LimitBracket, clearly_broken, known_of, lowest_of
+from server_capacity.search.low_rate_check import if_long_enough, lowest_breaking, with_support
 from server_capacity.search.pace import Pace, overloaded, pace_of
 from server_capacity.search.points import points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
 from server_capacity.search.stretch import NOTHING_VIOLATED
-from server_capacity.search.support import if_long_enough, lowest_breaking, with_support
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below
 from server_capacity.search.limit_bracket import lowest_of
+from server_capacity.search.low_rate_check import BENEATH, beneath
 from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
 from server_capacity.search.retried_rate import (
     AGAIN,
@@ -22,7 +23,6 @@ from server_capacity.search.retried_rate import (
 from server_capacity.search.settings import USUAL_TIME_S
 from server_capacity.search.slow_down import from_then_on, lasts, slower
 from server_capacity.search.stretch import most_of_client
-from server_capacity.search.support import BENEATH, beneath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from inference_benchmarker import Bounds, OpenLoop, Stage, WavePlan, run_wave
-from inference_benchmarker.engine.live import NullView
+from inference_benchmarker.engine.progress_listener import NullView
 from inference_benchmarker.summary.request_times import output_tokens
 from inference_benchmarker.summary.statistics.distribution import Distribution
 from tests.bench import NS, SENDER, Bench

@@ -17,8 +17,8 @@ from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.system.files import is_file, is_there
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.wave import reader
-from inference_benchmarker.wave.built_on import built_on, require_built_on
-from inference_benchmarker.wave.built_on import not_checked as built_on_not_checked
+from inference_benchmarker.wave.provenance import built_on, require_built_on
+from inference_benchmarker.wave.provenance import not_checked as built_on_not_checked
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from inference_benchmarker.wave.wave import Wave
 from visualization.comparison.comparison import EXIT_CODES, Side, compare

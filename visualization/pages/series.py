@@ -116,8 +116,8 @@ def _write(path: Path, content: str | bytes) -> None:
 def _files(
     figures: Figures, formats: Sequence[str], say: Callable[[str], None], name: str, page: str
 ) -> Iterator[tuple[str, str | bytes]]:
+    from visualization.matplotlib_charts.pictures import pictures
     from visualization.pages.html import page as page_of
-    from visualization.static.pictures import pictures
 
     if "html" in formats:
         yield f"{name}.html", page or page_of(figures)

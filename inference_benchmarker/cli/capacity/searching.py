@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.plan.plan import WavePlan
     from server_capacity.experiments.capacity.pilot import CapacityPilot
     from server_capacity.experiments.capacity.waves import Waves
@@ -93,7 +93,7 @@ def search(
     """Search, and give what stands in the folder's ``capacity.json``."""
     from server_capacity.experiments.capacity.run import find_capacity
     from server_capacity.results.capacity_folder import save
-    from server_capacity.results.types.standing import settled
+    from server_capacity.results.types.result_status import settled
 
     with standing(question, options, folder, tell, export) as (asked, waves, suspension):
         found = find_capacity(asked, waves)
@@ -105,7 +105,7 @@ def search(
 def tidied(folder: Path, found: CapacityResult, clean_up: CleanUp | None) -> CapacityResult:
     """The answer with what became of what was made for it: what is left behind makes its exit code a failure's."""
     from server_capacity.results.capacity_folder import save
-    from server_capacity.results.types.standing import settled
+    from server_capacity.results.types.result_status import settled
 
     if clean_up is None:
         return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.compare.plot_flags import PLOT, make_plot
 from inference_benchmarker.cli.core.arguments import Parser
-from inference_benchmarker.cli.core.former_flags import in_todays_words
+from inference_benchmarker.cli.core.deprecated_flags import in_todays_words
 from inference_benchmarker.cli.core.last_run import OF_WAVES, last_run
 from inference_benchmarker.cli.core.terminal import SLOW_S, how_far, say, say_nothing
 from inference_benchmarker.errors import refuse

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from inference_benchmarker.cli.live.key_pilot import KeyPilot
-    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.spool.spool_state import SpoolState
@@ -124,7 +124,7 @@ def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | N
     """
     from inference_benchmarker.cli.live.progress import PanelView, PlainView
     from inference_benchmarker.cli.live.screen import Screen
-    from inference_benchmarker.engine.live import NullView
+    from inference_benchmarker.engine.progress_listener import NullView
 
     if quiet:
         return NullView()

@@ -148,7 +148,7 @@ def _of_the_original(run_dir: RunDir, options: Namespace) -> int:
 def _again(stored: Loaded[Any], options: Namespace) -> int:
     """The answer of a search or a plan, as it was found."""
     from inference_benchmarker.data.digest import KEY, WITHOUT
-    from inference_benchmarker.wave.built_on import not_checked
+    from inference_benchmarker.wave.provenance import not_checked
     from server_capacity.planning.folder import changed_since
     from server_capacity.results.text.capacity import to_text
     from server_capacity.results.types.capacity import CapacityResult

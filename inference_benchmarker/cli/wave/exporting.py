@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from inference_benchmarker.cli.wave.export_flags import Exports
-    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.export.destination import Collector
     from inference_benchmarker.export.exporter import Exporter, WaveExport
     from inference_benchmarker.export.page import Page
@@ -53,7 +53,7 @@ class Export:
         """A view of the next wave that hands it on, too. ``endpoint``: its name, where the plan's does not tell it."""
         if self._exporter is None:
             return view
-        from inference_benchmarker.engine.live import Several
+        from inference_benchmarker.engine.progress_listener import Several
 
         self._wave = self._exporter.follow(plan, self._run, endpoint)
         return Several(view, self._wave)

@@ -11,9 +11,9 @@ from inference_benchmarker.cli.core.address_flags import is_addressed, take_endp
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.demo import ADDRESS_DEFAULTS, MODEL_DEFAULTS, fill_in_demo, fill_in_load
+from inference_benchmarker.cli.core.deprecated_flags import in_todays_words
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.flags import read_flags
-from inference_benchmarker.cli.core.former_flags import in_todays_words
 from inference_benchmarker.cli.core.next_commands import next_commands
 from inference_benchmarker.cli.core.terminal import (
     at_the_keys,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.wave.export_flags import Exports
     from inference_benchmarker.cli.wave.exporting import Export
     from inference_benchmarker.engine.endpoint.address_options import Described
-    from inference_benchmarker.engine.live import Live
+    from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.facts.server_metric import Source
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave

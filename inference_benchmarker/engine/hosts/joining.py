@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from inference_benchmarker.engine.hosts.logins import Logins
-    from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.processes.interrupts import Interrupts
+    from inference_benchmarker.engine.progress_listener import FaultTolerantView
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.engine.hosts.group import HostGroup
-    from inference_benchmarker.engine.live import FaultTolerantView
     from inference_benchmarker.engine.processes.interrupts import Interrupts
+    from inference_benchmarker.engine.progress_listener import FaultTolerantView
     from inference_benchmarker.engine.watchers.wave_processes import PrimaryProcess
     from inference_benchmarker.facts.aborted import Aborted
     from inference_benchmarker.plan.plan import WavePlan

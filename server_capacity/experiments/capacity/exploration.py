@@ -10,8 +10,8 @@ from server_capacity.experiments.capacity.pilot import CapacityPilot
 from server_capacity.experiments.measurements.client_limit import queueing
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
-from server_capacity.experiments.measurements.in_users import search_of
-from server_capacity.results.types.standing import EARLY
+from server_capacity.experiments.measurements.user_count_search import search_of
+from server_capacity.results.types.result_status import EARLY
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:

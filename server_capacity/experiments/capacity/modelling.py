@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.words.units import NS
-from server_capacity.models.twin.block import block, refused
+from server_capacity.models.twin.result_section import block, refused
 from server_capacity.models.twin.trace import Trace
 
 if TYPE_CHECKING:

@@ -10,18 +10,18 @@ from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.curve import curve
-from server_capacity.experiments.measurements.in_users import users_of
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
 from server_capacity.experiments.measurements.limit_rows import interval_of, limit_row, side_of
+from server_capacity.experiments.measurements.user_count_search import users_of
 from server_capacity.experiments.measurements.user_limits import user_limit_rows
 from server_capacity.experiments.server_side.server_attachment import at_answer, attach_server_metrics, generated_in
 from server_capacity.experiments.server_side.time_breakdown import time_breakdown
 from server_capacity.results.text.headline import headline
 from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.capacity import AtLeast, CapacityResult, Failed
+from server_capacity.results.types.result_status import settled
 from server_capacity.results.types.search_waves import StretchRow
 from server_capacity.results.types.server_side import At, Memory, Slower
-from server_capacity.results.types.standing import settled
 from server_capacity.search.stretch import CLIENT, with_client
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from server_capacity.experiments.capacity.narrowing import narrowed
 from server_capacity.experiments.capacity.result import content
 from server_capacity.experiments.capacity.warming import warm
 from server_capacity.experiments.measurements.client_limit import without_queueing
-from server_capacity.experiments.measurements.in_users import answer_of
+from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.experiments.measurements.user_limits import users_estimates
 from server_capacity.experiments.measurements.windows import soak_of, windows_foretold, windows_of
 from server_capacity.experiments.server_side.server_attachment import (
@@ -27,11 +27,11 @@ from server_capacity.experiments.server_side.server_attachment import (
     with_limits_of_server,
 )
 from server_capacity.experiments.server_side.server_side import waited
-from server_capacity.models.twin.block import refused
+from server_capacity.models.twin.result_section import refused
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.text.headline import headline
+from server_capacity.results.types.result_status import EARLY
 from server_capacity.results.types.search_waves import Payloads
-from server_capacity.results.types.standing import EARLY
 from server_capacity.search.slow_down import SLOWER
 
 if TYPE_CHECKING:

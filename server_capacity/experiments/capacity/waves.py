@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from inference_benchmarker.engine.live import Live
     from inference_benchmarker.engine.pilot import Pilot
+    from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.spool.spool_state import SpoolState
     from inference_benchmarker.wave.wave import Wave

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
-from server_capacity.experiments.measurements.in_users import answer_of
+from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.search.retried_rate import without_warm_up
 from server_capacity.search.slow_down import SLOWER, slower, without_slow_down
 

@@ -13,7 +13,7 @@ from server_capacity.experiments.proof.evidence import WRONGLY
 from server_capacity.planning.remarks import instances_text
 from server_capacity.planning.totals import load_text
 from server_capacity.results.types.proof import ProofResult, Times
-from server_capacity.results.types.standing import inherited, left_behind
+from server_capacity.results.types.result_status import inherited, left_behind
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave

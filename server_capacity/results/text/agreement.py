@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.results.text.headline import between, rate_text, unit_of
-from server_capacity.results.types.standing import confirmed_of
+from server_capacity.results.types.result_status import confirmed_of
 
 if TYPE_CHECKING:
     from server_capacity.results.types.bounds import Interval

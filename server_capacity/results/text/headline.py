@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import supported
-from server_capacity.results.types.standing import EARLY, why_early
+from server_capacity.results.types.result_status import EARLY, why_early
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.stretch import CLIENT
 

@@ -13,7 +13,7 @@ from inference_benchmarker.words.wording import metric_text, money_text, plurali
 from server_capacity.results.text.headline import rate_text
 from server_capacity.results.types.axes import PAYLOAD, label_of
 from server_capacity.results.types.bounds import Interval
-from server_capacity.results.types.standing import broken_code, row_code
+from server_capacity.results.types.result_status import broken_code, row_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

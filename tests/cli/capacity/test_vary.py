@@ -22,7 +22,7 @@ from server_capacity.provisioning.undo import CommandLine
 from server_capacity.results.capacity_folder import load, save
 from server_capacity.results.ranking_row import Aim
 from server_capacity.results.types.axes import Variant
-from server_capacity.results.types.standing import settled
+from server_capacity.results.types.result_status import settled
 from tests.bench import factories
 from tests.capacities import searched
 from tests.fake_cloudwatch import alone

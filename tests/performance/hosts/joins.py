@@ -9,8 +9,8 @@ import psutil
 
 from inference_benchmarker.engine.hosts.joining import joined
 from inference_benchmarker.engine.launch import run_wave
-from inference_benchmarker.engine.live import FaultTolerantView, NullView
 from inference_benchmarker.engine.processes.interrupts import Interrupts
+from inference_benchmarker.engine.progress_listener import FaultTolerantView, NullView
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.units import NS
 from tests.engine.hosts.plans import a_plan, once_it_runs

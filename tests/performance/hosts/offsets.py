@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.engine.hosts.joining import joined
-from inference_benchmarker.engine.live import FaultTolerantView, NullView
 from inference_benchmarker.engine.processes.interrupts import Interrupts
+from inference_benchmarker.engine.progress_listener import FaultTolerantView, NullView
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.words.units import NS
 from tests.engine.hosts.plans import a_plan

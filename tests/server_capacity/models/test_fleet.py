@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.stage import Stage
-from server_capacity.models.fleet.block import Chosen, simulations
 from server_capacity.models.fleet.demand import Recorded, Step, Steps
 from server_capacity.models.fleet.policies import CpuUse, Fixed, PodScaling, StepScaling, TargetTracking
+from server_capacity.models.fleet.result_section import Chosen, simulations
 from server_capacity.models.fleet.run import Times
 from server_capacity.models.fleet.service import Service
 from server_capacity.models.fleet.simulate import simulate

@@ -15,11 +15,11 @@ from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.embedded.queueing.model import QueueModel
 from inference_benchmarker.embedded.queueing.rules import Rules
 from inference_benchmarker.words.units import NS
-from server_capacity.models.twin.block import block
 from server_capacity.models.twin.crossing import crossing
 from server_capacity.models.twin.fit import Refused, fit
 from server_capacity.models.twin.fleet import shares_over
 from server_capacity.models.twin.misfit import judge
+from server_capacity.models.twin.result_section import block
 from server_capacity.models.twin.shares import Variants, ranked
 from server_capacity.models.twin.trace import Trace
 from server_capacity.models.twin.twin import Twin
@@ -149,7 +149,7 @@ def test_it_foretells_a_wave_that_it_has_not_seen_and_not_one_of_a_slower_endpoi
 
 def test_the_block_has_the_keys_of_capacity_json_whether_it_fits_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Extrapolations(even_arrivals=LIMIT.bound_s)
-    monkeypatch.setattr("server_capacity.models.twin.block.what_if", lambda *_: asked)
+    monkeypatch.setattr("server_capacity.models.twin.result_section.what_if", lambda *_: asked)
     monkeypatch.setattr("server_capacity.models.twin.twin.crossing", partial(crossing, sample=100_000))
     exploration, confirmation = answered(arrivals(), same), answered(arrivals((165,) * 5, seed=3), same)
     fits = block([exploration], [(165.0, confirmation)], [LIMIT])

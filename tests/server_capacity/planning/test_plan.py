@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.stage import Stage
-from server_capacity.models.fleet.block import Chosen, simulations
 from server_capacity.models.fleet.demand import Step, Steps
+from server_capacity.models.fleet.result_section import Chosen, simulations
 from server_capacity.models.fleet.service import Service
 from server_capacity.planning.case import Case
 from server_capacity.planning.content import endpoint_plan

@@ -10,7 +10,7 @@ import pytest
 
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile
 from server_capacity.provisioning.making import Making
-from server_capacity.provisioning.orders import EndpointOrder
+from server_capacity.provisioning.messages import EndpointOrder
 from server_capacity.provisioning.undo import CommandLine
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning import making
 from server_capacity.provisioning.cleanup_file import CleanupFile, read
 from server_capacity.provisioning.handle import Keeper
-from server_capacity.provisioning.orders import EndpointOrder
+from server_capacity.provisioning.messages import EndpointOrder
 from server_capacity.provisioning.performing import check_call
 from server_capacity.provisioning.undo import Call
 from tests.made import factories_file, left_running, program

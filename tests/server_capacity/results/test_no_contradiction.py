@@ -30,7 +30,7 @@ from server_capacity.results.text.capacity import to_text as text_of_search
 from server_capacity.results.text.headline import headline
 from server_capacity.results.text.ranking import to_text as text_of_ranking
 from server_capacity.results.types.bounds import Endpoint, Spread
-from server_capacity.results.types.standing import confirmed_of, standing
+from server_capacity.results.types.result_status import confirmed_of, standing
 from tests.capacities import as_read, found, stretch
 from tests.plans import planned, search
 from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, ran

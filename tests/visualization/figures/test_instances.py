@@ -20,9 +20,9 @@ from tests.waves import make_run, stored, wave
 from visualization.figures.figures import STRIP_KEY, Curves
 from visualization.figures.instances import instances_strip
 from visualization.figures.reading import read_runs
+from visualization.matplotlib_charts.pictures import STYLE, drawing
 from visualization.pages.html import page
 from visualization.pages.series import make_figures
-from visualization.static.pictures import STYLE, drawing
 
 if TYPE_CHECKING:
     from pathlib import Path

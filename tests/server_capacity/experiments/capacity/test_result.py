@@ -23,11 +23,11 @@ from server_capacity.experiments.capacity.warming import warm
 from server_capacity.experiments.capacity.waves import Waves
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
-from server_capacity.experiments.measurements.in_users import answer_of
+from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.results.capacity_folder import exit_code_of, read, save
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.types.capacity import Failed
-from server_capacity.results.types.standing import settled
+from server_capacity.results.types.result_status import settled
 from server_capacity.search.answer import Answer
 from server_capacity.search.stretch import NOTHING_VIOLATED
 from tests.explorations import FOUND, LIMITS, explored, question

@@ -1,4 +1,4 @@
-"""The block ``twin`` of capacity.json: fitted, judged, and asked. Pure."""
+"""The section ``twin`` of capacity.json: fitted, judged, and asked. Pure."""
 
 from __future__ import annotations
 

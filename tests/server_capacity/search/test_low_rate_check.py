@@ -12,10 +12,10 @@ import pytest
 from server_capacity.search.answer import Answer, Interval, Outcome
 from server_capacity.search.estimate import answer
 from server_capacity.search.limits import Limit
+from server_capacity.search.low_rate_check import BENEATH, beneath, if_long_enough, lowest_breaking
 from server_capacity.search.points import Point
 from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch
-from server_capacity.search.support import BENEATH, beneath, if_long_enough, lowest_breaking
 from tests.mentions import mentions
 from tests.server_capacity.search.queues import Queue, play
 from tests.server_capacity.search.runs import run

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from server_capacity.provisioning.cleanup_file import CleanupFile
 from server_capacity.provisioning.making import Making
-from server_capacity.provisioning.orders import ChangeOrder, order_of
+from server_capacity.provisioning.messages import ChangeOrder, order_of
 from server_capacity.provisioning.performing import NotDoneError, perform
 from server_capacity.provisioning.restoring import restore
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from visualization.figures.capacity_figures import LIMITS
 from visualization.figures.curves import IDEAL
 from visualization.figures.palette import color_of, dash_of
-from visualization.static.marks import (
+from visualization.matplotlib_charts.marks import (
     LIMIT,
     SOFT,
     is_valid,
@@ -18,8 +18,8 @@ from visualization.static.marks import (
     tick_text,
     title_of,
 )
-from visualization.static.strip import draw_strip
-from visualization.static.strips import draw_strips, is_apart
+from visualization.matplotlib_charts.strip import draw_strip
+from visualization.matplotlib_charts.strips import draw_strips, is_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

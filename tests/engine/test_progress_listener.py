@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.engine.live import PATIENCE_S, FaultTolerantView
+from inference_benchmarker.engine.progress_listener import PATIENCE_S, FaultTolerantView
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.spool.spool_state import SpoolState

@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any
 from visualization.figures.by_name import SOURCES
 from visualization.figures.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.figures.palette import LIGHT, color_of
-from visualization.static.curves import draw_curves
-from visualization.static.ladder import BESIDE, draw_ladder, draw_limits, height_of, runs_of, set_scale, spans_decades
-from visualization.static.ladder import KEY as LADDER_KEY
-from visualization.static.marks import (
+from visualization.matplotlib_charts.curves import draw_curves
+from visualization.matplotlib_charts.ladder import (
+    BESIDE,
+    draw_ladder,
+    draw_limits,
+    height_of,
+    runs_of,
+    set_scale,
+    spans_decades,
+)
+from visualization.matplotlib_charts.ladder import KEY as LADDER_KEY
+from visualization.matplotlib_charts.marks import (
     SOFT,
     is_valid,
     marker_of,
@@ -24,9 +32,9 @@ from visualization.static.marks import (
     tick_text,
     title_of,
 )
-from visualization.static.strip import HEIGHT
-from visualization.static.strips import NUMBERS, ROOM, STRIP, is_apart
-from visualization.static.strips import runs_of as runs_in_strips
+from visualization.matplotlib_charts.strip import HEIGHT
+from visualization.matplotlib_charts.strips import NUMBERS, ROOM, STRIP, is_apart
+from visualization.matplotlib_charts.strips import runs_of as runs_in_strips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

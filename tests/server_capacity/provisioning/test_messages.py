@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from inference_benchmarker.data.decoded import decoded, encoded
-from server_capacity.provisioning.orders import ChangeOrder, EndpointOrder, Job, order_of
+from server_capacity.provisioning.messages import ChangeOrder, EndpointOrder, Job, order_of
 from server_capacity.provisioning.undo import Call, CommandLine, Processes
 
 DELETE = Call("sagemaker", "delete_endpoint", {"EndpointName": "e"}, "eu-west-1")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from inference_benchmarker.cli import main
-from inference_benchmarker.cli.core.former_flags import in_todays_words
+from inference_benchmarker.cli.core.deprecated_flags import in_todays_words
 from tests.waves import make_run
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from visualization.figures.by_name import SOURCES
 from visualization.figures.palette import color_of
-from visualization.static.marks import LIMIT, SOFT, is_valid, number_text, put_title, tick_text, title_of
+from visualization.matplotlib_charts.marks import LIMIT, SOFT, is_valid, number_text, put_title, tick_text, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The block ``simulation`` of fleet_plan.json: the chosen policy beside fixed instances and other policies. Pure."""
+"""The section ``simulation`` of fleet_plan.json: the chosen policy beside fixed instances and other policies. Pure."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.modelling import twin_of
 from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
-from server_capacity.experiments.measurements.in_users import answer_of, law, search_of
 from server_capacity.experiments.measurements.question import Question
+from server_capacity.experiments.measurements.user_count_search import answer_of, law, search_of
 from server_capacity.results.text.capacity import to_text
 from server_capacity.search.limits import Limit
 from server_capacity.search.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from visualization.figures.palette import color_of
-from visualization.static.marks import LIMIT, SOFT, is_valid, shortened, tick_text
+from visualization.matplotlib_charts.marks import LIMIT, SOFT, is_valid, shortened, tick_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

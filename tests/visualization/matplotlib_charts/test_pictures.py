@@ -13,8 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from visualization.figures.figures import Axis, Bar, Bars, Card, Curves, Figures, Level, Line, Section
-from visualization.static.marks import roomy
-from visualization.static.pictures import STYLE, drawing, name_of
+from visualization.matplotlib_charts.marks import roomy
+from visualization.matplotlib_charts.pictures import STYLE, drawing, name_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

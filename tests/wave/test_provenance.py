@@ -14,7 +14,7 @@ from inference_benchmarker.cli import main
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.wave.built_on import WITHOUT, not_checked
+from inference_benchmarker.wave.provenance import WITHOUT, not_checked
 from server_capacity.planning.folder import read_search
 from server_capacity.results import capacity_folder as of_capacity
 from server_capacity.results import ranking_folder as of_ranking

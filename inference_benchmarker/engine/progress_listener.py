@@ -1,4 +1,4 @@
-"""The watchers of a wave."""
+"""Whoever hears how a wave goes on: the live view on a terminal, plain lines elsewhere, or nobody."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 2.0  # what takes longer is said where it is not shown
 
 
 class Live(Protocol):
-    """A watcher of a wave: the live view on a terminal, plain lines elsewhere, or nobody."""
+    """A listener to a wave."""
 
     def say(self, message: str) -> None:
         """A sentence about what happens now."""
@@ -27,7 +27,7 @@ class Live(Protocol):
 
 @runtime_checkable
 class ShowsStart(Protocol):
-    """A watcher that shows what a wave waits for before it begins; one that does not is told where it takes long."""
+    """A listener that shows what a wave waits for before it begins; one that does not is told where it takes long."""
 
     def starting(self, what: str, seconds: float) -> None:
         """The wave has not begun: what is waited for, and for how long by now."""

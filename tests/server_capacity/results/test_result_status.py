@@ -9,7 +9,7 @@ from server_capacity.planning.measured import Measured, measured
 from server_capacity.results.ranking_order import ranking, require_order
 from server_capacity.results.ranking_row import Aim, failed_row
 from server_capacity.results.text.ranking import to_text
-from server_capacity.results.types.standing import standing, warnings_of
+from server_capacity.results.types.result_status import standing, warnings_of
 from tests.capacities import searched
 from tests.rankings import row
 
