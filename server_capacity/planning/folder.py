@@ -18,6 +18,7 @@ from server_capacity.planning.measured import Measured, measured
 from server_capacity.planning.text import to_text
 from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_plan
+from server_capacity.results.ranking_order import inherited_code
 from server_capacity.results.stored import Stored, writable
 from server_capacity.results.text.ranking_headline import left_open_beside
 from server_capacity.results.types.axes import label_of
@@ -123,7 +124,7 @@ def _best_of(folder: Path) -> _Best:
         tied,
         row.price and _ranked_price(row.price),
         tuple(left_open_beside(found, row)),
-        found.exit_code,
+        inherited_code(found),
     )
 
 

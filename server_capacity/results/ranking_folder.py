@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from server_capacity.results.codec import check_ranking
-from server_capacity.results.ranking_order import require_order
+from server_capacity.results.ranking_order import of_today, require_order
 from server_capacity.results.searches_below import require_searches
 from server_capacity.results.stored import Stored
 from server_capacity.results.text.ranking import to_text
@@ -23,7 +23,7 @@ FILE = "ranking.json"
 def _decode(data: dict[str, Any]) -> RankingResult:
     found = check_ranking(data)
     require_order(found)
-    return found
+    return of_today(found)
 
 
 def _searches(folder: Path, found: RankingResult) -> list[Path]:

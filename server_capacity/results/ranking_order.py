@@ -19,13 +19,13 @@ from server_capacity.results.text.ranking_headline import headline
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import NO_PRICE, per_million
 from server_capacity.results.types.ranking import By, RankingResult, Score
-from server_capacity.results.types.result_status import row_code
+from server_capacity.results.types.result_status import is_unknown, row_code
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from server_capacity.results.types.ranking import RankedRow
+    from server_capacity.results.types.ranking import RankedRow, Traffics
 
 NO_LIMIT = (
     "capacity: the rate that each keeps up with, since no --slo was violated below it. Set one with --slo 'p99<500ms'."
@@ -73,21 +73,54 @@ def ranking(
 
 
 def require_order(found: RankingResult) -> None:
-    """Hold the order of a ranking against the one that its rows give; ValueError where another one is told."""
-    made = ranking(found.rows, Aim(found.target_rps, found.utilisation), interrupted=found.interrupted)
-    for name in ("ranked_by", "exit_code"):
-        if getattr(found, name) != getattr(made, name):
-            raise ValueError(f"its {name} does not follow from its rows")
-    if _equivalent(found) != _equivalent(made):
+    """Hold the order of a ranking against the one that its rows give; ValueError where another one is told.
+
+    What an earlier version told by its own rule on rows without a rank is let pass; ``inherited_code`` and ``of_today``
+    do not believe it.
+    """
+    made = _made_of(found)
+    if found.ranked_by != made.ranked_by:
+        raise ValueError("its ranked_by does not follow from its rows")
+    if found.exit_code not in (made.exit_code, *_earlier_codes(found)):
+        raise ValueError("its exit_code does not follow from its rows")
+    if _equivalent(found.payload_variants) not in map(_equivalent, (made.payload_variants, traffics(found.rows))):
         raise ValueError("its payload_variants does not follow from its rows")
     for place, (told, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
         if _place_of(told) != _place_of(row):
             raise ValueError(f"row {place} is not the one that follows from the rates, costs and counts of the rows")
 
 
-def _equivalent(found: RankingResult) -> tuple[float | None, ...]:
+def inherited_code(found: RankingResult) -> int:
+    """The exit code for whoever builds on a ranking: its own or, where it is graver, the one that its rows give."""
+    return worst_exit_code(found.exit_code, _made_of(found).exit_code)
+
+
+def of_today(found: RankingResult) -> RankingResult:
+    """The ranking without an answer on traffic patterns for which an earlier version counted rows without a rank."""
+    made = _made_of(found).payload_variants
+    return found if _equivalent(found.payload_variants) == _equivalent(made) else replace(found, payload_variants=made)
+
+
+def _made_of(found: RankingResult) -> RankingResult:
+    return ranking(found.rows, Aim(found.target_rps, found.utilisation), interrupted=found.interrupted)
+
+
+def _earlier_codes(found: RankingResult) -> Iterator[int]:
+    """The exit codes by earlier rules: a search without a rank that could not tell its rate added less, or nothing."""
+    ranked = [row for row in found.rows if row.rank is not None]
+    others = [row for row in found.rows if row.rank is None]
+    for code in (OK, INVALID):
+        told = [replace(row, exit_code=code, warnings=[]) if _added_less(row) else row for row in others]
+        yield _exit_code(ranked, told, interrupted=found.interrupted)
+
+
+def _added_less(row: RankedRow) -> bool:
+    return is_unknown(row) or row.outcome == "interrupted"
+
+
+def _equivalent(told: Traffics | None) -> tuple[float | None, ...]:
     """The answer on its traffic patterns, where it has one: another version may put it in other words."""
-    return () if found.payload_variants is None else (found.payload_variants.equivalent, found.payload_variants.within)
+    return () if told is None else (told.equivalent, told.within)
 
 
 def _place_of(row: RankedRow) -> tuple[object, ...]:

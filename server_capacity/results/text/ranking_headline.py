@@ -32,8 +32,13 @@ def headline(data: RankingResult) -> str:
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
     """
     answer = _answer(data)
-    broken = ((row, _what_broke(row)) for row in data.rows if broken_code(row) != OK)
+    broken = ((row, _what_broke(row)) for row in data.rows if broken_code(row) != OK or _was_ended(row, data))
     return " ".join([answer, *(_sentence(row, what) for row, what in broken if what not in answer)])
+
+
+def _was_ended(row: RankedRow, data: RankingResult) -> bool:
+    """Tells whether somebody ended the search of a row, but not the ranking."""
+    return row.rank is not None and row.ended == "interrupted" and not data.interrupted
 
 
 def left_open_beside(data: RankingResult, chosen: RankedRow) -> Iterator[str]:

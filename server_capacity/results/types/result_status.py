@@ -94,14 +94,20 @@ def row_code(row: RankedRow) -> int:
 def broken_code(row: RankedRow) -> int:
     """The exit code of what went wrong with a search beside its answer; OK where nothing did.
 
-    It could not begin, ended early or left something behind: that the client gave out is none of these.
+    It could not begin, ended early or left something behind; or it has no rank, because it could not tell its rate,
+    and so may be better than those that have one. Beside a rate, that the client gave out is none of these.
     """
     if row.ended == "early":
         return INVALID
-    if row.outcome == FAILED:  # an earlier version stored no code
+    if row.outcome == FAILED or is_unknown(row):  # an earlier version stored no code
         return row.exit_code or OK
     left = any(each.startswith(_LEFT) for each in row.warnings)
     return INVALID if left or (row.exit_code == INVALID and row.outcome != "client_limited") else OK
+
+
+def is_unknown(row: RankedRow) -> bool:
+    """Tells whether a search has no rank because it could not tell its rate."""
+    return row.rank is None and row.outcome in OPEN
 
 
 def warnings_of(found: CapacityResult) -> Iterator[str]:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from server_capacity.planning.measured import Measured, measured
-from server_capacity.results.ranking_order import ranking, require_order
+from server_capacity.results.ranking_order import inherited_code, of_today, ranking, require_order
 from server_capacity.results.ranking_row import Aim, failed_row
+from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking import to_text
 from server_capacity.results.types.result_status import standing, warnings_of
 from tests.capacities import searched
-from tests.rankings import row
+from tests.rankings import row, traffic
 
 KILLED = "The search ended early: the primary was killed (SIGKILL)."
 
@@ -141,3 +142,53 @@ def test_a_ranking_takes_the_exit_code_of_a_variant_that_was_not_searched(code: 
 def test_a_ranking_of_an_earlier_version_keeps_its_exit_code() -> None:
     failed = failed_row({"instance_type": "p5"}, "f.py: no.")
     require_order(replace(ranking([row("m5", 300), failed], Aim()), exit_code=0))
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("client_limited", 3), ("cannot_tell", 1)])
+def test_a_search_that_could_not_tell_its_rate_may_be_the_better_one(outcome: str, code: int) -> None:
+    unknown = replace(row("c5", 250, outcome=outcome, exit_code=code), rate=None, interval=None, warnings=[])
+    unknown = replace(unknown, headline="Nobody knows: why")
+    data = ranking([row("m5", 300), unknown], Aim())
+    assert (data.rows[0].rank, data.exit_code) == (1, code)
+    assert data.headline.endswith("c5 has no rank: Nobody knows: why.")
+    earlier = replace(data, exit_code=0)
+    require_order(earlier)
+    assert (inherited_code(data), inherited_code(earlier)) == (code, code)
+    with pytest.raises(ValueError, match="exit_code"):
+        require_order(replace(data, exit_code=130))
+
+
+def test_a_search_that_meets_its_limits_at_no_rate_is_not_the_better_one() -> None:
+    none = replace(row("c5", 250, outcome="not_kept", exit_code=1), rate=None, interval=None)
+    assert ranking([row("m5", 300), none], Aim()).exit_code == 0
+
+
+def test_an_earlier_version_did_not_count_what_a_limited_search_left_behind() -> None:
+    left = replace(row("c5", 250, outcome="client_limited", exit_code=3, clean_up="failed"), rate=None, interval=None)
+    data = ranking([row("m5", 300), left], Aim())
+    earlier = replace(data, exit_code=0)
+    require_order(earlier)
+    assert (data.exit_code, inherited_code(earlier)) == (3, 3)
+    with pytest.raises(ValueError, match="exit_code"):
+        require_order(replace(ranking([row("m5", 300, confirmation=waves("fails"))], Aim()), exit_code=0))
+
+
+def test_an_earlier_version_counted_early_searches_among_the_traffic_patterns() -> None:
+    early = replace(traffic("hot", 50, 53), ended="early", exit_code=3)
+    data = ranking([traffic("even", 100, 106), early], Aim())
+    earlier = replace(data, payload_variants=traffics(data.rows))
+    assert earlier.payload_variants is not None
+    assert earlier.payload_variants.equivalent is False
+    require_order(earlier)
+    assert of_today(earlier) == data
+    with pytest.raises(ValueError, match="payload_variants"):
+        require_order(replace(data, payload_variants=replace(earlier.payload_variants, equivalent=True)))
+
+
+def test_a_variant_whose_search_somebody_ended_stands_in_the_headline() -> None:
+    ended = row("c5", 250, outcome="interrupted", exit_code=130)
+    data = ranking([row("m5", 300), ended], Aim())
+    assert (data.interrupted, data.exit_code) == (False, 130)
+    assert data.headline.endswith("c5: its search was interrupted.")
+    whole = ranking([row("m5", 300), ended], Aim(), interrupted=True)
+    assert "its search was interrupted" not in whole.headline
