@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.records.user_metrics import MOST_VALUE
@@ -16,7 +17,7 @@ from inference_benchmarker.words.redact import part
 from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 Labels = tuple[tuple[str, str], ...]
 """Label names and values, in the order of the names."""
@@ -31,6 +32,11 @@ _BRACE = re.compile(r"[ \t]*\}")
 _DESCRIPTION = re.compile(rf"#[ \t]+(TYPE|UNIT)[ \t]+(?:{_QUOTED}|(\S+))[ \t]+(\S+)")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
+MOST_BYTES = 64 << 20
+"""Of the samples that are read of a page: it may have more than a process has room for."""
+TOO_LARGE = "the samples of the page take more than 64 MiB: those that stand last are left out"
+SAMPLE_BYTES = 700  # of a sample that is kept, without its texts
+_TEXT_BYTES = 65  # of a text without its characters, and its place in a tuple
 _SHOWN = 80
 _BESIDE = 4000  # characters on either side of a line
 
@@ -54,19 +60,27 @@ class Page:
     """The samples in their order; ``types`` and ``units`` by family, as far as the page tells.
 
     ``broken``: by the name it begins with, what is wrong with the first line of which nothing can be read.
+    ``left_out``: the names of which samples may be on the page that were not read, since it is too large.
     """
 
     samples: tuple[Sample, ...]
     types: dict[str, str] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
+
+
+def held_by(*texts: str) -> int:
+    """The bytes that a sample takes, or a description, with these texts."""
+    return SAMPLE_BYTES + sum(_TEXT_BYTES + len(text) for text in texts)
 
 
 def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = False) -> Page:
     """The page's samples; with ``names`` only those with such a name, and the labels of others are not looked at.
 
     ``openmetrics``: so the server called it; it then ends with ``# EOF``, or was cut off. Raises ExpositionError; where
-    some names are asked for, a line that cannot be read costs no other.
+    some names are asked for, a line that cannot be read costs no other. Of a page whose samples take more than
+    ``MOST_BYTES`` those that stand last are not read.
     """
     ended = text.rstrip().endswith("# EOF")
     if openmetrics and not ended:
@@ -75,11 +89,11 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
     types: dict[str, str] = {}
     units: dict[str, str] = {}
     broken: dict[str, str] = {}
+    left_out: frozenset[str] = frozenset()
     scale = 1.0 if ended else 1e-3
-    start = end = -1
-    for number, whole in enumerate(text.split("\n"), 1):
-        start, end = end + 1, end + 1 + len(whole)
-        if not (line := whole.strip(" \t\r")):
+    room = MOST_BYTES
+    for number, (start, end) in enumerate(_lines(text), 1):
+        if not (line := text[start:end].strip(" \t\r")):
             continue
         if line.startswith("#"):
             if found := _DESCRIPTION.match(line):
@@ -96,10 +110,23 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
             )
             continue
         if sample:
+            room -= held_by(*chain(*sample.labels))
+            if room < 0:
+                left_out = frozenset(names or ()) - {each.name for each in samples} | {sample.name}
+                break
             samples.append(sample)
     if broken and (names is None or not samples):
         raise ExpositionError(next(iter(broken.values())))
-    return Page(tuple(samples), types, units, broken)
+    return Page(tuple(samples), types, units, broken, left_out)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int]]:
+    """Where each line begins and ends: a list of them would take more than the page."""
+    start = 0
+    while (end := text.find("\n", start)) >= 0:
+        yield start, end
+        start = end + 1
+    yield start, len(text)
 
 
 def _shown(page: str, start: int, end: int) -> str:

@@ -48,7 +48,7 @@ def _last_rounds(history: History) -> list[int]:
 def _value(kind: str, selector: tuple[str, Labels], history: History, first: int, last: int) -> float | None:
     name, labels = selector
     if kind == "gauge":
-        values = [history.tracks[key].at(last) for key in history.keys(name, labels)]
+        values = [history.at(key, last) for key in history.keys(name, labels)]
         return max((value for value in values if value is not None), default=None)
     if kind == "counter":
         seconds = history.rounds[last].began - history.rounds[first].began
@@ -62,6 +62,6 @@ def _value(kind: str, selector: tuple[str, Labels], history: History, first: int
 def _gain(history: History, names: Sequence[str], labels: Labels, first: int, last: int) -> float | None:
     """By how much the series of the first name that is there grew together; None where none is known at both ends."""
     keys = next((keys for name in names if (keys := history.keys(name, labels))), [])
-    ends = [(history.tracks[key].at(first), history.tracks[key].at(last)) for key in keys]
+    ends = [(history.at(key, first), history.at(key, last)) for key in keys]
     gains = [after - before for before, after in ends if before is not None and after is not None and after >= before]
     return math.fsum(gains) if gains else None

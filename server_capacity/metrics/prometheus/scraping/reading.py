@@ -102,7 +102,7 @@ def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:
     kept = {id(each) for _, each in sorted(found, key=lambda pair: -pair[1].size)[:MOST_SERIES]}
     rows = [
         replace(
-            _row(blank, each, window, _broken(wanted, window.history)),
+            _row(blank, each, window, _broken(wanted, window.history), _left_out(wanted, window.history)),
             dimensions=_dimensions(blank, wanted, selector[0], labels),
         )
         for labels, each in found
@@ -117,7 +117,12 @@ def _broken(wanted: Wanted, history: History) -> str | None:
     return next((history.broken[name] for name in sample_names([wanted]) if name in history.broken), None)
 
 
-def _row(blank: ServerMetric, found: Found, window: Window, broken: str | None) -> ServerMetric:
+def _left_out(wanted: Wanted, history: History) -> str | None:
+    """Why series of the metric may be missing."""
+    return next((history.left_out[name] for name in sample_names([wanted]) if name in history.left_out), None)
+
+
+def _row(blank: ServerMetric, found: Found, window: Window, broken: str | None, left_out: str | None) -> ServerMetric:
     values = {name: value if value is None or math.isfinite(value) else None for name, value in found.values.items()}
     missing = all(value is None for value in values.values())
     return replace(
@@ -125,8 +130,8 @@ def _row(blank: ServerMetric, found: Found, window: Window, broken: str | None) 
         statistics=values,
         start=found.start,
         end=found.end,
-        complete=window.complete and not missing,
-        reason=joined(*found.reasons, broken, window.reason),
+        complete=window.complete and not missing and left_out is None,
+        reason=joined(*found.reasons, broken, window.reason, left_out),
         series_of=next(iter(found.values)) if found.series else None,
         series=found.series,
         samples=found.samples,
@@ -144,7 +149,7 @@ def _absent(wanted: Wanted, window: Window) -> str:
     if not good or not window.span:
         errors = [each.error for each in window.history.rounds if each.error]
         return errors[-1] if errors else "the page was not scraped within the window"
-    return _broken(wanted, window.history) or f"the page has {none_of(wanted)}"
+    return _broken(wanted, window.history) or _left_out(wanted, window.history) or f"the page has {none_of(wanted)}"
 
 
 def first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | None, str]:

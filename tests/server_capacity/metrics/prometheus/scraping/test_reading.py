@@ -18,12 +18,22 @@ from inference_benchmarker.data.decoded import decoded, encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
-from server_capacity.metrics.prometheus import check_block, make_source, read_block
+from server_capacity.metrics.prometheus import check_block, exposition, make_source, read_block
 from server_capacity.metrics.prometheus.derived import derived
-from server_capacity.metrics.prometheus.exposition import ExpositionError, Page, parse, parse_selector, render_selector
+from server_capacity.metrics.prometheus.exposition import (
+    TOO_LARGE,
+    ExpositionError,
+    Page,
+    Sample,
+    held_by,
+    parse,
+    parse_selector,
+    render_selector,
+)
 from server_capacity.metrics.prometheus.presets import DEFAULTS, PRESETS
 from server_capacity.metrics.prometheus.promql.answers import gains, over_time, quantile_of
-from server_capacity.metrics.prometheus.scraping.history import FULL, MOST_BYTES, History, Round
+from server_capacity.metrics.prometheus.scraping import history as kept
+from server_capacity.metrics.prometheus.scraping.history import FULL, TOO_MANY, History, Round
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, read, window_of
 from server_capacity.metrics.prometheus.scraping.scraper import SKIPPED, Scraper, instants
 from server_capacity.metrics.prometheus.scraping.series import MOST_POINTS
@@ -421,18 +431,50 @@ def test_a_metric_with_many_series_keeps_the_largest_and_says_so() -> None:
     assert found[-1].reason == "30 more series with smaller values left out"
 
 
-def test_a_page_with_new_series_each_time_is_kept_up_to_a_bound() -> None:
-    """Labels of 1 MB: 40 fit once, and what else the page says is bounded too."""
+def test_a_page_with_new_series_each_time_is_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels of 16 kB: 31 fit once, and what else the page says is bounded too."""
+    most = 1 << 20
+    monkeypatch.setattr(kept, "MOST_BYTES", most)
     history = History()
     for at in range(100):
-        page = parse(f'# TYPE t{at} {"y" * (1 << 20)}\nm{{id="{at:03}{"x" * (1 << 20)}"}} 1\nup 1\n')
+        page = parse(f'# TYPE t{at} {"y" * (1 << 14)}\nm{{id="{at:03}{"x" * (1 << 14)}"}} 1\nup 1\n')
         history.add(Round(at, at, at + 0.01), page)
     texts = [*history.types.values(), *(value for _, labels in history.tracks for _, value in labels)]
-    assert MOST_BYTES * 0.9 < sum(map(len, texts)) < MOST_BYTES
+    assert most * 0.9 < sum(map(len, texts)) < most
     window = window_of(history, Interval(0.5, 0.5, 98.5, 0), 1.0)
     found = {row.name: row for each in wanted_of(metrics=["m", "up"]) for row in read(each, window, "h")}
     assert str(found["m"].reason).endswith(FULL)
     assert (found["up"].statistics["Average"], found["up"].reason) == (1.0, None)
+    assert [found[name].complete for name in ("m", "up")] == [False, True]
+
+
+def test_of_a_page_that_is_too_large_the_samples_that_stand_last_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "up 1\n" + "".join(f'm{{id="{number}"}} 1\n' for number in range(1000)) + "last 1\n"
+    monkeypatch.setattr(exposition, "MOST_BYTES", 100_000)
+    page = parse(text, {"up", "m", "last"})
+    assert 100 < len(page.samples) <= 100_000 // held_by()
+    assert page.left_out == {"m", "last"}
+    assert parse(text, {"up", "last"}) == Page((Sample("up", (), 1.0), Sample("last", (), 1.0)))
+    history = History()
+    for at in (100.0, 101.0, 102.0, 103.0):
+        history.add(Round(at, at, at + 0.01), page)
+    window = window_of(history, Interval(100.5, 100.5, 102.5, 0), 1.0)
+    found = {row.name: row for each in wanted_of(metrics=["m", "up", "last"]) for row in read(each, window, "h")}
+    assert [found[name].complete for name in ("up", "m", "last")] == [True, False, False]
+    assert {str(found[name].reason) for name in ("m", "last")} == {TOO_LARGE}
+
+
+def test_the_values_of_a_page_that_is_read_for_long_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST_VALUES", 1000)
+    page, history = parse("up 1\n" + "".join(f'm{{id="{number}"}} 1\n' for number in range(20))), History()
+    for at in range(200):
+        history.add(Round(at, at, at + 0.01), page)
+    assert sum(len(track.values) for track in history.tracks.values()) <= 1000
+    window = window_of(history, Interval(0.5, 0.5, 198.5, 0), 1.0)
+    found = {row.name: row for each in wanted_of(metrics=["m", "up"]) for row in read(each, window, "h")}
+    assert (found["up"].samples, found["up"].complete) == (198, True)
+    assert (found["m"].complete, found["m"].reason) == (False, TOO_MANY)
+    assert found["m"].samples == 198, "a series is kept whole, or not at all"
 
 
 def test_a_page_missed_too_often_is_not_complete() -> None:
