@@ -30,6 +30,7 @@ WAITS, MOST_VARIANCE = 0.5, 1.0
 """The variance of the logarithm of a mean wait, over the part of a stretch that its queue remembers; and at most."""
 LEAST_SD, LEAST_DISPERSION = 0.035, 0.1  # of a mean; of times, as the square of a coefficient of variation
 FASTER = 0.05  # in the logarithm of a mean: so near is as fast
+USUAL_DISPERSION, USUAL_ANSWERS = 0.5, 4.0  # before anything is known, and the number of answers that it counts for
 CALM = 100  # answers that tell the time without a wait
 LONG = 5.0  # such times: what is shorter begins with an empty queue and ends before it is full
 
@@ -132,13 +133,14 @@ class _Times(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Of the logarithm of the mean, by the spread between slices."""
-        slices, least = np.count_nonzero(self.answers), LEAST_DISPERSION / self.number
+        """Of the logarithm of the mean, by the spread between slices; of few answers, chance may hide it."""
+        slices, number = np.count_nonzero(self.answers), self.number
         if slices <= 2:
-            return max(1.0 / self.number, least) + LEAST_SD**2
+            return 1.0 / number + LEAST_SD**2
         away = self.spent_s - self.mean_s * self.answers
-        spread = float((away**2).sum()) * slices / (slices - 1) / float(self.spent_s.sum()) ** 2
-        return max(spread, least) + LEAST_SD**2
+        spread = float((away**2).sum()) * slices / (slices - 1) * (number / float(self.spent_s.sum())) ** 2
+        dispersion = (spread + USUAL_DISPERSION * USUAL_ANSWERS) / (number + USUAL_ANSWERS)
+        return max(dispersion, LEAST_DISPERSION) / number + LEAST_SD**2
 
 
 def _of_waits(stretch: Stretch, times: _Times, pace: Pace, idle_s: float) -> float:

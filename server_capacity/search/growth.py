@@ -54,13 +54,15 @@ def _seconds(stretches: Sequence[Stretch]) -> float:
     return sum(stretch.seconds for stretch in stretches)
 
 
-def _worst(limits: Sequence[Limit], stretches: Sequence[Stretch], times: float = 1.0) -> Limit | None:
+def _worst(
+    limits: Sequence[Limit], stretches: Sequence[Stretch], times: float = 1.0, least: int = LEAST_DOUBT
+) -> Limit | None:
     """The limit of which most are over, in times of what is allowed; None where fewer than so many times."""
     worst, most = None, times
     for place, limit in enumerate(limits):
         counts = [part.counts[place] for stretch in stretches for part in stretch.slices]
         of, over = sum(count.of for count in counts), sum(count.over for count in counts)
-        if over >= LEAST_DOUBT and over > most * limit.allowed * of:
+        if over >= least and over > most * limit.allowed * of:
             worst, most = limit, over / (limit.allowed * of)
     return worst
 
@@ -91,7 +93,7 @@ def _held(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Limit 
         return None, 0.0
     held, last = list(grown.items())[-1]
     ended = any(stretch.number > last[-1].number and stretch.purpose in AROUND for stretch in stretches)
-    if not ended and _seconds(last) < patience_s(stretches):
+    if not ended and (_seconds(last) < patience_s(stretches) or not _worst(limits, last[-1:], 0.0, least=1)):
         return None, 0.0
     return _worst(limits, last, NEARLY if ended else 1.0), held
 

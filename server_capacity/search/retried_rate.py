@@ -28,7 +28,7 @@ NEAR, USUAL_DISPERSION = 0.5, 4.0  # of a rate, from which it counts as near; as
 FASTER, LEAST_ANSWERS = 0.6, 30
 """The mean time of so many answers over that of so many at the same rate before, which chance hardly makes."""
 WARMING = ("grow", "bisect", AGAIN)
-SLOWER, ERRORS, FEW_ANSWERS, LEFT = 1.4, 3.0, 8, 0.2
+SLOWER, ERRORS, FEW_ANSWERS, LEFT = 1.4, 3.0, 4, 0.2
 """So many times as long took answers at first, by so many standard errors; of what was answered, what was left over."""
 
 
@@ -59,15 +59,16 @@ def without_warm_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tu
     pair = _warming_up(limits, compared)
     if pair is None:
         return compared
-    reason = _reason(*pair)
+    early, late, warm = pair
+    reason = _reason(early, late)
     return tuple(
-        replace(each, void=reason) if each.rate and not each.void and each.number <= pair[0].number else each
+        replace(each, void=reason) if each.rate and not each.void and each.number < warm.number else each
         for each in compared
     )
 
 
-def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, Stretch] | None:
-    """The last stretch whose answers took clearly longer than later ones at its rate, with one of those.
+def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, Stretch, Stretch] | None:
+    """The last stretch whose answers took clearly longer than later ones at its rate, one of those, and the first warm.
 
     Or at a higher and at a lower rate: by load, answers take no longer at a rate between two others than at one of
     these. Near the answer a burst does that, too, and what is left of a higher rate.
@@ -77,16 +78,25 @@ def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[
         left = early.stretch.inherited > LEFT * _answers(early.stretch)
         if early.stretch.purpose not in WARMING or left:
             continue
-        fast = [late for late in seen[place + 1 :] if _clearly_faster(early, late)]
-        higher = [late for late in fast if late.log_rate >= early.log_rate]
-        if higher and any(late.log_rate <= early.log_rate for late in fast):
-            return early.stretch, higher[-1].stretch
+        higher = [each for each in seen[place + 1 :] if each.log_rate >= early.log_rate]
+        lower = [each for each in seen[place + 1 :] if each.log_rate <= early.log_rate]
+        fast = [late for late in higher if _clearly_faster(early, (late.log_mean, late.variance))]
+        if fast and any(_clearly_faster(early, mean) for mean in _means(lower)):
+            later = (each for each in seen[place + 1 :] if _clearly_faster(early, (each.log_mean, each.variance)))
+            return early.stretch, fast[-1].stretch, next(later).stretch
     return None
 
 
-def _clearly_faster(early: Seen, late: Seen) -> bool:
-    away = early.log_mean - late.log_mean
-    return away > max(math.log(SLOWER), ERRORS * math.sqrt(early.variance + late.variance))
+def _means(seen: Sequence[Seen]) -> list[tuple[float, float]]:
+    """The logarithm of the mean time of each and of all together, as few answers come at low rates; and variances."""
+    weight = sum(1.0 / each.variance for each in seen)
+    together = [(sum(each.log_mean / each.variance for each in seen) / weight, 1.0 / weight)] if seen else []
+    return together + [(each.log_mean, each.variance) for each in seen]
+
+
+def _clearly_faster(early: Seen, late: tuple[float, float]) -> bool:
+    log_mean, variance = late
+    return early.log_mean - log_mean > max(math.log(SLOWER), ERRORS * math.sqrt(early.variance + variance))
 
 
 def as_compared(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
@@ -108,37 +118,30 @@ def as_compared(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
 def without_accidents(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """The stretches; those of growth are void whose rate broke a limit once, and was kept when it was tried again.
 
-    A rate a little too high is kept by luck at times: so not much lower ones must have kept every limit clearly, too.
+    So are those at lower rates with requests over. A rate a little too high is kept by luck at times: so not much lower
+    ones must have kept every limit clearly since then, too.
     """
     answer_s = pace_of(stretches).answer_s
-    kept = {
-        each.rate: each.number
-        for each in stretches
-        if each.purpose == AGAIN and not each.void and _kept(limits, [each], answer_s)
-    }
-    accidents = {
-        each.number
-        for each in stretches
-        if each.purpose == "grow" and not each.void and each.number < kept.get(each.rate, 0)
-    }
-    clear = {
-        rate for rate in kept if _kept(limits, _near(stretches, rate, accidents), answer_s, variance=USUAL_DISPERSION)
-    }
-    return tuple(
-        replace(each, void=f"{each.rate:g}/s met every limit when it was tried again later")
-        if each.number in accidents and each.rate in clear
-        else each
-        for each in stretches
-    )
+    again = [each for each in stretches if each.purpose == AGAIN and not each.void and _kept(limits, [each], answer_s)]
+    found = list(stretches)
+    for kept in again:
+        reason = f"{kept.rate:g}/s met every limit when it was tried again later"
+        places = [place for place, each in enumerate(found) if _is_accident(limits, each, kept)]
+        if places and _kept(limits, _near(found[places[-1] + 1 :], kept.rate), answer_s, variance=USUAL_DISPERSION):
+            for place in places:
+                found[place] = replace(found[place], void=reason)
+    return tuple(found)
 
 
-def _near(stretches: Sequence[Stretch], rate: float, accidents: set[int]) -> list[Stretch]:
-    """The stretches at a rate and not far below it that count, without accidents."""
-    return [
-        each
-        for each in stretches
-        if NEAR * rate <= each.rate <= rate and not each.void and each.number not in accidents
-    ]
+def _is_accident(limits: Sequence[Limit], early: Stretch, kept: Stretch) -> bool:
+    if early.purpose != "grow" or early.void or not 0 < early.rate <= kept.rate or early.number >= kept.number:
+        return False
+    return early.rate == kept.rate or _most_over(limits, early) > 0
+
+
+def _near(stretches: Sequence[Stretch], rate: float) -> list[Stretch]:
+    """The stretches at a rate and not far below it that count."""
+    return [each for each in stretches if NEAR * rate <= each.rate <= rate and not each.void]
 
 
 def _is_slower(early: Stretch, late: Stretch) -> bool:

@@ -158,7 +158,7 @@ class Search:
             return self._change(COMPARE, low, moment)
         doubt = doubtful(self.limits, moment.stretches)
         if doubt is not None and (lowest.broken is None or doubt < lowest.kept):
-            return None if doubt == running.rate else self._change("grow", doubt, moment)
+            return None if doubt == running.rate else self._down_to("grow", doubt, moment)
         if lowest.broken is None:
             return self._grow(moment, answer_s)
         if self._is_over(lowest, answer_s) and self._is_precise(moment) and lasts(self.settings, moment.stretches):
@@ -166,11 +166,14 @@ class Search:
         return self._aim(lowest, moment, answer_s)
 
     def _aim(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> float:
-        """Around the answer, or above; far down only once what waits is little for the lower rate."""
-        running = moment.stretches[-1]
+        """Around the answer, or above."""
         look = self._look_again(lowest, moment, answer_s) or self._island(lowest, moment, answer_s)
         purpose, rate = look or self._closer(lowest)
-        if rate < FAR_DOWN * running.rate and moment.in_flight > BACKLOG + LEFT_S * rate:
+        return self._down_to(purpose, rate, moment)
+
+    def _down_to(self, purpose: str, rate: float, moment: Moment) -> float:
+        """Another rate, far down only once what waits is little for it."""
+        if rate < FAR_DOWN * moment.stretches[-1].rate and moment.in_flight > BACKLOG + LEFT_S * rate:
             return self._change("drain", 0.0, moment)
         return self._change(purpose, rate, moment)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,3 +80,19 @@ def test_rates_above_are_looked_at_until_they_are_hopeless() -> None:
 def test_the_last_tenth_of_the_time_is_for_islands() -> None:
     near = [("below", 100.0, 9, 0.04), ("above", 115.0, 9, 0.06)] * 5
     assert ordered(run(LOW, ("grow", 128.0, PATIENCE_S, 0.06), *near), Settings(time_s=115)) == (256.0, "island")
+
+
+def test_growth_comes_back_only_once_what_waits_is_little_for_the_lower_rate() -> None:
+    """A backlog of the higher rate would break the limit at the lower one, and be taken for it."""
+    made = run(LOW, ("grow", 128.0, 3, 0.06), ("grow", 256.0, 3, 0.0))
+    stretches = [replace(each, in_flight=round(0.1 * each.rate)) for each in made]
+    search = Search([P95], Settings())
+    assert search.order(Moment(stretches[-1].end_s, stretches, 80)) == 0.0
+    assert search.purpose == "drain"
+
+
+def test_a_rate_at_which_nothing_was_over_in_the_end_does_not_hold_growth() -> None:
+    """Four cold answers at the first rate were told as a limit that no rate meets."""
+    cold = run(("grow", 1.0, 4, 1.0), ("grow", 4.0, 3, 0.0), ("grow", 1.0, PATIENCE_S, 0.0))
+    rate, purpose = ordered(cold)
+    assert (rate, purpose) == (16.0, "grow")

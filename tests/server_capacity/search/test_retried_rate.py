@@ -85,6 +85,21 @@ def test_an_endpoint_was_slower_at_first_where_rates_on_either_side_are_faster_l
     assert mentions(found[0].void, "at 4/s", "60 ms", "later at 8/s", "20 ms")
 
 
+def test_a_few_answers_at_each_rate_tell_together_that_the_endpoint_was_slower_at_first() -> None:
+    cold, warm = [("grow", 0.5, 0.08)] * 2, [(AGAIN, 0.5, 0.02), ("beneath", 0.5, 0.02)]
+
+    assert [bool(each.void) for each in without_warm_up([P95], timed(*cold, *warm))] == [True, True, False, False]
+    fewer = timed(*[(purpose, rate / 2, mean_s) for purpose, rate, mean_s in cold + warm])
+    assert without_warm_up([P95], fewer) == tuple(fewer)
+
+
+def test_what_lies_between_the_last_slow_and_the_first_fast_answers_counts_for_nothing() -> None:
+    """At 8/s nothing was sent later to compare, and its backlog looked like the endpoint's limit."""
+    stretches = timed(("grow", 4.0, 0.06), ("grow", 8.0, 0.3), ("below", 5.0, 0.02), ("beneath", 4.0, 0.02))
+
+    assert [bool(each.void) for each in without_warm_up([P95], stretches)] == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     "later",
     [
@@ -117,6 +132,13 @@ def test_an_accident_while_the_rate_grew_counts_for_nothing_once_its_rate_was_ke
         "",
     ]
     assert without_accidents([P95], broken) == tuple(broken)
+
+
+def test_an_accident_takes_what_was_over_at_lower_rates_before_it_with_it() -> None:
+    """An endpoint that was slower at first broke the limit there, too, so that its retried rate seemed kept by luck."""
+    stretches = run(("grow", 32.0, 3, 0.2), ("grow", 64.0, 3, 0.3), ("below", 50.0, 8, 0.0), (AGAIN, 64.0, 8, 0.0))
+
+    assert [bool(each.void) for each in without_accidents([P95], stretches)] == [True, True, False, False]
 
 
 def test_a_rate_that_was_kept_by_luck_leaves_growth_as_it_was() -> None:
