@@ -28,6 +28,7 @@ SEED = "0"  # of all words and numbers of turns: the same seed, the same convers
 SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
 WARM = ""  # true: each shared prefix is sent once before the wave, so that the server has it: `--cache warm`
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
+CONTINUOUS_USAGE = False  # true: vLLM and SGLang tell the tokens of each piece, and ITL is per token
 VERIFY = True  # false: whatever certificate the server shows
 
 WORDS = """
@@ -72,7 +73,7 @@ def session_factory():
         for _ in range(turns.draw(chosen.random())):
             words = " ".join(chosen.choices(WORDS, k=INPUT_TOKENS))
             messages.append({"role": "user", "content": words if messages else salted(words)})
-            request = {"max_tokens": OUTPUT_TOKENS, "messages": list(messages), **MORE}
+            request = {"max_tokens": OUTPUT_TOKENS, "messages": list(messages), **counted(), **MORE}
             request |= {"model": MODEL} if MODEL else {}
             answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request)
             recorded = " ".join(chosen.choices(WORDS, k=OUTPUT_TOKENS))
@@ -80,6 +81,10 @@ def session_factory():
             messages.append({"role": "assistant", "content": recorded if HISTORY == "recorded" else heard})
 
     return session
+
+
+def counted():
+    return {"stream_options": {"include_usage": True, "continuous_usage_stats": True}} if CONTINUOUS_USAGE else {}
 
 
 def warm_factory():

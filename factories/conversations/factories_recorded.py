@@ -22,6 +22,7 @@ SESSION_HEADER = ""  # the name of a header that tells the server which conversa
 SEED = "0"  # of the words in place of blocks and lengths: the same seed, the same words
 SALT = ""  # a word before the first message, which no cache has: `--cache fresh` draws a new one for each run
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer as long as it may be
+CONTINUOUS_USAGE = False  # true: vLLM and SGLang tell the tokens of each piece, and ITL is per token
 VERIFY = True  # false: whatever certificate the server shows
 
 
@@ -52,13 +53,18 @@ def session_factory():
         """`recorded` is a conversation of the file; without a file there is a made-up one, to try the server with."""
         talk = RecordedConversation(recorded or EXAMPLE, SEED, live=HISTORY != "recorded", salt=SALT)
         for turn in talk:
-            request = {"max_tokens": int(OUTPUT_TOKENS or turn.output_tokens or 128), "messages": turn.messages, **MORE}
+            limit = int(OUTPUT_TOKENS or turn.output_tokens or 128)
+            request = {"max_tokens": limit, "messages": turn.messages, **counted(), **MORE}
             request |= {"model": MODEL} if MODEL else {}
             request |= {"tools": turn.tools} if turn.tools else {}
             answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request, think_s=turn.think_s)
             talk.hear("".join(answer.pieces) if HISTORY == "with-reasoning" else answer.text)
 
     return session
+
+
+def counted():
+    return {"stream_options": {"include_usage": True, "continuous_usage_stats": True}} if CONTINUOUS_USAGE else {}
 
 
 EXAMPLE = {

@@ -28,6 +28,7 @@ SEED = "0"  # of images and sounds: the same seed, the same ones
 BODY = None  # a request of your own, as JSON, instead of all that
 BODY_FILE = None  # a file of such; of a .jsonl, each line in turn
 MORE = {}  # what else a request says: {"ignore_eos": true} on vLLM and SGLang makes every answer OUTPUT_TOKENS long
+CONTINUOUS_USAGE = False  # true: vLLM and SGLang tell the tokens of each piece, and ITL is per token
 VERIFY = True  # false: whatever certificate the server shows
 
 WORDS = """
@@ -76,8 +77,8 @@ def with_media(media):
         words = PROMPT or " ".join(random.Random(f"{SEED}/{number}").choices(WORDS, k=INPUT_TOKENS))
         content = [*media.parts(number), {"type": "text", "text": words}]
         usage = {"stream_options": {"include_usage": True}} if is_stream() else {}
-        body = {**asking(""), **usage, "messages": [{"role": "user", "content": content}]}
-        return json.dumps(request(body), separators=(",", ":")).encode()
+        body = {**asking(""), "messages": [{"role": "user", "content": content}]}
+        return json.dumps({**usage, **request(body)}, separators=(",", ":")).encode()
 
     return {"pre_computed": False, "input": build, "label": media.label}
 
@@ -101,7 +102,9 @@ def asking(prompt):
 
 def request(body):
     """The client would add "stream" by itself; aiperf looks for it here."""
-    return {**({"model": MODEL} if MODEL else {}), **({"stream": True} if is_stream() else {}), **MORE, **body}
+    counted = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}} if CONTINUOUS_USAGE else {}
+    stream = {"stream": True, **counted} if is_stream() else {}
+    return {**({"model": MODEL} if MODEL else {}), **stream, **MORE, **body}
 
 
 def given():

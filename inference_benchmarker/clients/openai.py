@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.clients.answer_parser import IncompleteAnswerError
@@ -19,11 +19,13 @@ from inference_benchmarker.clients.openai_errors import (
     unexpected_error,
     unreadable_error,
 )
+from inference_benchmarker.clients.piece_tokens import TokenCounter
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.clients.usage import read_usage
 from inference_benchmarker.records.answer import Reasoning, answered
 from inference_benchmarker.records.response import FAILING_REASONS, Response
+from inference_benchmarker.records.user_metrics import PIECES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +66,8 @@ class OpenAIClient:
     the model generated (text, reasoning, a refusal, a tool call's arguments; of several choices all that it brings) is
     one piece of text, and a ``Response`` with the server's usage comes last, and as its metrics ``cached_tokens`` of
     the prompt and ``reasoning_tokens`` of the answer, where the server tells them. They add ``stream`` and
-    ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are.
+    ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are. Where each
+    event has its usage, as with ``stream_options.continuous_usage_stats``, a piece with several tokens is a ``Piece``.
 
     There are no retries, redirects or proxies. Errors have the openai package's names: APIStatusError and its kin
     (RateLimitError...), APIConnectionError, APITimeoutError, and APIError for an error within a stream; an answer that
@@ -166,6 +169,7 @@ class _StreamedAnswer:
 
     def __init__(self) -> None:
         self._usage: dict[str, Any] | None = None
+        self._counter = TokenCounter()
         self._timings: Any = None
         self._model: str | None = None
         self._finish_reason: str | None = None
@@ -176,7 +180,7 @@ class _StreamedAnswer:
         if self._done or data.startswith(_DONE):  # behind it nothing belongs to the answer
             self._done = True
             return ""
-        text = ""
+        text, usage = "", None
         try:
             event, _ = _parse(data.decode().lstrip())
             if told := event.get("error"):
@@ -195,6 +199,7 @@ class _StreamedAnswer:
             raise unreadable_error(data) from error
         if text:
             self._has_text = True
+            text = self._counter.counted(text, usage)
         return text
 
     def take_last(self, data: bytes) -> str:
@@ -214,6 +219,8 @@ class _StreamedAnswer:
             raise IncompleteAnswerError(f"the stream ended without a finish_reason and without [DONE]{began}")
         told = read_usage(self._usage, self._model, self._finish_reason, timings=self._timings)
         _check_not_empty(self._has_text, told)
+        if self._counter.has_counted:
+            told = replace(told, metrics={**(told.metrics or {}), PIECES: self._counter.pieces})
         return told
 
 

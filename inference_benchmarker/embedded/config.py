@@ -71,7 +71,8 @@ class EndpointConfig:
     answer, ``hang_share`` never get one, ``break_share`` are told in the middle of their stream that the model
     failed (where there is no stream, they are errors), and ``swap_share`` get the answer to another request that is
     with the endpoint then, if any is.
-    ``tokens``: those of a stream or completion whose request sets no limit. ``echo``: a chat repeats the words of its
+    ``tokens``: those of a stream or completion whose request sets no limit. ``tokens_per_piece``: how many of them each
+    event of a streamed chat brings. ``echo``: a chat repeats the words of its
     last message, as far as its tokens go. ``finish_reason``: why every chat
     and text that tells it ends, in the protocol's words (``abort``); None: as it does. ``gzip``: answers are
     compressed, whether the client accepts it or not.
@@ -127,6 +128,7 @@ class EndpointConfig:
     pause_every_s: float = 0.0
     pause_s: float = 0.0
     tokens: int = 20
+    tokens_per_piece: int = 1
     echo: bool = False
     finish_reason: str | None = None
     gzip: bool = False
@@ -235,6 +237,7 @@ class EndpointConfig:
 
     def _wrong_integers(self) -> list[tuple[str, str]]:
         least: dict[str, int | None] = {"servers": 1, "tokens": 1, "seed": None, "instances": 1, "batch_size": 1}
+        least |= {"tokens_per_piece": 1}
         least |= {"slow_start_requests": 0, "cache_size": 0, "prefix_cache": 0}
         optional = {"queue_limit": 0, "most_servers": 1, "grow_queue": 0, "models_in_memory": 1, "throttle_every": 1}
         least |= {name: low for name, low in optional.items() if getattr(self, name) is not None}

@@ -62,7 +62,9 @@ class Endpoint:
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
         told = (config.tokens, config.finish_reason)
-        dialects = queued(*told, echo=config.echo, prefix_cache=config.prefix_cache)
+        dialects = queued(
+            *told, echo=config.echo, prefix_cache=config.prefix_cache, tokens_per_piece=config.tokens_per_piece
+        )
         immediate: list[Route[Answerer]] = [
             *at_once(),
             Route("GET", "/metrics", lambda _: self._render_metrics()),

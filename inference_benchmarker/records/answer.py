@@ -11,15 +11,28 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.response import Response
 
 
-class Reasoning(str):
+class Piece(str):
+    """A piece of a stream of which the server told its number of ``tokens``, at least 1."""
+
+    __slots__ = ("tokens",)
+    tokens: int
+
+    def __new__(cls, text: str, tokens: int) -> Self:
+        """The piece with its text."""
+        piece = super().__new__(cls, text)
+        piece.tokens = tokens
+        return piece
+
+
+class Reasoning(Piece):
     """A piece in which a model reasons: ``answer`` is the part of it that belongs to the answer, mostly none."""
 
     __slots__ = ("answer",)
     answer: str
 
-    def __new__(cls, text: str, answer: str = "") -> Self:
+    def __new__(cls, text: str, answer: str = "", tokens: int = 1) -> Self:
         """The piece with its text."""
-        piece = super().__new__(cls, text)
+        piece = super().__new__(cls, text, tokens)
         piece.answer = answer
         return piece
 

@@ -98,7 +98,7 @@ class BatchWriter:
                 self._metrics += METRIC.pack(row, number, value)
 
     def add_first_answer(self, times: list[int], thought: int) -> None:
-        """Says of the stream just added that so many of its first pieces, which came at ``times``, were reasoning."""
+        """Says of the stream just added that so many of the first ``times`` of its tokens were of reasoning."""
         after_ns = times[thought] - times[0] if thought < len(times) else -1
         self._metrics += METRIC.pack(self._last_row, FIRST_ANSWER, after_ns)
 

@@ -22,6 +22,8 @@ PREFIX = "metric."
 MOST_VALUE = 1e100  # whose square is a float, too
 CACHED_TOKENS, REASONING_TOKENS = "cached_tokens", "reasoning_tokens"
 """Of a prompt what the server had in its cache, and of an answer what the model thought."""
+PIECES = "pieces"
+"""The pieces of a stream whose tokens were counted piece by piece, and which had several in one."""
 CANARY_DIFFERS, CANARY_SWAPPED = "canary_differs", "canary_swapped"
 """1 where the answer to a canary is another than it was alone, and where a request got another one's answer."""
 METRIC = struct.Struct("<IBd")

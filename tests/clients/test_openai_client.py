@@ -670,3 +670,16 @@ def test_a_query_follows_every_path() -> None:
             list(client.stream_chat(CHAT))
     lines = [asked.line for asked in server.asked]
     assert lines == [f"POST {path}?api-version=1 HTTP/1.1" for path in ("/embeddings", "/chat/completions")]
+
+
+def test_pieces_have_the_tokens_that_the_server_counts_in_them() -> None:
+    with start(EndpointConfig(service="none", tokens=8, tokens_per_piece=3)) as endpoint:
+        theirs, ours = clients(endpoint.url)
+        counted = {**CHAT, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+        *pieces, last = ours.stream_chat(counted)
+        assert pieces == ["0 1 2", " 3 4 5", " 6 7"] == read_theirs(theirs)
+        assert [getattr(piece, "tokens", None) for piece in pieces] == [3, 3, 2]
+        assert last == Response(tokens_in=2, tokens_out=8, model="m", finish_reason="stop", metrics={"pieces": 3})
+        *pieces, last = ours.stream_chat(CHAT)
+        assert [type(piece) for piece in pieces] == [str] * 3
+        assert last == Response(tokens_in=2, tokens_out=8, model="m", finish_reason="stop")

@@ -17,7 +17,7 @@ from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.records.answer import Reasoning
+from inference_benchmarker.records.answer import Piece, Reasoning
 from inference_benchmarker.words.units import NS
 from tests.request_bench import Bench
 
@@ -309,3 +309,31 @@ def test_the_first_piece_of_an_answer_is_told_from_reasoning() -> None:
         assert 0 <= waited - 1000 * sum(record.gaps[:pieces]) < 1000 * pieces  # gaps are whole microseconds
     assert [record.context_tokens for record in records] == [9, 9, 9, 9, 9, None, 9]
     assert [record.metrics for record in records] == [{"hits": 1.0}] * 5 + [None, {"hits": 1.0}]
+
+
+def test_a_piece_of_several_tokens_is_as_many_gaps_and_an_answer_begins_when_its_piece_came() -> None:
+    def invoke(payload: list[Any]) -> Generator[Any, None, None]:
+        for piece in payload:
+            gevent.sleep(0.002)
+            yield piece
+
+    streams = [
+        [Piece("abc", 3), "d", Piece("efgh", 4)],
+        [Reasoning("abc", tokens=3), Reasoning("de", tokens=2), Piece("efgh", 4), "i"],
+        [Reasoning("abc", tokens=3), Reasoning("de", "e", 2), Reasoning("f")],
+    ]
+
+    def session(number: int) -> Generator[Turn, Any, None]:
+        yield Turn(streams[number])
+
+    plain, thoughtful, mixed = Talks(session, invoke).run(0, 1, 2)
+    assert [record.chunks for record in (plain, thoughtful, mixed)] == [6, 8, 4]
+    assert plain.gaps is not None
+    assert max(plain.gaps[1:]) - min(plain.gaps[1:]) <= 1
+    assert plain.gaps[0] >= 2000 > plain.gaps[1] >= 500
+    assert plain.first_answer is None
+    for record, before in ((thoughtful, 6), (mixed, 2)):  # all gaps until the piece with which the answer began
+        assert record.first_answer is not None
+        assert record.first_token is not None
+        assert record.gaps is not None
+        assert 0 <= record.first_answer - record.first_token - 1000 * sum(record.gaps[:before]) < 1000 * before

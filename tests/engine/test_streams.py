@@ -152,3 +152,21 @@ def test_streams_of_the_embedded_endpoint_some_of_them_cut(bench: Bench) -> None
         (8, 2, 8)
     }
     assert run.summary["ttft"]["count"] == 50 - cut
+
+
+@pytest.mark.parametrize("more", [[], ["--turns", "2"]])
+def test_pieces_of_several_tokens_have_a_gap_for_each_token(bench: Bench, more: list[str]) -> None:
+    with bench.endpoint(servers=50, service_s=0.05, tokens_per_piece=4) as endpoint:
+        address = (f"{endpoint.url}/v1", "--model", "m", "--output-tokens", "18", "--set", "CONTINUOUS_USAGE=true")
+        load = ("--client-rps", 20, "--num-requests", 4, "--output-dir", "runs")
+        run = bench.run(*address, *load, *more, factories=None)
+    assert run.exit_code == 0, run.out
+    assert len(run.rows) == (8 if more else 4)
+    for row in run.rows:
+        gaps = row["gaps"]
+        assert (row["chunks"], row["tokens_out"], row["metric.pieces"]) == (15, 18, 5)  # 4, and of the first but one
+        pieces = [gaps[:4], gaps[4:8], gaps[8:12], gaps[12:]]
+        assert [len(piece) for piece in pieces] == [4, 4, 4, 2]
+        assert all(max(piece) - min(piece) <= 1 for piece in pieces)
+        assert 0 <= row["last_token"] - row["first_token"] - 1000 * sum(gaps) < 1000 * len(gaps)
+    assert run.summary["itl"]["count"] == 14 * len(run.rows)

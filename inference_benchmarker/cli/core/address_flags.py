@@ -159,7 +159,7 @@ def _with_its_model(
     key = next((environment[name] for name in _KEYS if environment.get(name)), None)
     authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
     model = only_model(described.models, {**authorization, **headers})
-    described = described.with_model(model.name)
+    described = described.with_model(model.name).with_counted_pieces(model.owner)
     return described if asks_as_told else described.with_whole_answers(model.owner)
 
 

@@ -176,6 +176,12 @@ ENDPOINT_FLAGS = table_for(
             ),
             Flag("--pause", "S", "length of a pause in seconds", parse_number, sets="pause_s"),
             Flag("--tokens", "N", "tokens of a chat completion that sets no maximum", parse_int),
+            Flag(
+                "--tokens-per-piece",
+                "N",
+                "tokens in each event of a streamed chat, as speculative decoding sends several",
+                parse_int,
+            ),
             Flag("--echo", None, "answer a chat with the words of its last message (default: with numbers)"),
             Flag("--seed", "N", "seed of every random draw", parse_int),
         ],

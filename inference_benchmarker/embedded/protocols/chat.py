@@ -24,10 +24,17 @@ class OpenAiDialect:
     """OpenAI's chat completions, whole or as server-sent events with one token in each."""
 
     def __init__(
-        self, tokens: int, finish_reason: str | None = None, *, echo: bool = False, prefix_cache: int = 0
+        self,
+        tokens: int,
+        finish_reason: str | None = None,
+        *,
+        echo: bool = False,
+        prefix_cache: int = 0,
+        tokens_per_piece: int = 1,
     ) -> None:
         self._tokens = tokens
         self._echo = echo
+        self._tokens_per_piece = tokens_per_piece
         self._prefixes = PrefixCache(prefix_cache)
         self._finish_reason = finish_reason
 
@@ -42,6 +49,7 @@ class OpenAiDialect:
             cached=request.cached,
             echo=self._echo,
             prefixes=self._prefixes,
+            tokens_per_piece=self._tokens_per_piece,
         )
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
@@ -65,6 +73,7 @@ def chat_completion(
     cached: bool | None = None,
     echo: bool = False,
     prefixes: PrefixCache | None = None,
+    tokens_per_piece: int = 1,
 ) -> Answer | ChatStream:
     """The answer to a request with ``messages``, ``tokens`` long where it sets no limit. Raises HttpError.
 
@@ -82,13 +91,20 @@ def chat_completion(
     if prefixes is not None and known is None:
         known = prefixes.take(prompt, chat.text().split())
     chat = replace(chat, cached_tokens=known)
-    return ChatStream(chat, wants_usage(asked)) if asked.get("stream") else chat.answer()
+    if not asked.get("stream"):
+        return chat.answer()
+    return ChatStream(
+        chat,
+        wants_usage(asked),
+        tokens_per_piece=tokens_per_piece,
+        counts_pieces=wants_usage(asked, "continuous_usage_stats"),
+    )
 
 
-def wants_usage(asked: dict[str, Any]) -> bool:
-    """Tells whether a stream is to end with the token counts."""
+def wants_usage(asked: dict[str, Any], option: str = "include_usage") -> bool:
+    """Tells whether a stream is to end with the token counts; or, as another ``option``, what else it is to have."""
     options = asked.get("stream_options")
-    return isinstance(options, dict) and bool(options.get("include_usage"))
+    return isinstance(options, dict) and bool(options.get("include_usage")) and bool(options.get(option))
 
 
 def _token_limit(asked: dict[str, Any]) -> int | None:
@@ -134,10 +150,11 @@ class Chat:
             return " " * (index > 0) + self.words[index]
         return token(index)
 
-    def usage(self) -> dict[str, Any]:
-        """The token counts; where there is a cache, also of the tokens that came from it."""
-        total = self.prompt_tokens + self.tokens
-        counts = {"prompt_tokens": self.prompt_tokens, "completion_tokens": self.tokens, "total_tokens": total}
+    def usage(self, tokens: int | None = None) -> dict[str, Any]:
+        """The counts, of the first ``tokens`` of the answer or of all; where there is a cache, also what came of it."""
+        generated = self.tokens if tokens is None else tokens
+        total = self.prompt_tokens + generated
+        counts = {"prompt_tokens": self.prompt_tokens, "completion_tokens": generated, "total_tokens": total}
         if self.cached_tokens is None:
             return counts
         return {**counts, "prompt_tokens_details": {"cached_tokens": self.cached_tokens}}
@@ -159,24 +176,38 @@ class Chat:
 
 
 class ChatStream:
-    """A completion as server-sent events. Finish, usage and [DONE] leave with the last token."""
+    """A completion as server-sent events. Finish, usage and [DONE] leave with the last token.
 
-    __slots__ = ("_chat", "_include_usage", "_prefix", "head", "pieces")
+    Each event has ``tokens_per_piece`` tokens, the last what is left; ``counts_pieces``: and the usage until then.
+    """
+
+    __slots__ = ("_chat", "_counts_pieces", "_include_usage", "_prefix", "_tokens_per_piece", "head", "pieces")
     kind = "chat.completion.chunk"
 
-    def __init__(self, chat: Chat, include_usage: bool) -> None:
+    def __init__(
+        self, chat: Chat, include_usage: bool, *, tokens_per_piece: int = 1, counts_pieces: bool = False
+    ) -> None:
         self.head = Answer(200, b"", "text/event-stream", {"Cache-Control": "no-cache"})
-        self.pieces = chat.tokens
+        self.pieces = -(-chat.tokens // tokens_per_piece)
         self._chat = chat
         self._include_usage = include_usage
-        envelope = json.dumps(chat.envelope(self.kind), separators=(",", ":"))
-        usage = ',"usage":null' if include_usage else ""
-        self._prefix = f"data: {envelope[:-1]}{usage}" + ',"choices":[{"index":0,'
+        self._tokens_per_piece = tokens_per_piece
+        self._counts_pieces = counts_pieces
+        self._prefix = self._before_choice(None)
 
     def events(self, piece: int) -> Sequence[bytes]:
-        """A token."""
-        token = f'{self._prefix}{self.change(piece)},"finish_reason":null}}]}}\n\n'.encode()
+        """A piece of the answer."""
+        prefix = self._before_choice(self._chat.usage(self._until(piece))) if self._counts_pieces else self._prefix
+        token = f'{prefix}{self.change(piece)},"finish_reason":null}}]}}\n\n'.encode()
         return (token,) if piece < self.pieces - 1 else (token, *self._end())
+
+    def _until(self, piece: int) -> int:
+        """The tokens of the answer that there are with this piece."""
+        return min((piece + 1) * self._tokens_per_piece, self._chat.tokens)
+
+    def _before_choice(self, usage: dict[str, Any] | None) -> str:
+        envelope = self._chat.envelope(self.kind) | ({"usage": usage} if self._include_usage else {})
+        return f"data: {json.dumps(envelope, separators=(',', ':'))[:-1]}" + ',"choices":[{"index":0,'
 
     def broken(self) -> Sequence[bytes]:
         """An error object in place of a token, with nothing after it."""
@@ -184,11 +215,12 @@ class ChatStream:
         return (f"data: {json.dumps({'error': error}, separators=(',', ':'))}\n\n".encode(),)
 
     def change(self, piece: int | None) -> str:
-        """The text that a token adds to its choice (None: the end, nothing); the first says whose turn it is."""
+        """The text that a piece adds to its choice (None: the end, nothing); the first says whose turn it is."""
         if piece is None:
             return '"delta":{}'
         role = '"role":"assistant",' if piece == 0 else ""
-        return f'"delta":{{{role}"content":{json.dumps(self._chat.token(piece))}}}'
+        text = "".join(map(self._chat.token, range(piece * self._tokens_per_piece, self._until(piece))))
+        return f'"delta":{{{role}"content":{json.dumps(text)}}}'
 
     def _end(self) -> Sequence[bytes]:
         finish = f'{self._prefix}{self.change(None)},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()

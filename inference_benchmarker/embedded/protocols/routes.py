@@ -29,12 +29,19 @@ Answerer = Callable[[Request], Answer]
 SAGEMAKER = "/endpoints/{name}/"
 
 
-def queued(tokens: int, finish_reason: str | None, *, echo: bool = False, prefix_cache: int = 0) -> dict[str, Dialect]:
+def queued(
+    tokens: int,
+    finish_reason: str | None,
+    *,
+    echo: bool = False,
+    prefix_cache: int = 0,
+    tokens_per_piece: int = 1,
+) -> dict[str, Dialect]:
     """The paths whose requests wait for a server.
 
     ``tokens``: of an answer whose request sets no limit. ``finish_reason``: of every chat and text that tells one;
     None: their own. ``echo``: chats repeat what they are asked. ``prefix_cache``: the tokens that the chat's model
-    keeps of prompts and answers.
+    keeps of prompts and answers. ``tokens_per_piece``: how many an event of a streamed chat brings.
     """
     return {
         "/invocations": PlainDialect(tokens),
@@ -43,7 +50,9 @@ def queued(tokens: int, finish_reason: str | None, *, echo: bool = False, prefix
         "/model/{id}/converse": ConverseDialect(tokens, finish_reason),
         "/model/{id}/converse-stream": ConverseStreamDialect(tokens, finish_reason),
         "/2015-03-31/functions/{name}/invocations": LambdaDialect(),
-        "/v1/chat/completions": OpenAiDialect(tokens, finish_reason, echo=echo, prefix_cache=prefix_cache),
+        "/v1/chat/completions": OpenAiDialect(
+            tokens, finish_reason, echo=echo, prefix_cache=prefix_cache, tokens_per_piece=tokens_per_piece
+        ),
         "/v1/completions": CompletionsDialect(tokens, finish_reason),
         "/v1/embeddings": EmbeddingsDialect(tokens),
         "/v1/responses": ResponsesDialect(tokens, finish_reason),

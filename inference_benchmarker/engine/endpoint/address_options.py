@@ -22,6 +22,7 @@ JSON = "application/json"
 CHAT, RESPONSES, RERANK = "chat", "responses", "rerank"
 _IGNORE_EOS = '{"ignore_eos": true}'
 _IGNORING_EOS = ("vllm", "sglang")  # as their lists of models say
+_COUNTING_PIECES = ("vllm", "sglang")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +90,11 @@ class Described(NamedTuple):
             return self
         words = f"{self.words}, all of them with {_IGNORE_EOS}"
         return self._replace(settings={**self.settings, "MORE": _IGNORE_EOS}, words=words)
+
+    def with_counted_pieces(self, server: str) -> Described:
+        """The same with the tokens of each piece told, if answers are streams and the software knows how."""
+        is_stream = self.file in (OPENAI_FILE, CONVERSATIONS_FILE, RECORDED_FILE)
+        if not is_stream or self.settings.get("API") == "embeddings" or server not in _COUNTING_PIECES:
+            return self
+        settings = {**self.settings, "CONTINUOUS_USAGE": "true"}
+        return self._replace(settings=settings, words=f"{self.words}, usage in each piece")

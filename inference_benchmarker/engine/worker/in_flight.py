@@ -56,7 +56,7 @@ class Slot:
     Where clients try again: which ``attempt`` of its arrival it is, from 0 on; whether ``again`` to try after it, with
     the payload and label that are ``kept``; and the instants when the arrival was due, ``arrived``, ``until`` which all
     attempts may take, and when the next one is due. In a closed loop of users who think: the ``index`` of the arrival
-    that it served last. Of a stream: how many of its first pieces were reasoning, ``thought``. Of a session: the
+    that it served last. Of a stream: how many of its first ``times`` were of reasoning, ``thought``. Of a session: the
     ``session`` that the request is a turn of, and the ``answer`` that it hears.
     """
 

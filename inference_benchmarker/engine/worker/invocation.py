@@ -8,7 +8,7 @@ from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
-from inference_benchmarker.records.answer import Answer, Reasoning
+from inference_benchmarker.records.answer import Answer, Piece, Reasoning
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
 
@@ -88,7 +88,7 @@ class Invocation:
         for piece in stream:
             now = monotonic_ns() - t0
             kind = type(piece)
-            if kind is str or kind is bytes or kind is Reasoning:
+            if kind is str or kind is bytes or kind is Piece or kind is Reasoning:
                 if not piece:
                     continue
                 size += len(piece) if kind is bytes else _size(piece)
@@ -100,13 +100,32 @@ class Invocation:
                 continue
             elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
                 continue
-            if kind is Reasoning and not piece.answer and thought == len(times):
-                slot.thought = thought = thought + 1
-            times.append(now)
+            if kind is Piece or kind is Reasoning:
+                slot.thought = thought = _arrived(times, now, piece, thought)
+            else:
+                times.append(now)
             if pieces is not None:
                 _keep(pieces, piece, size, most)
         if pieces is not None:
             slot.answer = Answer.of(pieces, slot.usage)
+
+
+def _arrived(times: list[int], now: int, piece: Piece, thought: int) -> int:
+    """Add the arrivals of a piece's tokens to ``times``; returns how many of the first ones were reasoning.
+
+    The tokens of the first piece have no time between them. Those of a later one share the time since the piece before
+    it evenly, since the client cannot see when the server had each. The first one of an answer after reasoning came
+    with its piece, not before it.
+    """
+    no_answer_yet = thought == len(times)
+    if times and piece.tokens > 1:
+        last = times[-1]
+        times.extend(last + (now - last) * number // piece.tokens for number in range(1, piece.tokens))
+    times.append(now)
+    if not no_answer_yet:
+        return thought
+    is_thought = type(piece) is Reasoning and not piece.answer
+    return len(times) if is_thought else len(times) - 1
 
 
 def _keep(pieces: list[Any], piece: Any, size: int, most: int) -> None:

@@ -238,6 +238,7 @@ def test_a_server_that_knows_how_is_asked_for_whole_answers_unless_told_otherwis
         options, problems = options_of(f"{server.url}/v1", "--turns", "2", *more, environment=environment)
     assert not problems
     assert [each for each in options["set"] if each.startswith("MORE")] == sent
+    assert [each for each in options["set"] if each.startswith("CONTINUOUS")] == ["CONTINUOUS_USAGE=true"]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("fresh", "SALT"), ("warm", "WARM")])

@@ -168,6 +168,22 @@ def test_answers_are_whole_where_the_server_knows_how_and_conversations_are_made
     assert single.with_whole_answers("vllm") == single
 
 
+@pytest.mark.parametrize("server", ["vllm", "sglang"])
+@pytest.mark.parametrize("turns", [None, TurnCount.parse("2")])
+def test_streams_tell_the_tokens_of_each_piece_where_the_server_knows_how(turns: TurnCount | None, server: str) -> None:
+    streamed = described("http://h/v1", turns=turns)
+    told = streamed.with_counted_pieces(server)
+    assert told.settings == {**streamed.settings, "CONTINUOUS_USAGE": "true"}
+    assert told.words == f"{streamed.words}, usage in each piece"
+    assert streamed.with_counted_pieces("llamacpp") == streamed
+
+
+@pytest.mark.parametrize("address", ["http://h/v1/embeddings", "http://h/v1/responses", "http://h/v1/rerank"])
+def test_usage_in_each_piece_is_asked_of_streamed_chats_and_completions_alone(address: str) -> None:
+    found = described(address)
+    assert found.with_counted_pieces("vllm") == found
+
+
 def test_a_cache_is_warmed_by_a_setting() -> None:
     prefix, turns = SharedPrefix.parse("400"), TurnCount.parse("2")
     assert described("http://h/v1", turns=turns, shared_prefix=prefix, cache="warm").settings["WARM"] == "true"

@@ -1,0 +1,64 @@
+"""The tokens of each piece of a stream, by the usage that came with it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inference_benchmarker.clients.piece_tokens import TokenCounter
+from inference_benchmarker.records.answer import Piece, Reasoning
+
+
+def tokens_of(*pieces: tuple[str, Any]) -> tuple[list[int | None], TokenCounter]:
+    """Of each piece and its usage the tokens that it is said to have, None for a piece that says nothing."""
+    counter = TokenCounter()
+    texts = [counter.counted(text, usage) for text, usage in pieces]
+    assert texts == [text for text, _ in pieces]
+    return [getattr(text, "tokens", None) for text in texts], counter
+
+
+def told(tokens: Any) -> dict[str, Any]:
+    return {"prompt_tokens": 5, "completion_tokens": tokens}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "tokens"),
+    [
+        ([("ab", told(2)), ("c", told(3)), ("defg", told(7))], [2, None, 4]),
+        ([("a", None), ("b", None), ("cd", told(4))], [None] * 3),  # the usage of the end, in the last piece
+        ([("ab", told(2)), ("cd", None), ("ef", told(6))], [2, None, None]),  # four tokens are of two pieces
+        ([("ab", told(2)), ("c", told(2)), ("de", told(4))], [2, None, 2]),
+        ([("ab", told(4)), ("cd", told(2)), ("ef", told(6))], [4, None, None]),  # a count that falls is none
+        ([("ab", told(10**9)), ("cd", told(10**9 + 2))], [None, 2]),  # more than a text can have
+        ([("a" * 2000, told(1000)), ("b", told(1018))], [1000, None]),
+        ([("ab", told("2")), ("cd", told(4))], [None, None]),
+        ([("ab", told(True))], [None]),
+        ([("ab", [2])], [None]),
+        ([("", told(0)), ("é" * 5, told(10))], [None, 10]),
+    ],
+)
+def test_a_piece_has_what_the_count_grew_by(pieces: list[tuple[str, Any]], tokens: list[int | None]) -> None:
+    found, counter = tokens_of(*pieces)
+    assert found == tokens
+    assert counter.has_counted is any(tokens)
+    assert counter.pieces == len(pieces)
+
+
+def test_reasoning_is_still_reasoning() -> None:
+    counter = TokenCounter()
+    piece = counter.counted(Reasoning("hm so", "so"), told(3))
+    assert isinstance(piece, Reasoning)
+    assert (piece, piece.answer, piece.tokens) == ("hm so", "so", 3)
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=30))
+def test_counts_that_are_true_are_those_of_the_pieces(sizes: list[int]) -> None:
+    counter = TokenCounter()
+    pieces = [
+        counter.counted("x" * size, told(total)) for size, total in zip(sizes, itertools.accumulate(sizes), strict=True)
+    ]
+    assert [piece.tokens if isinstance(piece, Piece) else 1 for piece in pieces] == sizes
