@@ -91,7 +91,7 @@ def _cached(sessions: Sessions) -> Iterator[str]:
     elif reusable:
         yield f"{percent_text(reusable)} of the input could have been"
     if reusable is not None and (known := sessions.known_prompts or 0) < (sent := sum(r.ok for r in sessions.by_turn)):
-        yield f"of {known:,} of {sent:,} answered requests the prompt is known"
+        yield f"prompts known for {known:,} of {sent:,} answered requests"
     if sessions.recorded_reuse is not None and (cached is not None or reusable):
         yield f"the file's own blocks repeat {percent_text(sessions.recorded_reuse)}"
 
@@ -99,7 +99,7 @@ def _cached(sessions: Sessions) -> Iterator[str]:
 def _possible(cached: float, reusable: float | None) -> str:
     if reusable is None:
         return ""
-    return f", of {percent_text(reusable)} that could have been" if cached < reusable else ", all that could have been"
+    return f"; {percent_text(reusable)} could have been" if cached < reusable else ", all that could have been"
 
 
 def _turns(turns: Distribution) -> str:

@@ -259,7 +259,7 @@ def _warmed_section(facts: WaveFacts) -> Iterator[str]:
     if facts.warmed is not None:
         number, seconds = facts.warmed
         sent = pluralize(number, "request", "requests")
-        yield f"{_INDENT}Cache warmed:     {sent} in {seconds:.3g} s before the wave, in no number here"
+        yield f"{_INDENT}Cache warmed:     {sent} in {seconds:.3g} s before the wave, excluded from every number here"
 
 
 def _calibration_section(facts: WaveFacts) -> Iterator[str]:

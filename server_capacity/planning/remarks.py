@@ -186,6 +186,6 @@ def _extrapolated(case: Case, plan: EndpointPlan) -> Iterator[str]:
         )
     if planned > FAR * measured:
         yield (
-            f"{planned:,} instances are more than {FAR} times the {instances_text(measured)} measured: prove them "
+            f"{planned:,} instances are more than {FAR} times the {instances_text(measured)} measured: verify them "
             "with `benchmark capacity --verify`."
         )

@@ -555,7 +555,7 @@ def session_factory():
 
 
 def test_a_payload_that_is_no_json_is_sent_and_counted_as_any_other(bench: Bench) -> None:
-    """The user's own client takes it; of its prompt nothing is known, and the report says of how many."""
+    """The user's own client takes it; of its prompt nothing is known, and the report says for how many it is."""
     with bench.endpoint(service="none") as endpoint:
         flags = ("--client-rps", 20, "--num-requests", 8, "--drain-timeout", 3)
         wave = bench.start(*flags, factories=UNWRITABLE, target=endpoint).finish()
@@ -563,7 +563,7 @@ def test_a_payload_that_is_no_json_is_sent_and_counted_as_any_other(bench: Bench
     assert (len(wave.rows), wave.ledger["abandoned"], wave.ledger["sessions_completed"]) == (16, 0, 8)
     check_books(wave)
     assert wave.summary["prompts"]["requests"] == 4
-    assert "could have been; of 4 of 16 answered requests the prompt is known" in wave.out
+    assert "could have been; prompts known for 4 of 16 answered requests" in wave.out
 
 
 def test_a_cache_is_warmed_before_the_wave_and_in_none_of_its_numbers(bench: Bench) -> None:

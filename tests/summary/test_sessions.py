@@ -174,11 +174,11 @@ def test_the_share_that_could_have_been_cached_stands_beside_what_was() -> None:
     assert summary.sessions.reusable_share == pytest.approx(180 / 240)
     assert [row.reusable_share for row in summary.sessions.by_turn[:3]] == [0.0, 0.75, 0.75]
     (line,) = (line for line in session_lines(summary.sessions, summary.ledger) if "Cached:" in line)
-    assert line.endswith("% of the input tokens, of 75% that could have been")
+    assert line.endswith("% of the input tokens; 75% could have been")
     none = replace(summary.sessions, cached_share=None)
     assert "   Cached:           75% of the input could have been" in session_lines(none, summary.ledger)
     few = replace(none, known_prompts=2)
-    said = f"75% of the input could have been; of 2 of {answered:,} answered requests the prompt is known"
+    said = f"75% of the input could have been; prompts known for 2 of {answered:,} answered requests"
     assert f"   Cached:           {said}" in session_lines(few, summary.ledger)
     all_of_it = replace(summary.sessions, cached_share=0.76)
     assert "   Cached:           76% of the input tokens, all that could have been" in session_lines(

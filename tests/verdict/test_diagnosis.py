@@ -628,7 +628,9 @@ class TestColdStart:
         warm = [r._replace(index=r.index - 200, due=r.due - 2 * NS, sent=r.sent - 2 * NS) for r in on_time(plan)[:200]]
         records = [r._replace(done=r.sent + (900 if r.index < -150 else 20) * MS) for r in warm] + on_time(plan)
         facts = observe(plan, records, server_metrics=(cpu(2880),))
-        assert remarks(facts)["cold_start"].endswith("The warm-up of 2 s absorbed it: it is in no number of the wave.")
+        assert remarks(facts)["cold_start"].endswith(
+            "The warm-up of 2 s absorbed it: no number of the wave includes it."
+        )
 
     @pytest.mark.parametrize("latency_ms", [1, 5])
     def test_some_milliseconds_are_none(self, latency_ms: int) -> None:

@@ -105,7 +105,11 @@ CAPACITY_FLAGS: Table = table_for(
     table={
         "endpoint": [
             *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file", "url"),
-            Flag("--demo", None, "use the embedded endpoint, 4 servers that take 20 ms, for whatever is not given"),
+            Flag(
+                "--demo",
+                None,
+                "use the embedded endpoint (4 requests at a time, 20 ms each) for whatever you do not specify",
+            ),
         ],
         "endpoint by URL, without a file": URL_FLAGS,
         "limits": _of_a_wave("slo", "success_threshold", "goodput"),
@@ -133,8 +137,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--precision",
                 "P%",
-                "search until the interval is this narrow, end to end, instead of --time; with both, whichever "
-                "comes first",
+                "search until the interval's width is at most this share of the estimate, instead of for --time; with "
+                "both, until whichever comes first",
                 parse_share,
             ),
             Flag("--max-rps", "R", "the highest rate to try", parse_number),
@@ -142,7 +146,7 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--soak",
                 "S",
-                "confirm the interval's lower end for S seconds, to find leaks and spent burst credits",
+                "confirm the interval's lower end for S seconds, to find leaks and exhausted burst credits",
                 parse_number,
                 sets="soak_s",
             ),

@@ -24,7 +24,7 @@ Plans what to deploy for a load: the number of instances, their minimum and maxi
 _EPILOG = """\
 The plan is based on the lower end of the capacity's interval.
 
-exit codes: 0 planned; 1 the measurements do not suffice; 2 bad input
+exit codes: 0 planned; 1 the measurements are not sufficient; 2 bad input
 """
 
 

@@ -70,7 +70,7 @@ PLAN_FLAGS: Table = table_for(
             ),
             Flag("--mix", "FILE", "several endpoints with a target each, as JSON or TOML", parse_path),
         ],
-        "room": [
+        "headroom": [
             Flag(
                 "--utilisation",
                 "P%",
@@ -79,7 +79,10 @@ PLAN_FLAGS: Table = table_for(
             ),
             Flag("--spare", "N", "number of instances that may fail while the limit is still met", parse_int),
             Flag(
-                "--minimum", "N", "minimum number of instances (default: from the lowest load, in two zones)", parse_int
+                "--minimum",
+                "N",
+                "minimum number of instances (default: from the lowest load, usually at least 2)",
+                parse_int,
             ),
             Flag("--maximum", "N", "maximum number of instances (default: from the peak)", parse_int),
             Flag(

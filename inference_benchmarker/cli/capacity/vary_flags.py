@@ -54,7 +54,7 @@ VARY_FLAGS = [
         parse_axis,
         repeatable=True,
     ),
-    Flag("--parallel", "N", "number of endpoints to measure at a time (default 1); they share the cores", parse_int),
+    Flag("--parallel", "N", "endpoints to measure at a time (default 1); they share the client's cores", parse_int),
     Flag("--target-rps", "R", "rank by the cost of serving this rate", parse_number),
     Flag(
         "--utilisation",
@@ -65,8 +65,8 @@ VARY_FLAGS = [
     Flag(
         "--verify",
         "PLAN",
-        "prove a plan, given by its folder or fleet_plan.json: send its target rate to its number of instances, "
-        "with Poisson arrivals, for as long as the proof needs (or for --time)",
+        "verify a plan, given by its folder or fleet_plan.json: send its target rate to its number of instances, "
+        "with Poisson arrivals, for as long as a decision needs (or for --time)",
     ),
     Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside the ranking"),
     Flag("--max-cost", "USD", "create no endpoint if it could cost more than this", parse_number),

@@ -37,43 +37,43 @@ def _header_name(_: str, text: str) -> str:
 MODEL_MIX = Flag(
     "--model-mix",
     "A=3,B=1",
-    "models that requests ask for, such as LoRA adapters, with their weights; all turns of a conversation ask the same,"
-    " and the report has a row for each",
+    "models that requests name, such as LoRA adapters, with their weights; all turns of a conversation use the same"
+    " model, and the report has a row for each",
     lambda _, text: ModelMix.parse(text),
 )
 CHAT_FLAGS = [
     Flag(
         "--turns",
         "N",
-        "conversations of N turns with such a server, each turn with all earlier ones: 5, uniform:3..8, "
+        "conversations of N turns with such a server, in which each turn repeats all earlier ones: 5, uniform:3..8, "
         "geometric:4; --client-rps counts conversations, --think-time is the time between turns",
         lambda _, text: TurnCount.parse(text),
     ),
     Flag(
         "--shared-prefix",
         "TOKENS",
-        "with --turns, a system prompt of so many tokens that groups of conversations share: 4000, "
+        "with --turns, a system prompt with this number of tokens, shared by groups of conversations: 4000, "
         "4000:groups=20:zipf=1.1",
         lambda _, text: SharedPrefix.parse(text),
     ),
     Flag(
         "--history",
         "KIND",
-        "with --turns, the earlier answers that a later turn repeats: live, as received (default), with-reasoning, "
-        "with the model's reasoning too, or recorded, synthetic ones of --output-tokens",
+        "with --turns, how a later turn repeats the earlier answers: live (default): as received; with-reasoning: "
+        "including the model's reasoning; recorded: as synthetic text of --output-tokens tokens",
         _history,
     ),
     Flag("--session-header", "NAME", "with --turns, a request header that carries the conversation id", _header_name),
     Flag(
         "--image",
         "WxH[:N]",
-        "N images of this size in each chat, made anew for each request: 512x512, 512x512:2, 512x512:share=30%",
+        "N images of this size in each chat, new ones for each request: 512x512, 512x512:2, 512x512:share=30%",
         lambda _, text: Images.parse(text),
     ),
     Flag(
         "--audio",
         "S",
-        "a sound of S seconds (WAV) in each chat, made anew for each request: 5s, 5s:share=30%",
+        "S seconds of audio (WAV) in each chat, new for each request: 5s, 5s:share=30%",
         lambda _, text: Audio.parse(text),
     ),
 ]

@@ -76,7 +76,7 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--join-timeout",
                 "S",
-                "seconds to wait for every host to join; loading the file comes after, within --load-timeout",
+                "seconds to wait for every host to join; loading the factories file has its own --load-timeout",
                 parse_decimal,
                 sets="join_timeout_s",
             ),

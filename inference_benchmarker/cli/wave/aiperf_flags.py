@@ -42,7 +42,11 @@ AIPERF_FLAGS: list[Flag] = [
         "seconds between the wave and aiperf (default: until the server's metrics return to their baseline)",
         _pause,
     ),
-    Flag("--api-key", "KEY", f"the endpoint's key; better as {API_KEY}, because arguments can be seen"),
+    Flag(
+        "--api-key",
+        "KEY",
+        f"the endpoint's key; {API_KEY} in the environment is safer, because other users see arguments",
+    ),
 ]
 
 

@@ -28,7 +28,7 @@ EXPORT_FLAGS = [
     Flag(
         "--export",
         "WHERE",
-        "export the figures of the running wave, repeatable: prometheus[:[HOST:]PORT], a page on loopback, port "
+        "export live metrics during the wave, repeatable: prometheus[:[HOST:]PORT], a page on loopback, port "
         "9464; or otlp[=URL], an OpenTelemetry collector",
         parse_destination,
         repeatable=True,

@@ -39,7 +39,7 @@ commands (each with --help):
   benchmark check              send one request, and show how the answer is read
   benchmark capacity           find the highest rate that meets your limits
   benchmark plan CAPACITY_DIR  plan instances for a target rate, and their cost
-  benchmark report [DIR]       print the report of a run, also of a cut-off one
+  benchmark report [DIR]       print the report of a run, even if interrupted
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
   benchmark ab A B             send the same load to two endpoints, alternately

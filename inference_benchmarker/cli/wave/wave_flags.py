@@ -96,7 +96,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--demo",
                 None,
-                "use the embedded endpoint, its factories file and its server metrics for whatever is not given",
+                "use the embedded endpoint, its factories file and its server metrics for whatever you do not specify",
             ),
         ],
         "endpoint by URL, without a file": URL_FLAGS,
@@ -122,15 +122,16 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--conversations",
                 "FILE",
-                "send recorded conversations, in turn: ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or "
-                "agents' traces, BurstGPT's or Azure's CSV; with --replay FILE, each when it began there",
+                "send recorded conversations, in the order of the file: ShareGPT JSON, OpenAI messages as JSON lines, "
+                "Mooncake's or agents' traces, BurstGPT's or Azure's CSV; with --replay FILE, each starts at its "
+                "recorded time",
                 lambda flag, text: Conversations(parse_path(flag, text)),
             ),
             Flag(
                 "--cache",
                 "KIND",
-                "what the server may have cached of conversations: as-is (default); fresh: a new word before each, so "
-                "that no earlier run's cache helps; warm: each shared prefix is sent once before the wave",
+                "state of the server's prefix cache: as-is (default); fresh: a new word begins each conversation, so "
+                "that nothing cached by an earlier run helps; warm: each shared prefix is sent once before the wave",
                 _cache,
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
@@ -214,7 +215,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--max-in-flight",
                 "N",
-                "limit of requests in flight over all workers (default: by file descriptors, at most 10,000)",
+                "maximum requests in flight over all workers (default: from the open-file limit, at most 10,000)",
                 parse_int,
             ),
             Flag(
@@ -285,8 +286,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--records",
                 "all|none",
-                "what to keep of each request: its record (default {default}), or none, except for the slowest "
-                "1,000: a long wave then takes little disk, and percentiles are accurate to 1%",
+                "{default} (default) keeps a record of each request; none keeps only those of the slowest 1,000: a "
+                "long wave then takes little disk, and percentiles are accurate to 1%",
             ),
             Flag("--output-dir", "DIR", "where to create the run directory", parse_path),
             Flag("--name", "TEXT", "name of the run in reports", _without_secrets),

@@ -56,7 +56,7 @@ _END_S = 1.0  # that ssh gets to end when it is asked to
 _NO_PYTHON = "no Python environment of InferenceBenchmarker was found there: `benchmark hosts prepare` installs one"
 _CHANGED = "HOST IDENTIFICATION HAS CHANGED"  # nobody is told to accept such a key
 _MENDS = {
-    "Permission denied (": "give it your key once with `ssh-copy-id {host}`",
+    "Permission denied (": "install your key there once with `ssh-copy-id {host}`",
     "Host key verification failed": "accept its key once with `ssh {host}`",
 }
 

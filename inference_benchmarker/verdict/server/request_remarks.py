@@ -214,7 +214,7 @@ def _cold(platform: PlatformMetrics) -> Iterator[Remark]:
     )
     warmup_s = platform.facts.plan.warmup_ns / NS
     if found.until_s <= warmup_s:
-        advice = f"The warm-up of {warmup_s:g} s absorbed it: it is in no number of the wave."
+        advice = f"The warm-up of {warmup_s:g} s absorbed it: no number of the wave includes it."
     else:
         advice = f"{_why_slow(platform, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
     yield Remark("cold_start", measured, advice)

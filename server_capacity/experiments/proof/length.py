@@ -52,9 +52,9 @@ class Length:
     def sentence(self) -> str:
         """The time, and what it can tell, before it begins."""
         told = (
-            f"The proof sends for {length_text(self.seconds)}, after {length_text(self.warmup_s)} of warm-up. This "
-            f"rejects a plan that is one instance short in {self.rejects:.0%} of cases, and accepts a sufficient one "
-            f"in {self.holds:.0%}"
+            f"The verification sends load for {length_text(self.seconds)}, after {length_text(self.warmup_s)} of "
+            f"warm-up. This rejects a plan that is one instance short in {self.rejects:.0%} of cases, and accepts a "
+            f"sufficient one in {self.holds:.0%}"
         )
         told += "." if self.measured else ", assuming dense bursts, because the search did not measure them."
         if self.too_short:

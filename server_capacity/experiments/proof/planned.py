@@ -99,7 +99,7 @@ def read_planned(path: Path) -> Planned:
         raise BenchmarkError(f"{file}: plans no endpoint: {headline(plan)}", "Give another plan.")
     if len(plan.endpoints) > 1:
         raise BenchmarkError(
-            f"{file}: plans {len(plan.endpoints)} endpoints, but a proof takes one.", "Plan each endpoint by itself."
+            f"{file}: plans {len(plan.endpoints)} endpoints, but --verify takes one.", "Plan each endpoint by itself."
         )
     planned = _planned(file, plan.endpoints[0], plan.exit_code)
     return replace(planned, warnings=(*planned.warnings, *changed_since(plan)))

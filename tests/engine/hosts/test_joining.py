@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("users_ssh")]
 
 REASONS = {
     "stranger": "Host key verification failed. | accept its key once with `ssh stranger`",
-    "locked": "Permission denied (publickey). | give it your key once with `ssh-copy-id locked`",
+    "locked": "Permission denied (publickey). | install your key there once with `ssh-copy-id locked`",
     "no-socket": "forwards no Unix socket",
     "no-python": "InferenceBenchmarker was found there: `benchmark hosts prepare` installs one",
     "full": "No usable temporary directory found",

@@ -207,7 +207,8 @@ def test_instances_that_nobody_counted_are_not_said_to_have_served(
     with pytest.raises(RuntimeError):
         prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print), Before([], None))
     assert said[0].startswith(
-        f"The plan: 200/s on 3 instances; the number of instances of {called} is not known. The proof sends for"
+        f"The plan: 200/s on 3 instances; the number of instances of {called} is not known. "
+        "The verification sends load for"
     )
 
 
