@@ -87,7 +87,7 @@ def test_a_flag_of_old_is_one_of_today_or_is_answered() -> None:
     for flag, now in table("old flag").items():
         if flag in deprecated_flags.GONE:
             assert now.startswith("nothing: "), flag
-            assert "left out with a line that says so" in now, flag
+            assert "The flag is ignored, and a line says so" in now, flag
         else:
             today = deprecated_flags.RENAMED.get(flag, flag)
             assert today in known, flag

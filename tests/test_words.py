@@ -21,6 +21,7 @@ PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visu
 CODE = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*_capacity/*.md")]
 PROSE = ("tutorials", "how-to", "explanation")
+USERS_PAGES = (*PROSE, "reference")
 NO_HTTP = ("plan", "records", "facts", "summary", "verdict", "report", "wave", "engine", "cli", "capacity", "docs")
 QUESTIONS = re.compile(r"(What|Whether|How|Where|Who)\b")
 
@@ -66,6 +67,12 @@ WORDS = (
     Word(r"\b(requests|answers) a second\b", "per second", within=PROSE),
     Word(r"coin toss|hiccup any more|all along", "by chance, persistent, throughout", within=PROSE),
     Word(r"\b(is|are|was) told\b", "is reported", within=PROSE),
+    Word(r"\bin no (number|time|figure|latency)\b", "excluded from", within=USERS_PAGES),
+    Word(r"\bso many \w+ that\b", "this number of, shared by", within=(*USERS_PAGES, "cli")),
+    Word(r"\bmade anew\b", "new for each", within=(*USERS_PAGES, "cli")),
+    Word(r"\b[Tt]ime-outs?\b", "timeout", within=USERS_PAGES),
+    Word(r"\bof yours\b", "your own", within=USERS_PAGES),
+    Word(r"\b[Pp]roofs?\b|\bproven?\b", "verification", but=r"_proof/|\bproof\.(json|txt)|#proof", within=PROSE),
     Word(r"arrivals? tokens?|turns? (it|them) into tokens|takes? tokens\b|due token", "arrival"),
 )
 
