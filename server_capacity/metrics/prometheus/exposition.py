@@ -121,7 +121,7 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
-    """Where each line begins and ends: a list of them would take more than the page."""
+    """The start and the end of each line (a list of lines would take more room than the page)."""
     start = 0
     while (end := text.find("\n", start)) >= 0:
         yield start, end
