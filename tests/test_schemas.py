@@ -15,6 +15,7 @@ from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
+from server_capacity.planning.measured import Refused
 from server_capacity.planning.totals import content
 from tests import schemas
 from tests.capacities import searched
@@ -72,11 +73,12 @@ def summed_up() -> SummaryResult:
     return summary_of(facts, found, judge(facts, found))
 
 
+REFUSED = Refused("x: why.")
 MADE: dict[str, Callable[[], Any]] = {
     "ab": compared,
     "capacity": searched,
     "ranking": lambda: ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)),
-    "fleet_plan": lambda: content([planned(target_rps=1000)], ["x: why."], created="", utilisation=0.7, spare=1),
+    "fleet_plan": lambda: content([planned(target_rps=1000)], [REFUSED], created="", utilisation=0.7, spare=1),
     "proof": lambda: proof(ran(0.002)),
     "summary": summed_up,
 }

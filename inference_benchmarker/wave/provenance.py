@@ -123,8 +123,10 @@ def _require_unchanged(folder: Path) -> None:
             raise ValueError(f"{folder.name} has lost its {name}")
         try:
             require_unchanged(folder / name, digests)
-        except (BenchmarkError, OSError):
+        except BenchmarkError:
             raise ValueError(f"{folder.name}/{name} was changed after the wave was stored") from None
+        except OSError as error:
+            raise ValueError(f"{folder.name}/{name} cannot be read ({error.strerror or error})") from None
 
 
 def _undamaged(file: Path, kind: str) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.data.digest import digest_of
 from inference_benchmarker.data.json_file import UNREADABLE, foreign, read_json
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from inference_benchmarker.system.files import is_there, replace_file
 from inference_benchmarker.wave.provenance import not_checked
-from server_capacity.planning.measured import Measured, measured
+from server_capacity.planning.measured import Measured, Refused, measured
 from server_capacity.planning.text import to_text
 from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_plan
@@ -23,6 +23,7 @@ from server_capacity.results.stored import Stored, writable
 from server_capacity.results.text.ranking_headline import left_open_beside
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import GIVEN
+from server_capacity.results.types.result_status import standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,9 +40,10 @@ _STORED = Stored(FILE, "fleet_plan.txt", to_text, check_plan)
 load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
 
 
-def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | str:
+def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | Refused:
     """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither.
 
+    A reason has the exit code of the search or of its ranking, too.
     ``instances`` of ``instance_type`` were measured, where they are given.
     """
     best = _best_of(folder) if ranking_folder.is_ranking(folder) else _Best(folder)
@@ -55,7 +57,7 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
     try:
         found = measured(data, str(folder), instances, instance_type)
         if isinstance(found, str):
-            return found
+            return Refused(found, worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code))
         found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, told))
         return replace(
             found,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.data.json_file import UNREADABLE, foreign
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import MISSED, worst_exit_code
 from inference_benchmarker.words.units import NS
 from server_capacity.planning.case import Case
 from server_capacity.planning.content import endpoint_plan
@@ -17,7 +18,7 @@ from server_capacity.planning.costs.quota import quota
 from server_capacity.planning.demand import demand_of, recorded
 from server_capacity.planning.folder import json_text, read_search
 from server_capacity.planning.kubernetes import kubernetes_files, label
-from server_capacity.planning.measured import COMPONENT
+from server_capacity.planning.measured import COMPONENT, Refused
 from server_capacity.planning.policies import name_of, policy_files
 from server_capacity.planning.remarks import simulated_remarks
 from server_capacity.planning.simulating import simulation
@@ -53,9 +54,11 @@ def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool
     BenchmarkError where a folder or a recording cannot be read.
     """
     recordings: dict[Replay, Recorded] = {}
-    endpoints, refused, cases = [], [], []
+    endpoints: list[EndpointPlan] = []
+    refused: list[Refused] = []
+    cases: list[Case] = []
     for asked, searches in _groups(questions):
-        if isinstance(searches, str):
+        if isinstance(searches, Refused):
             refused.append(searches)
             continue
         if asked.replay is not None and asked.replay not in recordings:
@@ -64,7 +67,8 @@ def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool
         case = Case(asked, searches, demand_of(asked, recording), _costing(searches, prices))
         planned = _planned(case, compare=compare)
         if isinstance(planned, str):
-            refused.append(f"{asked.name or case.main.name}: {planned}.")
+            code = worst_exit_code(MISSED, *(each.exit_code for each in searches))
+            refused.append(Refused(f"{asked.name or case.main.name}: {planned}.", code))
         else:
             endpoints.append(planned)
             cases.append(case)
@@ -105,9 +109,9 @@ def _read(replay: Replay) -> Recorded:
     return recorded(np.concatenate(found), facts.length_ns / NS, facts.peak_rps)
 
 
-def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Measured] | str]]:
+def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Measured] | Refused]]:
     """The searches of each endpoint: those of one question that are of one endpoint belong together."""
-    groups: list[tuple[PlanRequest, list[Measured] | str]] = []
+    groups: list[tuple[PlanRequest, list[Measured] | Refused]] = []
     problems: list[str] = []
     for asked in questions:
         own: list[list[Measured]] = []
@@ -117,8 +121,8 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
             except BenchmarkError as error:
                 problems.append(str(error))
                 continue
-            if isinstance(found, str):
-                groups.append((asked, f"{asked.name or folder.name}: {found}."))
+            if isinstance(found, Refused):
+                groups.append((asked, replace(found, why=f"{asked.name or folder.name}: {found.why}.")))
                 continue
             same = next((group for group in own if group[0].is_same_endpoint(found)), None)
             if same is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import refuse
-from inference_benchmarker.exit_codes import OK, worst_exit_code
+from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from inference_benchmarker.words.wording import length_text
 from server_capacity.planning.request import MOST_INSTANCES
 from server_capacity.results.text.agreement import planned_with
@@ -173,6 +173,14 @@ class Measured:
             yield "The search was interrupted: its interval is wider than necessary."
         if self.data.cache == "warm":
             yield "Each payload was sent before the search: requests that are in no cache may take longer."
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The reason why no plan can rest on a search, and the exit code of that: at least MISSED."""
+
+    why: str
+    exit_code: int = MISSED
 
 
 def measured(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
+from inference_benchmarker.exit_codes import OK, worst_exit_code
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.wording import metric_text, money_text
 from server_capacity.planning.remarks import instances_text, missed_text
@@ -16,13 +16,14 @@ from server_capacity.results.types.plan import PlanResult
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from server_capacity.planning.measured import Refused
     from server_capacity.results.types.bounds import Quota
     from server_capacity.results.types.plan import Choice, EndpointPlan
 
 
 def content(
     endpoints: Sequence[EndpointPlan],
-    refused: Sequence[str],
+    refused: Sequence[Refused],
     *,
     created: str,
     utilisation: float,
@@ -32,15 +33,17 @@ def content(
 ) -> PlanResult:
     """The plan of all.
 
-    ``refused``: sentences on endpoints that no plan can be made for; ``priced``: types that a price was given of.
+    ``refused``: sentences on endpoints that no plan can be made for, with their exit codes. ``priced``: types that a
+    price was given of.
     """
     first = endpoints[0] if endpoints else None
     scale_out = first.scale_out if first else None
-    codes = (OK if each.exit_code is None else each.exit_code for each in endpoints)
+    codes = [OK if each.exit_code is None else each.exit_code for each in endpoints]
+    codes += [each.exit_code for each in refused]
     found = PlanResult(
         schema_version=SCHEMA_VERSION,
         created=created,
-        exit_code=worst_exit_code(MISSED if refused else OK, *codes),
+        exit_code=worst_exit_code(OK, *codes),
         target_rps=sum(each.target_rps for each in endpoints) if endpoints else None,
         utilisation=utilisation,
         spare=spare,
@@ -51,7 +54,7 @@ def content(
         quota=quota,
         cost=total_cost([each.cost for each in endpoints]),
         priced=list(priced),
-        refused=list(refused),
+        refused=[each.why for each in refused],
     )
     return replace(found, headline=headline(found))
 

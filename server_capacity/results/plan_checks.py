@@ -30,7 +30,8 @@ def plan_problems(found: PlanResult) -> Iterator[str]:
     codes = [plan.exit_code for plan in found.endpoints if plan.exit_code is not None]
     if codes and len(codes) == len(found.endpoints):  # an older version inherited nothing
         code = worst_exit_code(MISSED if found.refused else OK, *codes)
-        if found.exit_code != code:
+        is_graver = worst_exit_code(found.exit_code, code) == found.exit_code
+        if found.exit_code != code and not (is_graver and found.refused):  # the plan has no codes of those
             yield f"its exit code is {found.exit_code}, but what it is based on means {code}"
     elif found.exit_code == 0 and found.refused:
         yield "its exit code is 0, but endpoints were refused"

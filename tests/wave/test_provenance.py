@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from inference_benchmarker.cli import main
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.wave.files import identity
 from inference_benchmarker.wave.provenance import WITHOUT, not_checked
 from server_capacity.planning.folder import read_search
+from server_capacity.planning.measured import Measured
 from server_capacity.results import capacity_folder as of_capacity
 from server_capacity.results import ranking_folder as of_ranking
 from server_capacity.results.ranking_order import ranking
@@ -94,7 +97,7 @@ def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
     gone = "1 of the 2 results that it is built on is missing, and cannot be checked"
     assert not_checked(folder, of_capacity.load(folder).data) == gone
     measured = read_search(folder, 1, "m")
-    assert not isinstance(measured, str)
+    assert isinstance(measured, Measured)
     assert gone in measured.warnings
 
 
@@ -163,6 +166,18 @@ def test_a_ranking_is_held_against_the_waves_of_its_searches_too(tmp_path: Path)
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == gone
     (waves_of(one)[0] / "requests.parquet").write_bytes(b"")
     with pytest.raises(BenchmarkError, match=r"requests\.parquet was changed"):
+        of_ranking.load(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_was_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
+    of_ranking.save(tmp_path, ranking_of(one))
+
+    def closed(path: Path) -> IO[bytes]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(identity, "opened", closed)
+    with pytest.raises(BenchmarkError, match=r"plan\.json cannot be read \(Permission denied\)"):
         of_ranking.load(tmp_path)
 
 
@@ -241,7 +256,7 @@ def test_an_older_search_is_held_against_its_waves_and_said_to_have_no_digests_o
     assert main(["report", str(folder)]) == 0
     assert f"{folder}: {WITHOUT}." in capsys.readouterr().err
     planned = read_search(folder, None, "")
-    assert not isinstance(planned, str)
+    assert isinstance(planned, Measured)
     assert planned.warnings == [WITHOUT]
     cut(folder)
     assert main(["report", str(folder)]) == 2

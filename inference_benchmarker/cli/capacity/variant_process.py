@@ -136,6 +136,8 @@ def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[
 
     Each that changes is told again: the ranking has a digest of it. Where nobody hears any more, none changes.
     """
+    from server_capacity.results.types.standing import NOT_REMOVED
+
     if (clean_up := cleaned(folder)) is None:
         return
     for place, found in told.items():
@@ -144,7 +146,7 @@ def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[
             made = tidied(found.folder, found.result, clean_up)
             tell_result({"place": place, **_for_parent(Searched(found.folder, made))})
         elif clean_up == "failed":
-            reason = f"{found} Something that was created for it was not removed."
+            reason = f"{found} Something that was created for it {NOT_REMOVED}."
             tell_result({"place": place, "failed": reason, "code": INVALID})
 
 

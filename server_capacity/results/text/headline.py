@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import supported
-from server_capacity.results.types.result_status import EARLY, why_early
+from server_capacity.results.types.result_status import EARLY, NOT_REMOVED, why_early
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.stretch import CLIENT
 
@@ -29,7 +29,7 @@ def headline(found: CapacityResult) -> str:
         "cannot_tell": _cannot_tell,
         "interrupted": _interrupted,
     }[found.outcome](found)
-    left = ". Something that was created for it was not removed" if found.clean_up == "failed" else ""
+    left = f". Something that was created for it {NOT_REMOVED}" if found.clean_up == "failed" else ""
     return ("PENDING: " if found.pending else "") + told + left
 
 

@@ -19,6 +19,8 @@ Extrapolated = Annotated[float, Meta(ge=0, le=MOST)]
 """A rate that nobody offered."""
 Positive = Annotated[float, Meta(gt=0, le=MOST)]
 Amount = Annotated[float, Meta(ge=0, le=MOST)]
+Money = Annotated[float, Meta(ge=0, le=1e36)]
+"""The cost of as many instances as there may be, each at the highest price, for a month."""
 Seconds = Annotated[float, Meta(ge=0, le=MOST)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Number = Annotated[float, Meta(ge=-MOST, le=MOST)]
@@ -57,9 +59,9 @@ _OF_ONE_TYPE = omitted_without("instance_type")
 class Cost:
     """The cost of instances; ``price_per_hour`` of one of ``instance_type``, None in a sum over several types."""
 
-    hour: Amount
-    month: Amount
-    per_million: Amount | None = field(default=None, metadata=_OF_ONE_TYPE)
+    hour: Money
+    month: Money
+    per_million: Money | None = field(default=None, metadata=_OF_ONE_TYPE)
     currency: str = "USD"
     region: str | None = field(default=None, metadata=_OF_ONE_TYPE)
     date: str | None = field(default=None, metadata=_OF_ONE_TYPE)
@@ -131,7 +133,7 @@ class Spend:
     endpoints: Count
     instance_hours: Amount
     seconds: Seconds
-    cost: Amount | None
-    known: Amount | None
+    cost: Money | None
+    known: Money | None
     currency: str | None
     unpriced: list[str]

@@ -12,6 +12,7 @@ from server_capacity.results.types.bounds import (
     ExitCode,
     Extrapolated,
     Instances,
+    Money,
     Number,
     Positive,
     Quota,
@@ -97,10 +98,10 @@ class ScaleOut:
 class RunCost:
     """The cost of a simulated run."""
 
-    total: Amount
-    hour: Amount
-    month: Amount
-    per_million: Amount | None = None
+    total: Money
+    hour: Money
+    month: Money
+    per_million: Money | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from typing import Literal
 
 from inference_benchmarker.data.decoded import OMITTED
 from server_capacity.results.types.bounds import (
-    Amount,
     Ended,
     Endpoint,
     ExitCode,
     Instances,
     Interval,
+    Money,
     Number,
     Positive,
     Rank,
@@ -48,8 +48,8 @@ class Used:
 class Score:
     """The score of a variant if it holds the most that it may (None: without a bound), and the least."""
 
-    best: Amount | None
-    worst: Amount
+    best: Money | None
+    worst: Money
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,10 @@ class RankedRow:
     exit_code: ExitCode | None = None
     warnings: list[str] = field(default_factory=list)
     instances_for_target: Instances | None = None
-    cost_hour: Amount | None = None
-    cost_month: Amount | None = None
-    cost_per_million: Amount | None = None
-    cost_per_million_tokens: Amount | None = None
+    cost_hour: Money | None = None
+    cost_month: Money | None = None
+    cost_per_million: Money | None = None
+    cost_per_million_tokens: Money | None = None
     label: str = ""
     rank: Rank | None = None
     tied_with: list[Rank] = field(default_factory=list)

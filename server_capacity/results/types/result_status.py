@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FAILED = "failed"
 """The outcome of a variant that was not searched."""
 EARLY = "The search ended early: "
+NOT_REMOVED = "was not removed by its end (cleanup.json has what became of it)"
+"""Of what a keeper may go on to remove: a stored result does not change any more."""
 _LEFT = "its search: "
 """Begins each clause on what a search left behind."""
 OPEN = {"client_limited": "the client was the limit of its search", "cannot_tell": "its search was inconclusive"}
@@ -74,7 +76,7 @@ def inherited(found: ProofResult) -> int:
 def left_behind(found: CapacityResult | ProofResult) -> Iterator[str]:
     """Clauses on what was made or changed for it, and may be so still; nothing where all is as it was before."""
     if found.clean_up == "failed":
-        yield "something that was created for it was not removed"
+        yield f"something that was created for it {NOT_REMOVED}"
     if found.suspended is not None and not found.suspended.put_back:
         yield "scaling that was suspended for it is not restored"
 

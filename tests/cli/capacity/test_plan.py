@@ -16,6 +16,7 @@ from inference_benchmarker.exit_codes import INVALID
 from inference_benchmarker.system.files import is_file
 from server_capacity.experiments.proof.planned import read_planned
 from server_capacity.planning.folder import save as save_plan
+from server_capacity.planning.measured import Refused
 from server_capacity.planning.totals import content
 from server_capacity.results.capacity_folder import save
 from server_capacity.results.ranking_folder import read as read_ranking
@@ -226,6 +227,19 @@ def test_what_was_measured_may_not_tell(tmp_path: Path, capsys: pytest.CaptureFi
     assert only_plan(tmp_path)[1]["refused"]
 
 
+def test_what_is_refused_has_the_exit_code_of_its_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that ended early, beside a good one."""
+    capacity(tmp_path / "good")
+    none: dict[str, Any] = {"rate": None, "interval": None, "outcome": "cannot_tell", "ended": "early", "exit_code": 3}
+    none |= {"failures": ["The search ended early: x."], "endpoint": {**ENDPOINT, "name": "other"}}
+    capacity(tmp_path / "early", **none)
+    assert plan("good", "early", "--target-rps", "1000") == 3
+    assert "1 refused: early: the search found no capacity" in capsys.readouterr().out.splitlines()[0]
+    folder, data = only_plan(tmp_path)
+    assert (data["exit_code"], len(data["endpoints"])) == (3, 1)
+    assert cli.main(["report", str(folder)]) == 3
+
+
 def test_two_counts_of_one_endpoint_are_one_plan(tmp_path: Path) -> None:
     several = {**ENDPOINT, "kind": "multi-model", "instances": None}
     capacity(tmp_path / "c", endpoint=several)
@@ -300,7 +314,7 @@ def test_a_folder_that_nothing_was_written_to_goes(tmp_path: Path) -> None:
     folder = tmp_path / "x_plan"
     folder.mkdir(mode=0o555)
     with pytest.raises(BenchmarkError, match="cannot be written"):
-        save_plan(folder, content([], ["x"], created="", utilisation=0.7, spare=1), {"no/such/parent": "x"})
+        save_plan(folder, content([], [Refused("x")], created="", utilisation=0.7, spare=1), {"no/such/parent": "x"})
     assert not folder.exists()
 
 

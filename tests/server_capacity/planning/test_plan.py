@@ -19,7 +19,7 @@ from server_capacity.models.fleet.service import Service
 from server_capacity.planning.case import Case
 from server_capacity.planning.content import endpoint_plan
 from server_capacity.planning.demand import demand_of, recorded
-from server_capacity.planning.measured import Measured, measured
+from server_capacity.planning.measured import Measured, Refused, measured
 from server_capacity.planning.mix import read_mix
 from server_capacity.planning.remarks import simulated_remarks
 from server_capacity.planning.request import LEAST_OUTSTANDING, PlanRequest, parse_growth
@@ -423,7 +423,8 @@ def test_growth_that_is_none_is_refused(text: str) -> None:
 
 
 def whole(*endpoints: EndpointPlan, refused: tuple[str, ...] = ()) -> PlanResult:
-    return content(endpoints, refused, created="2026-11-23T00:00:00+00:00", utilisation=0.7, spare=1)
+    reasons = [Refused(why) for why in refused]
+    return content(endpoints, reasons, created="2026-11-23T00:00:00+00:00", utilisation=0.7, spare=1)
 
 
 def test_the_first_line_is_the_answer() -> None:

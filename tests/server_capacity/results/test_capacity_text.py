@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from server_capacity.results.types.standing import NOT_REMOVED
 
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.text.headline import headline, rate_text
@@ -41,7 +42,7 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
         (
             {"clean_up": "failed"},
             "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals. Something that was created for "
-            "it was not removed",
+            f"it {NOT_REMOVED}",
         ),
         ({"pending": True}, "PENDING: Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"),
         (

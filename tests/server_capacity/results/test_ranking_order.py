@@ -91,6 +91,13 @@ def test_every_ranking_that_is_written_is_read_again(found: tuple[list[RankedRow
     assert kept.headline == made.headline
 
 
+def test_a_ranking_of_absurd_prices_is_read_again() -> None:
+    aim = Aim(1e5)
+    made = ranking([row("a", 1e-3, 2e-3, price=1e12, aim=aim)], aim)
+    kept = check_ranking(json.loads(json.dumps(encoded(made), allow_nan=False)))
+    assert kept.rows[0].cost_month == made.rows[0].cost_month
+
+
 def test_a_row_that_has_no_rank_is_no_side_of_a_comparison_of_traffics() -> None:
     early = replace(traffic("hot", 50, 53), ended="early")
     data = ranking([traffic("even", 100, 106), early], Aim())

@@ -10,7 +10,7 @@ from server_capacity.results.ranking_order import inherited_code, of_today, rank
 from server_capacity.results.ranking_row import Aim, failed_row
 from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking import to_text
-from server_capacity.results.types.result_status import standing, warnings_of
+from server_capacity.results.types.result_status import NOT_REMOVED, standing, warnings_of
 from tests.capacities import searched
 from tests.rankings import row, traffic
 
@@ -40,7 +40,7 @@ def waves(verdict: str) -> list[dict[str, Any]]:
             "complete",
             "holds",
             3,
-            ["its search: something that was created for it was not removed"],
+            [f"its search: something that was created for it {NOT_REMOVED}"],
         ),
         ({"suspended": {"put_back": True}}, "complete", "holds", 0, []),
         (

@@ -9,6 +9,7 @@ import pytest
 
 from inference_benchmarker.cli.capacity.plan import run
 from server_capacity.planning.folder import read
+from server_capacity.planning.measured import Refused
 from server_capacity.planning.totals import content
 from tests.capacities import found
 from tests.mentions import mentions
@@ -122,7 +123,8 @@ def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_
 
 
 def test_where_nothing_could_be_planned_every_refusal_is_said(tmp_path: Path) -> None:
-    data = content([], ["chat: no answer.", "search: serverless."], created="", utilisation=0.7, spare=1)
+    refused = [Refused("chat: no answer."), Refused("search: serverless.")]
+    data = content([], refused, created="", utilisation=0.7, spare=1)
     figures = plan_figures(data)
 
     (table,) = figures.answer

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from server_capacity.results.types.standing import NOT_REMOVED
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.pilot import End
@@ -150,7 +151,7 @@ def test_a_proof_tells_what_its_plan_leaves_open() -> None:
 @pytest.mark.parametrize(
     ("left", "said"),
     [
-        ({"clean_up": "failed"}, "Something that was created for it was not removed."),
+        ({"clean_up": "failed"}, f"Something that was created for it {NOT_REMOVED}."),
         ({"suspended": Suspended(put_back=False)}, "Scaling that was suspended for it is not restored."),
     ],
 )
