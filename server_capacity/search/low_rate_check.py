@@ -82,10 +82,10 @@ def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
             low = next((some for some in lower if some), [])
             told = counts_text(broken.rate, points, limit.allowed)
             of, over = totals(low)
-            if over >= LEAST_BREAKING and over > limit.allowed * of:
+            if over >= LEAST_BREAKING and over > limit.allowed * of and not _fewer(low, broken.share):
                 reason = f"{told}, and a lower rate did not reduce it"
                 return Answer("not_kept", limit=found.limit, reason=reason, estimates=open_ones)
-            reason = f"{told}; at lower rates {over:,} of {of:,} were, too few to decide: {MORE_TIME}"
+            reason = f"{told}; at lower rates {over:,} of {of:,} were, which does not decide it: {MORE_TIME}"
             return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
 

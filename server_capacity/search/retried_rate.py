@@ -71,18 +71,19 @@ def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[
     """The last stretch whose answers took clearly longer than later ones at its rate, one of those, and the first warm.
 
     Or at a higher and at a lower rate: by load, answers take no longer at a rate between two others than at one of
-    these. Near the answer a burst does that, too, and what is left of a higher rate.
+    these. Near the answer a burst does that, too, and what is left of a higher rate. An endpoint that was as fast
+    before was not slower at first.
     """
     seen = seen_of(limits, stretches, FEW_ANSWERS)
     for place, early in reversed(list(enumerate(seen))):
         left = early.stretch.inherited > LEFT * _answers(early.stretch)
         if early.stretch.purpose not in WARMING or left:
             continue
-        higher = [each for each in seen[place + 1 :] if each.log_rate >= early.log_rate]
+        faster = [each for each in seen if _clearly_faster(early, (each.log_mean, each.variance))]
+        fast = [each for each in faster if each.log_rate >= early.log_rate]
         lower = [each for each in seen[place + 1 :] if each.log_rate <= early.log_rate]
-        fast = [late for late in higher if _clearly_faster(early, (late.log_mean, late.variance))]
-        if fast and any(_clearly_faster(early, mean) for mean in _means(lower)):
-            later = (each for each in seen[place + 1 :] if _clearly_faster(early, (each.log_mean, each.variance)))
+        if fast and fast[0] not in seen[:place] and any(_clearly_faster(early, mean) for mean in _means(lower)):
+            later = (each for each in faster if each.stretch.number > early.stretch.number)
             return early.stretch, fast[-1].stretch, next(later).stretch
     return None
 

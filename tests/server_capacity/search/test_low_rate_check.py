@@ -46,6 +46,16 @@ def test_nobody_can_tell_where_the_few_requests_of_lower_rates_were_all_in_time(
     assert "did not reduce it" not in found.reason
 
 
+def test_a_limit_that_fewer_break_at_lower_rates_may_be_kept_at_some_rate() -> None:
+    """What gets slower breaks its limit at ever lower rates, and that none keeps it was said."""
+    growth = (("grow", 4.0, 3, 0.0), ("grow", 16.0, 3, 0.7), ("bisect", 5.7, 9, 0.55), ("bisect", 6.7, 7, 1.0))
+    near = (("bisect", 4.8, 9, 0.17), ("above", 5.3, 6, 1.0), ("below", 3.9, 9, 0.0), ("above", 4.2, 9, 0.2))
+    found = answer([P95], Settings(), run(*growth, *near, ("below", 4.2, 3, 0.6)))
+
+    assert found.outcome == "cannot_tell"
+    assert mentions(found.reason, "6.7/s", "48%")
+
+
 def test_the_rate_that_broke_a_limit_is_named_with_its_counts() -> None:
     """The lowest rate was said to break it where 0 of 1 failed there."""
     flat = [Point(1.0, 1, 0, (0,)), *(Point(float(rate), 100, 2, (2,)) for rate in (40, 60, 80))]

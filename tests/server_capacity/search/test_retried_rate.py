@@ -100,6 +100,14 @@ def test_what_lies_between_the_last_slow_and_the_first_fast_answers_counts_for_n
     assert [bool(each.void) for each in without_warm_up([P95], stretches)] == [True, True, False, False]
 
 
+def test_an_endpoint_that_was_as_fast_before_was_not_slower_at_first() -> None:
+    """A burst near the answer of one that got slower was taken for a slow start, and all before it was discarded."""
+    before, burst = [("grow", 4.0, 0.02), ("grow", 8.0, 0.02)], [("bisect", 6.0, 0.1)]
+    stretches = timed(*before, *burst, ("above", 7.0, 0.02), ("below", 5.0, 0.02))
+
+    assert without_warm_up([P95], stretches) == tuple(stretches)
+
+
 @pytest.mark.parametrize(
     "later",
     [
