@@ -31,6 +31,10 @@ _USER_METRIC = "metric."
 _TURNS = re.compile(r"\s*turn(?P<first>\d{1,6})(?:(?P<more>\+)|-(?P<last>\d{1,6}))?\.(?P<rest>.*)", re.DOTALL)
 _SESSION = re.compile(r"\s*session\.(?P<rest>.*)", re.DOTALL)
 _ALONE = ("success", "rate", "goodput")
+_OF_A_TURN = ("default", "latency", "response_time", "ttft", "itl", "tpot")
+_SESSIONS = "session"
+SESSION_SUCCESS = "session.success"
+"""The metric of a comparison; that of a limit on one wave is ``session_success``."""
 _UNITS_PER_SECOND = {"us": 1_000_000, "ms": 1_000, "s": 1}
 
 
@@ -199,7 +203,10 @@ class RequestLimit:
 
 @dataclass(frozen=True, slots=True)
 class MaxRegression:
-    """The most that a metric may be worse than in the base run, as a share of its value there: ``p99=10%``."""
+    """The most that a metric may be worse than in the base run, as a share of its value there: ``p99=10%``.
+
+    Of sessions the metric is ``session`` or ``session.success``, of their turns as ``turn1.ttft``.
+    """
 
     expression: str
     metric: str
@@ -208,7 +215,27 @@ class MaxRegression:
 
     @classmethod
     def parse(cls, text: str) -> MaxRegression:
-        """Read ``p99=10%``, ``latency.mean=5%``, ``rate=2%``; what a bare percentile is of, ``Slo`` says."""
+        """Read ``p99=10%``, ``latency.mean=5%``, ``rate=2%``; what a bare percentile is of, ``Slo`` says.
+
+        Of sessions ``session.success=1%``, ``session.p95=10%``, ``turn1.ttft.p95=10%``, ``turn2+.p99=10%``.
+        """
+        found = cls._read(text)
+        if isinstance(found, str):
+            raise BenchmarkError(
+                f"--max-regression {text!r} is not a limit{f' ({found})' if found else ''}.",
+                "Write METRIC=PERCENT%, e.g. p99=10%, where METRIC is success, rate, or mean, median or a percentile "
+                "such as p99.9, alone or of latency, response_time, ttft, itl, tpot or lag: ttft.p90. Of sessions: "
+                "session.success, session.p95, turn1.ttft.p95, turn2+.p99.",
+            )
+        return found
+
+    @classmethod
+    def _read(cls, text: str) -> MaxRegression | str:
+        """The limit that a text is, or why it is none; nothing where that cannot be told."""
+        part, dot, rest = text.strip().partition(".")
+        if dot and (part == _SESSIONS or part.startswith("turn")):
+            found = cls._read(rest)
+            return found if isinstance(found, str) else _on_sessions(found, part, text.strip())
         match = REGRESSION_PATTERN.fullmatch(text) if text.isascii() else None
         problem = "" if match is None else _name_problem(match)
         if match is not None and match["stat"] == "goodput":
@@ -216,14 +243,25 @@ class MaxRegression:
         if match is not None and match["stat"] in ("min", "max"):
             problem = f"{match['stat']} is one request's time, which has no interval"
         if match is None and text.isascii() and REGRESSION_PATTERN.fullmatch(f"{text}%"):
-            problem = f"the % is missing: {text.strip()}%"
+            problem = "the % is missing behind the number"
         if match is None or problem:
-            raise BenchmarkError(
-                f"--max-regression {text!r} is not a limit{f' ({problem})' if problem else ''}.",
-                "Write METRIC=PERCENT%, e.g. p99=10%, where METRIC is success, rate, or mean, median or a percentile "
-                "such as p99.9, alone or of latency, response_time, ttft, itl, tpot or lag: ttft.p90.",
-            )
+            return problem
         return cls(text.strip(), *_named(match), float(Decimal(match["value"]) / 100))
+
+
+def _on_sessions(limit: MaxRegression, part: str, text: str) -> MaxRegression | str:
+    """The same limit on sessions, or on their first or later turns; or why there is none."""
+    if part != _SESSIONS:
+        if part not in (FIRST_TURN.text, LATER_TURNS.text):
+            return f"the first turns are compared, and all later ones: {FIRST_TURN.text} or {LATER_TURNS.text}"
+        if limit.metric not in _OF_A_TURN:
+            return f"of turns there are times, as {part}.ttft.p95 and {part}.p99"
+        return replace(limit, metric=f"{part}.{limit.metric}", expression=text)
+    if limit.metric == "success":
+        return replace(limit, metric=SESSION_SUCCESS, stat=SESSION_SUCCESS, expression=text)
+    if limit.metric != "default" or limit.stat == "mean":
+        return "of sessions there are success and percentiles of their duration: session.p95"
+    return replace(limit, metric=_SESSIONS, expression=text)
 
 
 def _named(match: re.Match[str]) -> tuple[str, str]:

@@ -191,9 +191,10 @@ def _waves(side: Wave | Iterable[Wave]) -> tuple[Wave, ...]:
 
 
 def _named(limit: MaxRegression | Slo, *, open_loop: bool) -> Metric:
-    """Of a bare percentile: response time where all runs have one, else latency."""
+    """Of a bare percentile, of some turns too: response time where all runs have one, else latency."""
+    part, dot, metric = limit.metric.rpartition(".")
     bare = "response_time" if open_loop else "latency"
-    return (bare if limit.metric == "default" else limit.metric), limit.stat
+    return (f"{part}{dot}{bare}" if metric == "default" else limit.metric), limit.stat
 
 
 def _primary(waves: Sequence[Wave], wanted: list[Metric], *, open_loop: bool) -> set[Metric]:

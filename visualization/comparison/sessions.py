@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
+from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS, SESSION_SUCCESS
 from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.words.units import NS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from visualization.comparison.estimates import Estimate
     from visualization.comparison.intervals import Metric
 
-SESSION, SUCCESS = "session", "session.success"
+SESSION, SUCCESS = "session", SESSION_SUCCESS
 _TURNS = {turns.text: turns for turns in (FIRST_TURN, LATER_TURNS)}
 _STATS = ("p50", "p99")
 

@@ -40,7 +40,8 @@ exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot 
 3 a run is INVALID
 """
 _MAX_REGRESSION_HELP = (
-    "how much worse a metric may get, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%"
+    "how much worse a metric may get, repeatable: p99=10%%, latency.mean=5%%, ttft.p90=10%%, rate=3%%, success=1%%, "
+    "session.p95=10%%, turn2+.ttft.p95=10%%"
 )
 _FILES = (
     ("--markdown", "write the comparison as Markdown, for a pull request"),

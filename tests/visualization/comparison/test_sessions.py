@@ -11,6 +11,7 @@ import pytest
 
 from inference_benchmarker import Wave
 from inference_benchmarker.data.decoded import encoded
+from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
@@ -123,3 +124,36 @@ def test_of_requests_there_are_no_such_rows() -> None:
     facts = observe(open_plan("10", "1"), [RequestRecord(0, 0, 0, 0, MS)])
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
     assert not [row for row in compare(wave, wave).rows if row.name.startswith(("session", "turn"))]
+
+
+def test_limits_on_sessions_and_turns_are_held_against_their_rows(pair: tuple[Wave, Wave]) -> None:
+    texts = ("turn2+.ttft.p50=10%", "turn1.ttft.p50=10%", "session.success=5%", "session.p90=50%", "turn2+.p50=200%")
+    limits = [MaxRegression.parse(text) for text in texts]
+    found = compare(*pair, limits)
+    assert {check.limit.expression: (check.row.name, check.state) for check in found.checks} == {
+        "turn2+.ttft.p50=10%": ("turn2+.ttft.p50", "broken"),
+        "turn1.ttft.p50=10%": ("turn1.ttft.p50", "kept"),
+        "session.success=5%": ("session.success", "kept"),
+        "session.p90=50%": ("session.p90", "kept"),
+        "turn2+.p50=200%": ("turn2+.response_time.p50", "kept"),
+    }
+    assert found.exit_code == 1
+    (late,) = [row for row in found.rows if row.name == "turn2+.response_time.p50"]
+    own = [row for row in pair[0].records if row.outcome == "ok" and (row.turn or 0) > 1]
+    times = sorted((row.done - row.due) / NS for row in own)
+    assert late.base is not None
+    assert late.base.value == times[-(-len(times) // 2) - 1]
+    for told in (to_text(found), to_markdown(found), to_junit(found)):
+        assert all(text in told for text in texts[1:3])
+
+
+def test_a_limit_on_turns_of_runs_without_any_is_broken() -> None:
+    plain = chats(1)
+    facts = observe(
+        open_plan(str(RATE), str(SECONDS)),
+        [row._replace(session=None, turn=None, think_ns=None, ended=None) for row in plain.records if row.turn == 1],
+    )
+    waves = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
+    found = compare(waves, waves, [MaxRegression.parse("turn1.ttft.p50=10%"), MaxRegression.parse("session.p50=9%")])
+    assert [check.state for check in found.checks] == ["broken", "broken"]
+    assert "turn1.ttft.p50" in to_text(found)
