@@ -97,3 +97,17 @@ def test_tasks_of_a_locust_file_cannot_be_checked(tmp_path: Path, monkeypatch: p
     flags = ["--locust-file", "l.py", "--expect", "json", "--client-rps", "1", "--num-requests", "1"]
     with pytest.raises(BenchmarkError, match=r"--expect needs a factories file or a URL: .*--locust-file"):
         wave_of(flags)
+
+
+def test_workers_on_other_hosts_hold_answers_against_the_same(bench: Bench) -> None:
+    """Those that come over SSH, or here as its local agent, have the schema and the expression from the plan."""
+    folder = bench.folder()
+    (folder / "s.json").write_text('{"type": "integer", "maximum": 1}')
+    flags = ("--body", f"@{chats(folder)}", "--expect", "schema:s.json", "--expect", "text:^0", "--expect", "json")
+    with bench.endpoint(service_s=0.001) as endpoint:
+        asked = (f"{endpoint.url}/v1", *flags, *LOAD, "--hosts", "localhost*2")
+        finished = bench.run(*asked, factories=None, folder=folder)
+        assert len(endpoint.arrivals()["sequence"]) == 12
+    assert {row["worker"] for row in finished.rows} == {0, 1}
+    errors = [row["error"] for row in finished.rows]
+    assert errors == [None if row["index"] % 4 == 0 else "UnexpectedAnswerError schema" for row in finished.rows]
