@@ -41,14 +41,14 @@ Every command and flag, with the texts of `--help`. `python -m tests.flags_page`
 
 A duration is in seconds, or has its unit: `500ms`, `10s`, `2m`, `1h`. A size is in bytes, or has its unit: `64KiB`,
 `256MiB`, `1GB`. In a clone there are also
-`./benchmark --init [--venv PATH] [--with-aiperf]`, which does the set-up alone, and
+`./benchmark --init [--venv PATH] [--with-aiperf]`, which only sets up the environment, and
 `./benchmark --self-test`, which runs the tests.
 """
 _CONFIGURATION = """\
 ## Configuration file
 
 The flags of a wave are also the keys of a TOML file, without the dashes before them; a flag without a value is `true`,
-one that is repeatable a list. The command line wins:
+and a repeatable one is a list. The command line takes precedence:
 
 ```toml
 # wave.toml
@@ -63,9 +63,9 @@ slo = ["p99<500ms", "success>=0.999"]
 benchmark --config wave.toml --arrivals poisson --seed 7
 ```
 
-(`my_endpoint.py` is that of the [first tutorial](../tutorials/first-endpoint.md#the-file); it sends to
-`benchmark endpoint --port 8080`.) What an `--slo` may say stands [with the metrics](metrics.md#limits), the keys of
-`--endpoint-config` [with the server's](server-metrics.md#the-configuration).
+(`my_endpoint.py` is the file of the [first tutorial](../tutorials/first-endpoint.md#the-file); it sends to
+`benchmark endpoint --port 8080`.) [Metrics](metrics.md#limits) describes the syntax of an `--slo`, and
+[Server metrics](server-metrics.md#the-configuration) the keys of `--endpoint-config`.
 """
 
 

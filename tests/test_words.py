@@ -72,6 +72,8 @@ WORDS = (
     Word(r"\bmade anew\b", "new for each", within=(*USERS_PAGES, "cli")),
     Word(r"\b[Tt]ime-outs?\b", "timeout", within=USERS_PAGES),
     Word(r"\bof yours\b", "your own", within=USERS_PAGES),
+    Word(r"(?<![Tt]here )\b(is|are) no (JSON|time|text|plan|size|object)\b", "is not", within=USERS_PAGES),
+    Word(r"\bmust be (a text|texts)\b", "a string"),
     Word(r"\b[Pp]roofs?\b|\bproven?\b", "verification", but=r"_proof/|\bproof\.(json|txt)|#proof", within=PROSE),
     Word(r"arrivals? tokens?|turns? (it|them) into tokens|takes? tokens\b|due token", "arrival"),
 )

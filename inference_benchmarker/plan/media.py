@@ -50,7 +50,7 @@ class Images:
             if 1 <= min(width, height) <= max(width, height) <= MOST_SIDE and 1 <= number <= MOST_IMAGES and share:
                 return cls(match[0], width, height, number, share)
         raise BenchmarkError(
-            f"--image {quoted(text.strip())} is no size of images.",
+            f"--image {quoted(text.strip())} is not an image size.",
             f"Write 512x512, 512x512:2 for two in each request, 512x512:2:share=30% for them in 30% of the requests, "
             f"at most {MOST_SIDE:,} pixels to a side and {MOST_IMAGES} images.",
         )
@@ -73,7 +73,7 @@ class Audio:
             if 1 / RATE <= seconds <= MOST_SECONDS and share:
                 return cls(match[0], seconds, share)
         raise BenchmarkError(
-            f"--audio {quoted(text.strip())} is no length of audio.",
+            f"--audio {quoted(text.strip())} is not a length of audio.",
             f"Write 5s, or 5s:share=30% for it in 30% of the requests; at most {MOST_SECONDS:g} seconds.",
         )
 

@@ -253,7 +253,7 @@ def limits_of(texts: Iterable[str]) -> tuple[tuple[Slo, ...], tuple[ServerLimit,
 def _texts(settings: Any) -> dict[str, str]:
     """Settings as they were written. Raises TypeError for anything else: a plan that is read back may be anybody's."""
     if not isinstance(settings, dict) or not all(isinstance(text, str) for pair in settings.items() for text in pair):
-        raise TypeError("factory_settings must be texts by name")
+        raise TypeError("factory_settings must be strings by name")
     return dict(settings)
 
 

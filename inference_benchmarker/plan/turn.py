@@ -40,7 +40,7 @@ class Turn(_Fields):
 
 def _check_label(label: Any) -> None:
     if not isinstance(label, str):
-        raise TypeError(f"label must be a text or None, not a {type(label).__name__}")
+        raise TypeError(f"label must be a string or None, not a {type(label).__name__}")
 
 
 def _check_think_s(think_s: Any) -> None:

@@ -82,7 +82,7 @@ def iso_ns(text: str) -> int:
     """An ISO 8601 instant in ns since 1970, to the last of nine digits; in UTC where it names no zone."""
     match = _ISO.fullmatch(text.strip())
     if match is None:
-        raise ValueError("is no time")
+        raise ValueError("is not a time")
     return _second(match[1], match[2] + (match[3] or ":00"), match[5] or "") + int((match[4] or "").ljust(9, "0"))
 
 
@@ -132,7 +132,7 @@ def _of_numbers(first: Decimal, unit: str, values: Sequence[Any]) -> Clock:
 def _of_text(first: str, values: Sequence[Any]) -> Clock:
     match = _ISO.fullmatch(first.strip())
     if match is None:
-        raise ValueError("is no time")
+        raise ValueError("is not a time")
     found = [each for value in values if (each := _ISO.fullmatch(str(value).strip()))]
     whole_minutes = not any(each[3] for each in found)
     digits = max(len(each[4] or "") for each in found)

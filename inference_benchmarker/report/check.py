@@ -62,7 +62,7 @@ class Check:
         largest = max(seen.largest or 0, seen.payload_bytes or 0)
         if largest > SAGEMAKER_LIMIT and seen.is_sagemaker:
             found["payload_size"] = (
-                f"A payload of {largest:,} bytes is above what a SageMaker real-time endpoint takes, "
+                f"A payload of {largest:,} bytes is above what a SageMaker real-time endpoint accepts, "
                 f"{SAGEMAKER_LIMIT:,} bytes (6 MB)."
             )
         if seen.unread:

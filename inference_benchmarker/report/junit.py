@@ -43,7 +43,7 @@ def _verdict_case(suite: ElementTree.Element, summary: Summary, verdict: Verdict
     case = _case(suite, "the wave is VALID")
     reasons = [f"{each.code}: {_sentence(each)}" for each in verdict.findings if each.severity == "invalid"]
     if verdict.interrupted:
-        reasons.append("interrupted: the wave was ended before its time")
+        reasons.append("interrupted: the wave ended early")
     if reasons:
         _tell(case, "error", headline(summary, verdict), "\n".join(reasons))
 

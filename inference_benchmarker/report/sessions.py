@@ -93,7 +93,7 @@ def _cached(sessions: Sessions) -> Iterator[str]:
     if reusable is not None and (known := sessions.known_prompts or 0) < (sent := sum(r.ok for r in sessions.by_turn)):
         yield f"prompts known for {known:,} of {sent:,} answered requests"
     if sessions.recorded_reuse is not None and (cached is not None or reusable):
-        yield f"the file's own blocks repeat {percent_text(sessions.recorded_reuse)}"
+        yield f"{percent_text(sessions.recorded_reuse)} of the recorded input repeats earlier blocks"
 
 
 def _possible(cached: float, reusable: float | None) -> str:

@@ -31,6 +31,6 @@ def length_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             f"answers had from {short:,.0f} (p10) to {long:,.0f} (p90) output tokens",
             f"p10 at least {percent_text(LEAST_SHARE)} of p90",
             "The model ends its answers itself, so lengths, and with a live history also prompts, differ between "
-            "servers and runs. Where the server knows ignore_eos (vLLM, SGLang), give "
+            "servers and runs. If the server supports ignore_eos (vLLM, SGLang), give "
             "--set 'MORE={\"ignore_eos\": true}'; or compare with --history recorded.",
         )

@@ -39,11 +39,11 @@ def cache_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "cache_from_before",
             "warning",
-            f"{share} of the tokens of {pluralize(int(known.sum()), 'first turn', 'first turns')} were cached, though "
-            "nothing as long was sent before in this wave",
+            f"{share} of the tokens of {pluralize(int(known.sum()), 'first turn', 'first turns')} were cached, "
+            "although nothing as long was sent before in this wave",
             "0",
-            "An earlier run filled the server's cache: TTFT and throughput are those of a repeat. Leave --seed out, or "
-            "give --cache fresh.",
+            "An earlier run filled the server's cache: TTFT and throughput are those of a warm cache. Leave --seed "
+            "out, or give --cache fresh.",
         )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
 
-_WHERE = "metric.{} in requests.parquet says which, and the workers' logs the first of them."
+_WHERE = "metric.{} in requests.parquet marks them, and the workers' logs show the first ones."
 
 
 def canary_findings(facts: WaveFacts) -> Iterator[Finding]:
@@ -31,16 +31,17 @@ def canary_findings(facts: WaveFacts) -> Iterator[Finding]:
             "missed",
             f"{pluralize(swapped, 'request', 'requests')} got the answer to another request",
             "0",
-            f"The server, or what is before it, mixes up requests under this load. {_WHERE.format(CANARY_SWAPPED)}",
+            "The server, or a proxy in front of it, mixes up requests under this load. "
+            f"{_WHERE.format(CANARY_SWAPPED)}",
         )
     if differ > swapped:
         yield Finding(
             "canary_differs",
             "warning",
-            f"{differ:,} of {asked:,} canaries were answered otherwise than alone",
+            f"{differ:,} of {asked:,} canaries got another answer under load than alone",
             "0",
-            "A few may come from rounding, which depends on the batch. Else the server answers worse under load. "
-            f"{_WHERE.format(CANARY_DIFFERS)}",
+            "A few may come from rounding, which depends on the batch. Otherwise the load changes the server's "
+            f"answers. {_WHERE.format(CANARY_DIFFERS)}",
         )
 
 

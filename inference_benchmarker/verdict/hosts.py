@@ -52,7 +52,7 @@ def _clock(name: str, clock: HostClock, limit_s: float) -> Iterator[Finding]:
     told, limit = duration_text(clock.uncertainty_s, limit_s), duration_text(limit_s)
     if clock.ahead_s > 0:
         measured = f"{name}: a request ended {duration_text(clock.ahead_s)} after its record had arrived here"
-        advice = "Its clock was set or is wrong: nobody knows when its requests started."
+        advice = "Its clock was set or is wrong: the times at which its requests started are unknown."
         yield Finding("host_clock", "invalid", measured, f"± {told}", advice)
     elif clock.jump_s > clock.uncertainty_s:
         measured = f"{name}: its clock jumped by {duration_text(clock.jump_s, clock.uncertainty_s)}"

@@ -41,7 +41,7 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
         yield Finding(
             "primary_lost",
             "invalid",
-            "the primary process ended in mid-wave",
+            "the primary process ended in the middle of the wave",
             "it runs until its last report",
             "See logs/primary.log in the run directory; this report has what was reported until then.",
         )
@@ -53,7 +53,7 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
             "them",
             "0 workers",
             f"See logs/worker_{facts.lost_workers[0]}.log in the run directory: killed, out of memory, "
-            "or blocked in invoke for good.",
+            "or blocked in invoke forever.",
         )
     if facts.disk_error:
         yield Finding(
@@ -70,7 +70,7 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"{pluralize(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
             + one_line(", ".join(facts.left_behind)),
             "0",
-            "They were ended. This report does not count what they sent: let invoke end what it starts.",
+            "They were ended. This report does not count what they sent: let invoke stop the processes that it starts.",
         )
     if facts.foreign_connections:
         yield Finding(

@@ -72,7 +72,7 @@ class Installation:
         own = ENVIRONMENT / "bin" / "aiperf"
         found = named or (str(own) if own.is_file() else shutil.which("aiperf", path=environment.get("PATH")))
         if found is None or not Path(found).is_file():
-            what = f"{BINARY} is {named}, which is no file." if named else "aiperf is not installed."
+            what = f"{BINARY} is {named}, which is not a file." if named else "aiperf is not installed."
             raise BenchmarkError(
                 what,
                 "`./benchmark --init --with-aiperf` in the clone makes an environment for it; one of yours is found "

@@ -150,7 +150,7 @@ def _parse(path: Path, doubles: list[str]) -> Any:
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read ({error.strerror}).", "Give the path of a JSON file.") from None
     except UnicodeDecodeError:
-        raise BenchmarkError(f"{path}: is not a text in UTF-8.", _EXAMPLES) from None
+        raise BenchmarkError(f"{path}: is not UTF-8 text.", _EXAMPLES) from None
     except json.JSONDecodeError as error:
         place = f"{path}, line {error.lineno}, column {error.colno}"
         raise BenchmarkError(f"{place}: not valid JSON ({error.msg}).", _EXAMPLES) from None

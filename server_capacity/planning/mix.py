@@ -94,7 +94,7 @@ def _list(value: Any) -> list[Any]:
 
 def _text(key: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise BenchmarkError(f"{key} must be a text, not {value!r}.")
+        raise BenchmarkError(f"{key} must be a string, not {value!r}.")
     return value
 
 

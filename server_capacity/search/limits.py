@@ -42,7 +42,7 @@ class Limit:
         metric = bare if slo.metric == "default" else slo.metric
         if slo.stage or slo.is_on_sessions or slo.op not in ("<", "<=") or metric not in TIMES or slo.stat[0] != "p":
             raise BenchmarkError(
-                f"--slo {slo.expression!r} is no limit that a capacity can be searched for.",
+                f"--slo {slo.expression!r} is not a limit that a capacity can be searched for.",
                 "Write a percentile of response_time, latency, ttft, itl or tpot (p99<200ms), or success>=0.99.",
             )
         return cls(slo.expression, metric, float(1 - Decimal(slo.stat[1:]) / 100), slo.limit, slo.op == "<")

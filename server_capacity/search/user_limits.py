@@ -58,7 +58,7 @@ class UserLimit:
         """The limit that an ``--slo`` is for a search. BenchmarkError for what a search cannot keep."""
         if slo.stage or slo.stat in ("min", "max"):
             raise BenchmarkError(
-                f"--slo {slo.expression!r} is no limit that a capacity can be searched for.",
+                f"--slo {slo.expression!r} is not a limit that a capacity can be searched for.",
                 f"Write the mean or a percentile: {slo.metric}.mean{slo.op}{slo.limit:g}.",
             )
         if slo.stat == "mean":

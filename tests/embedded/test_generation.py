@@ -59,7 +59,7 @@ def test_a_text_as_a_stream_has_a_line_a_token_and_the_whole_in_the_last(endpoin
     [
         (body(max_new_tokens=0), "max_new_tokens` must be from 1 to 1000000. Given: 0"),
         (body(max_new_tokens=True), "Given: True"),
-        (b'{"inputs": "", "parameters": {}}', "`inputs` must be a text"),
+        (b'{"inputs": "", "parameters": {}}', "`inputs` must be a string"),
     ],
 )
 def test_a_wrong_request_is_the_models_error(endpoint: RunningEndpoint, asked: bytes, told: str) -> None:

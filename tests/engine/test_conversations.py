@@ -226,7 +226,7 @@ def test_an_open_session_takes_little_memory() -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("session_factory = 3", "session_factory is a int, not a function"),
+        ("session_factory = 3", "session_factory is an int, not a function"),
         ("def session_factory():\n    return 3", "expected a function session(number)"),
         ("def session_factory():\n    return lambda number: 3", "session is not a plain generator function"),
         (

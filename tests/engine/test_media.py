@@ -72,7 +72,7 @@ def test_an_address_of_scores_or_vectors_needs_no_file(bench: Bench, path: str, 
         (["http://127.0.0.1:9/x", "--audio", "1s"], "--audio: only for OpenAI's API"),
         (["http://127.0.0.1:9/v1/rerank", "--audio", "1s"], "--audio: reranking has queries and texts"),
         (["http://127.0.0.1:9/rerank", "--model", "m"], "TEI's /rerank has one model"),
-        (["http://127.0.0.1:9/v1", "--image", "8"], "is no size of images"),
+        (["http://127.0.0.1:9/v1", "--image", "8"], "is not an image size"),
     ],
 )
 def test_media_where_they_cannot_be_are_refused(

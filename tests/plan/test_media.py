@@ -77,11 +77,11 @@ def test_a_request_is_called_by_what_is_in_it(text: bytes, said: str) -> None:
     "text", ["", "512", "0x5", "9000x5", "5x5:0", "5x5:101", "5x5:share=0", "5x5:share=101%", "axb"]
 )
 def test_what_are_no_images_is_said(text: str) -> None:
-    with pytest.raises(BenchmarkError, match="is no size of images"):
+    with pytest.raises(BenchmarkError, match="is not an image size"):
         Images.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "0s", "-1s", "601s", "5m", "5s:share=2", "1e3s"])
 def test_what_is_no_audio_is_said(text: str) -> None:
-    with pytest.raises(BenchmarkError, match="is no length of audio"):
+    with pytest.raises(BenchmarkError, match="is not a length of audio"):
         Audio.parse(text)

@@ -510,7 +510,7 @@ def test_help_says_the_default_once(flag: Flag, text: str) -> None:
 def test_settings_that_are_no_texts_are_refused(settings: Any) -> None:
     plan = WavePlan(OpenLoop(Decimal(1)), Bounds(Decimal(1)), factory_settings={"MODEL": "a"})
     assert WavePlan.from_json(plan.to_json()) == plan
-    with pytest.raises(TypeError, match="factory_settings must be texts by name"):
+    with pytest.raises(TypeError, match="factory_settings must be strings by name"):
         WavePlan.from_json({**plan.to_json(), "factory_settings": settings})
 
 

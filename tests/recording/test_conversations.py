@@ -246,7 +246,7 @@ def test_an_instant_beyond_any_clock_is_left_out(tmp_path: Path) -> None:
             rows = [mooncake(5, 3, [], **more), mooncake(far, 3, [], **more)]  # type: ignore[arg-type]
             facts, _ = found(tmp_path, lines(*rows))
             assert (facts.turns, facts.left_out) == (1, 1), (far, more)
-            assert "is no time" in facts.first_left_out
+            assert "is not a time" in facts.first_left_out
             file = tmp_path / "talks"
             read, _ = replayed(Conversations(file), Replay(file), 1, None, tmp_path / "out")
             assert read.recorded is not None

@@ -154,7 +154,7 @@ def test_the_recordings_own_reuse_stands_beside_what_was_cached() -> None:
     facts = wave(1)
     recorded = Conversations(Path("t"), Recorded("Mooncake's trace", 1, 2, 3, reuse=0.5))
     for talks, said in (
-        (recorded, "% of the input tokens; the file's own blocks repeat 50%"),
+        (recorded, "% of the input tokens; 50% of the recorded input repeats earlier blocks"),
         (None, "% of the input"),
     ):
         told = replace(facts, plan=replace(facts.plan, conversations=talks))

@@ -44,7 +44,7 @@ def _schema(name: str) -> Any:
     except OSError as error:
         raise BenchmarkError(f"{given}: cannot be read ({error.strerror or one_line(str(error), 100)}).") from None
     except ValueError as error:
-        raise BenchmarkError(f"{given}: this is no JSON ({one_line(str(error), 100)}).") from None
+        raise BenchmarkError(f"{given}: this is not JSON ({one_line(str(error), 100)}).") from None
 
 
 EXPECT = Flag(

@@ -81,7 +81,7 @@ ENDPOINT_FLAGS = table_for(
                 "order of service: fifo, lifo, or ps (processor sharing: all requests share the servers)",
             ),
             Flag("--queue-limit", "N", "longest queue; further requests get 503 (default: no limit)", parse_int),
-            Flag("--batch-size", "N", "most requests that a server serves together", parse_int),
+            Flag("--batch-size", "N", "maximum number of requests that a server serves together", parse_int),
             Flag(
                 "--batch-delay",
                 "S",
@@ -273,7 +273,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--type-quota",
                 "TYPE=N",
-                f"most instances of this type, repeatable (default {MOST_INSTANCES})",
+                f"maximum number of instances of this type, repeatable (default {MOST_INSTANCES})",
                 _of_type(parse_int, "ml.m5.xlarge=4"),
                 repeatable=True,
             ),

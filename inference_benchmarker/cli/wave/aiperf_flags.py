@@ -124,7 +124,7 @@ def _given(text: str | None, problems: list[str]) -> dict[str, Value]:
         if name in given
     ]
     problems += [
-        f"--aiperf-args: {name} must be a text, a number, true, false, or a list of those."
+        f"--aiperf-args: {name} must be a string, a number, true, false, or a list of those."
         for name, value in given.items()
         if not all(isinstance(each, str | int | float) for each in (value if isinstance(value, list) else [value]))
     ]

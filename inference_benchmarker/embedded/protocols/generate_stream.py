@@ -54,7 +54,7 @@ def _is_triton(asked: Mapping[str, Any]) -> bool:
     """Tells the two apart. Raises HttpError for what is neither."""
     if "text_input" in asked:
         if not isinstance(asked["text_input"], str):
-            raise HttpError(400, "text_input must be a text")
+            raise HttpError(400, "text_input must be a string")
         return True
     inputs = asked.get("inputs")
     if not isinstance(inputs, list) or not inputs or not all(isinstance(each, dict) for each in inputs):

@@ -37,7 +37,7 @@ class Generation:
             return None
         inputs = asked.get("inputs")
         if not isinstance(inputs, str) or not inputs:
-            raise HttpError(BY_THE_MODEL, "Input validation error: `inputs` must be a text that is not empty")
+            raise HttpError(BY_THE_MODEL, "Input validation error: `inputs` must be a string that is not empty")
         limit = _limit(parameters)
         finish_reason = finish_reason or ("length" if limit else "eos_token")
         return cls(inputs, limit or tokens, finish_reason, bool(parameters.get("details")))

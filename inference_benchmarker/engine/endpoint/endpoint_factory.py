@@ -52,8 +52,8 @@ def make(path: Path, generator: Generator[Any, None, None]) -> str:
     except BaseException as error:
         raise describe_error(path, f"{NAME}()", error) from error
     if not isinstance(name, str) or not name:
-        text = "an empty text" if name == "" else kind(name)
-        raise BenchmarkError(f"{where}: {NAME} yielded {text}; expected a text, the endpoint's name or URL.", _YIELD)
+        text = "an empty string" if name == "" else kind(name)
+        raise BenchmarkError(f"{where}: {NAME} yielded {text}; expected a string, the endpoint's name or URL.", _YIELD)
     return name
 
 

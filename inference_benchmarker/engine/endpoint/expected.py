@@ -217,8 +217,8 @@ def _unusable(expectation: Expectation, error: Exception) -> BenchmarkError:
     given = one_line(expectation.text, _SHOWN)
     if expectation.kind == "text":
         return BenchmarkError(
-            f"--expect {given}: this is no regular expression that is checked in linear time.",
+            f"--expect {given}: this is not a regular expression that can be checked in linear time.",
             "Leave out look-around (?=...), back references and large {repetitions}; \\z is the end of the text.",
         )
     told = one_line(getattr(error, "message", None) or str(error), 2 * _SHOWN)
-    return BenchmarkError(f"--expect {given}: this is no JSON schema that can be checked ({told}).")
+    return BenchmarkError(f"--expect {given}: this is not a JSON schema that can be checked ({told}).")

@@ -120,4 +120,5 @@ def kind(value: Any) -> str:
         return "None"
     if isinstance(value, dict):
         return "a dict with the keys " + (", ".join(map(repr, value)) or "none")
-    return f"a {type(value).__name__}"
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiouAEIOU" else f"a {name}"

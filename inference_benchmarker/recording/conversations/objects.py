@@ -80,7 +80,7 @@ def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[Row]:
         elif held > MOST_HELD:
             left_out.add(number, f"would take more than {MOST_HELD >> 20} MiB of memory")
         else:
-            left_out.add(number, f"is no JSON object: {quoted(text.strip(), 60)}")
+            left_out.add(number, f"is not a JSON object: {quoted(text.strip(), 60)}")
 
 
 def _pieces(file: IO[str], first: str) -> Iterator[tuple[int, str]]:

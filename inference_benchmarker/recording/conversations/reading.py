@@ -145,7 +145,7 @@ class ReadFile:
         except (ValueError, TypeError, OverflowError):
             at = FARTHEST_NS
         if abs(at) >= FARTHEST_NS:
-            raise ValueError(f"{quoted(str(row.at), 30)} is no time")
+            raise ValueError(f"{quoted(str(row.at), 30)} is not a time")
         return at
 
     def _single(self, rows: Iterable[Found]) -> Iterator[_Talk]:

@@ -42,7 +42,7 @@ def message_of(said: dict[str, Any]) -> dict[str, Any]:
     if role is None:
         raise ValueError(f"somebody is called {quoted(who, 30)}, neither a user nor a model")
     if not isinstance(text, str):
-        raise ValueError("what somebody said is no text")
+        raise ValueError("the content of a message is not text")
     return {"role": "user" if role == "human" else role, "content": text}
 
 
@@ -84,28 +84,28 @@ def hash_blocks_of(value: dict[str, Any]) -> list[int]:
     if ids is None:
         return []
     if not isinstance(ids, list) or not all(type(each) is int for each in ids):
-        raise ValueError("hash_ids are no whole numbers")
+        raise ValueError("hash_ids are not whole numbers")
     return ids
 
 
 def tokens_of(count: Any, least: int = 1) -> int:
     """A count of tokens that a model can take; ValueError for others."""
     if type(count) is not int or not least <= count <= MOST_TOKENS:
-        raise ValueError(f"{excerpt(str(count), 30)} is no number of tokens")
+        raise ValueError(f"{excerpt(str(count), 30)} is not a number of tokens")
     return count
 
 
 def seconds_of(seconds: float) -> float:
     """A time in seconds within the bounds of a recording; ValueError for others."""
     if not 0 <= seconds <= MAX_SECONDS:
-        raise ValueError(f"{seconds} is no time in seconds")
+        raise ValueError(f"{seconds} is not a time in seconds")
     return seconds
 
 
 def list_of(value: Any) -> list[Any]:
     """A value that is a list; ValueError for others."""
     if not isinstance(value, list):
-        raise ValueError("its messages are no list")
+        raise ValueError("its messages are not a list")
     return value
 
 

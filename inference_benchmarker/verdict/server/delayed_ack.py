@@ -42,7 +42,7 @@ def delayed_ack(summary: Summary) -> Iterator[Remark]:
         yield Remark(
             "delayed_ack",
             f"{slow:.0%} of the answers took {duration_text(DELAY_S)} longer than the fastest "
-            f"({duration_text(fastest)}), and hardly any lies between: the server sends an answer in several small "
+            f"({duration_text(fastest)}), with hardly any in between: the server sends an answer in several small "
             "writes and waits for a delayed acknowledgement",
             "Set TCP_NODELAY on the server's connections (in a handler of Python's http.server: "
             "disable_nagle_algorithm = True), or send head and body in one write.",

@@ -216,7 +216,7 @@ def _cold(platform: PlatformMetrics) -> Iterator[Remark]:
     if found.until_s <= warmup_s:
         advice = f"The warm-up of {warmup_s:g} s absorbed it: no number of the wave includes it."
     else:
-        advice = f"{_why_slow(platform, found)}: use --warmup {math.ceil(found.until_s) + 1} to keep it out."
+        advice = f"{_why_slow(platform, found)}: use --warmup {math.ceil(found.until_s) + 1} to exclude it."
     yield Remark("cold_start", measured, advice)
 
 

@@ -106,7 +106,7 @@ def read_planned(path: Path) -> Planned:
 
 
 def _no_plan(path: Path) -> BenchmarkError:
-    what = "is no plan" if kind_of(path) else "is not there"
+    what = "is not a plan" if kind_of(path) else "is not there"
     return BenchmarkError(
         f"--verify {path}: {what}.", f"Give a <timestamp>_plan folder that `benchmark plan` wrote, or its {FILE}."
     )

@@ -112,7 +112,7 @@ def _namespace(block: Mapping[str, object]) -> Iterable[str]:
     if "Namespace" not in block:
         yield '"Namespace" is missing: give one such as "AWS/SageMaker" or "/aws/sagemaker/Endpoints".'
     elif not isinstance(namespace, str) or not namespace.strip():
-        yield f'"Namespace" must be a text such as "AWS/SageMaker", not {namespace!r}.'
+        yield f'"Namespace" must be a string such as "AWS/SageMaker", not {namespace!r}.'
 
 
 def _dimensions(dimensions: object) -> Iterable[str]:
@@ -126,7 +126,7 @@ def _dimensions(dimensions: object) -> Iterable[str]:
         if not isinstance(each, dict) or set(each) != {"Name", "Value"}:
             yield f'"Dimensions" entry {place} must have "Name" and "Value" and nothing else, not {each!r}.'
         elif not all(isinstance(text, str) and text.strip() for text in each.values()):
-            yield f'"Dimensions" entry {place}: "Name" and "Value" must be texts, not {each!r}.'
+            yield f'"Dimensions" entry {place}: "Name" and "Value" must be strings, not {each!r}.'
     names = Counter(each["Name"] for each in dimensions if isinstance(each, dict) and isinstance(each.get("Name"), str))
     for name in (name for name, count in names.items() if count > 1):
         yield f'"Dimensions" has {name!r} {names[name]} times; a metric has each dimension once.'

@@ -169,7 +169,7 @@ def _credentials(block: Mapping[str, object]) -> Iterator[str]:
             yield f'"{key}" must be the name of an environment variable; the secret itself stays out of this file.'
     user = block.get("username")
     if "username" in block and not (isinstance(user, str) and user and ":" not in user):
-        yield '"username" must be a text without a colon.'
+        yield '"username" must be a string without a colon.'
     if ("username" in block) != ("password_env" in block):
         yield 'give "username" and "password_env" together.'
     if "bearer_token_env" in block and "password_env" in block:

@@ -31,9 +31,9 @@ def read_prices(data: bytes, source: str) -> list[Price]:
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"is no JSON ({excerpt(str(error), 100)})") from None
+        raise ValueError(f"is not JSON ({excerpt(str(error), 100)})") from None
     if not isinstance(content, dict):
-        raise ValueError(f"is no object: {_EXPECTED}")
+        raise ValueError(f"is not an object: {_EXPECTED}")
     if "products" in content:
         try:
             found = list(of_aws(_products(content), str(content.get("publicationDate") or "")))

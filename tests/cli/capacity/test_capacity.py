@@ -99,7 +99,7 @@ def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
             ["--replay is not", "--records is not", "--interactive is not"],
         ),
         ("--aiperf-args {} --api-key x --replay-column t", ["--aiperf-args is", "--api-key is", "--replay-column is"]),
-        ("--slo mean<1s", ["--slo 'mean<1s' is no limit"]),
+        ("--slo mean<1s", ["--slo 'mean<1s' is not a limit"]),
         ("--slo 5", ["--slo '5' is not a limit"]),
         ("--time 1s", ["--time must be from 5 to"]),
         ("--precision 500%", ["--precision must be from 0.1% to 100%"]),

@@ -146,7 +146,7 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     for text, name in (("", "f.json.py"), (json.dumps({"schema_version": 1, "rows": []}), "ranking.json")):
         (tmp_path / name).write_text(text)
         assert verify("--verify", name, "--factories-file", "f.py") == 2
-        assert f"--verify {name}: is no plan. Give a <timestamp>_plan folder" in capsys.readouterr().err
+        assert f"--verify {name}: is not a plan. Give a <timestamp>_plan folder" in capsys.readouterr().err
     plan = planned(tmp_path, "--target-rps", "100")
     data = json.loads((plan / "fleet_plan.json").read_text())
     del data["digest"]

@@ -37,7 +37,7 @@ def test_it_runs_to_its_yield_and_then_to_its_end(tmp_path: Path) -> None:
     ("source", "told"),
     [
         ("", f": has no endpoint_factory. Define `def endpoint_factory(...)` in it. {YIELD}"),
-        ("endpoint_factory = 3", f": endpoint_factory is a int; expected a generator function. {YIELD}"),
+        ("endpoint_factory = 3", f": endpoint_factory is an int; expected a generator function. {YIELD}"),
         (
             "def endpoint_factory(instances):\n    return 'a'",
             f", line 1: endpoint_factory is a function without `yield`; expected a generator function. {YIELD}",
@@ -57,11 +57,12 @@ def test_it_runs_to_its_yield_and_then_to_its_end(tmp_path: Path) -> None:
         ),
         (
             "def endpoint_factory(instances):\n    yield 3",
-            f", line 1: endpoint_factory yielded a int; expected a text, the endpoint's name or URL. {YIELD}",
+            f", line 1: endpoint_factory yielded an int; expected a string, the endpoint's name or URL. {YIELD}",
         ),
         (
             "def endpoint_factory(instances):\n    yield ''",
-            f", line 1: endpoint_factory yielded an empty text; expected a text, the endpoint's name or URL. {YIELD}",
+            ", line 1: endpoint_factory yielded an empty string; expected a string, the endpoint's name or URL. "
+            f"{YIELD}",
         ),
         (
             "def endpoint_factory(instances):\n    yield 'a'\n    yield 'b'",

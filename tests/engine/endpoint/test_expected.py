@@ -220,13 +220,13 @@ def test_an_expectation_that_nobody_can_check_is_one_line(given: str, said: str)
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("{", "this is no JSON ("),
+        ("{", "this is not JSON ("),
         ("[]", "not of types"),
         ('{"type": "objekt"}', "not valid"),
         ('{"$ref": "http://127.0.0.1:9/a.json"}', "another document; put it under $defs"),
         ('{"$ref": "#/$defs/a"}', "does not exist"),
         ('{"pattern": "(?=a)"}', "is not a"),
-        ("[" * 100_000, "this is no JSON ("),
+        ("[" * 100_000, "this is not JSON ("),
     ],
 )
 def test_a_schema_that_is_none_is_one_line(tmp_path: Path, schema: str, said: str) -> None:

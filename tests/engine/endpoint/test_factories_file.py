@@ -156,7 +156,7 @@ WRONG: dict[str, tuple[str, str]] = {
         "has no invoke_factory. Define `def invoke_factory(...)` in it; see docs/reference/factories.md.",
     ),
     "no payload_factory": (INVOKE, "has no payload_factory. Define"),
-    "invoke_factory is no function": ("invoke_factory = 3\n" + PAYLOADS, "invoke_factory is a int, not a function."),
+    "invoke_factory is no function": ("invoke_factory = 3\n" + PAYLOADS, "invoke_factory is an int, not a function."),
     "invoke_factory returns nothing": (
         "\ndef invoke_factory():\n    pass\n" + PAYLOADS,
         ", line 2: invoke_factory returned None; expected a function invoke(payload).",

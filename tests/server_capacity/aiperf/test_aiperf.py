@@ -271,7 +271,7 @@ BAD: list[tuple[list[str], str]] = [
     (["--aiperf", "--url", NOBODY, "--aiperf-pause", "-1"], "--aiperf-pause must be from 0"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", "{"], "--aiperf-args is not valid JSON"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", "[1]"], "must be a JSON object"),
-    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"a": {}}'], "a must be a text"),
+    (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"a": {}}'], "a must be a string"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"artifact_dir": "x"}'], "artifact-dir is set by this tool"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"-f": "x"}'], "config is set by this tool"),
     (["--aiperf", "--url", NOBODY, "--aiperf-args", '{"num-profile-runs": 2}'], "num-profile-runs is set by this tool"),

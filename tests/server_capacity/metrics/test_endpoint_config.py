@@ -85,7 +85,7 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
         ({"stream": "cloudwach"}, "Did you mean 'cloudwatch'?"),
         ({"stream": ["cloudwatch"]}, "\"stream\" is ['cloudwatch']"),
         ({"Namespace": ...}, '"Namespace" is missing'),
-        ({"Namespace": 7}, '"Namespace" must be a text'),
+        ({"Namespace": 7}, '"Namespace" must be a string'),
         ({"Dimensions": {"EndpointName": "e"}}, '"Dimensions" must be a list of {"Name": ..., "Value": ...}'),
         ({"Dimensions": [{"Name": "EndpointName"}]}, '"Dimensions" entry 1 must have "Name" and "Value"'),
         ({"Dimensions": [{"Name": "EndpointName", "Value": 1}]}, '"Dimensions" entry 1: "Name" and "Value" must be'),
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_read_or_is_no_list(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="cannot be read"):
         load_config(tmp_path)
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BenchmarkError, match="not a text in UTF-8"):
+    with pytest.raises(BenchmarkError, match="not UTF-8 text"):
         load_config(tmp_path / "binary.json")
     assert "must be a JSON list of blocks, not an object" in complaint(tmp_path, {"stream": "cloudwatch"})
     assert "not an empty list" in complaint(tmp_path, [])

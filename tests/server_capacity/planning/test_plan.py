@@ -499,7 +499,7 @@ def test_a_mix_is_read_from_json_and_toml(tmp_path: Path) -> None:
         ('[{"capacity": "a"}]', "endpoint 1: No load"),
         ('[{"target_rps": 5}]', "endpoint 1: Give the folder of a search"),
         ('[{"capacity": "a", "target": 5}]', "unknown key 'target'"),
-        ('[{"capacity": 5, "target_rps": 5}]', "capacity must be a text"),
+        ('[{"capacity": 5, "target_rps": 5}]', "capacity must be a string"),
         ('[{"capacity": "a", "target_rps": "many"}]', "target_rps must be a number"),
         ('[{"capacity": "a", "target_rps": 5, "spare": 1.5}]', "spare must be a whole number"),
         ('[{"capacity": "a", "target_rps": 5, "utilisation": "300%"}]', "--utilisation must be from 5% to 100%"),

@@ -214,7 +214,7 @@ def broken(**facts: Any) -> Any:
 @pytest.mark.parametrize(
     ("facts", "said", "void"),
     [
-        ({"primary_lost": True, "lost_workers": (0,)}, "the primary process ended in mid-wave", set()),
+        ({"primary_lost": True, "lost_workers": (0,)}, "the primary process ended in the middle of the wave", set()),
         ({"disk_error": "No space left on device"}, "the run directory could not be written: No space left", set()),
         ({"lost_workers": (0,)}, "1 of 1 workers", {"the client was the limit: a worker was lost in this wave"}),
     ],

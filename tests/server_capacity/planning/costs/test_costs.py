@@ -142,8 +142,8 @@ def test_of_awss_own_file_only_hosting_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
-        ("[1]", "is no object"),
+        ("{", "is not JSON"),
+        ("[1]", "is not an object"),
         ('{"ml.m5.xlarge": "cheap"}', "'ml.m5.xlarge' has no price but 'cheap'"),
         ('{"us-east-1": {"a": -1}}', "'a' has no price"),
         ('{"a": NaN}', "'a' has no price"),
