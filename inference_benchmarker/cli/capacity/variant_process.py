@@ -136,7 +136,7 @@ def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[
 
     Each that changes is told again: the ranking has a digest of it. Where nobody hears any more, none changes.
     """
-    from server_capacity.results.types.standing import NOT_REMOVED
+    from server_capacity.results.types.result_status import NOT_REMOVED
 
     if (clean_up := cleaned(folder)) is None:
         return

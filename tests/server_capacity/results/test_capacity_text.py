@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from server_capacity.results.types.standing import NOT_REMOVED
 
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.text.headline import headline, rate_text
 from server_capacity.results.types.bounds import Interval
+from server_capacity.results.types.result_status import NOT_REMOVED
 from tests.capacities import as_read, found, searched, stretch
 from tests.mentions import mentions
 

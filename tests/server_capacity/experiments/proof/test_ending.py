@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from server_capacity.results.types.standing import NOT_REMOVED
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.pilot import End
@@ -22,6 +21,7 @@ from server_capacity.experiments.proof.length import bursts_of, length_of
 from server_capacity.experiments.proof.result import concluded, content
 from server_capacity.results.codec import check_proof
 from server_capacity.results.types.bounds import Suspended
+from server_capacity.results.types.result_status import NOT_REMOVED
 from tests.mentions import mentions
 from tests.proofs import LIMITS, PLANNED, QUESTION, RATE, proof, ran
 
