@@ -183,7 +183,7 @@ comment() {
         fi
         if gh api "${to[@]}" --field "body=@$report" --silent; then return; fi
     fi
-    echo "::warning::The comment cannot be written: the job needs 'pull-requests: write', which a fork's has not." \
+    echo "::warning::The comment cannot be written: the job needs 'pull-requests: write', which a pull request from a fork lacks." \
         "The report is in the summary of the job."
 }
 
@@ -194,8 +194,8 @@ gate() {
     code=$(worse "$code" "$compared")
     tell exit-code "$code"
     case $code in
-        0) echo "Every limit is kept." ;;
-        1) echo "::error::A limit is broken (exit code 1); the report is in the summary of the job." ;;
+        0) echo "Every limit is met." ;;
+        1) echo "::error::A limit is missed (exit code 1); the report is in the summary of the job." ;;
         2 | 3 | 130) echo "::error::What was measured cannot be relied on (exit code $code); the report is in the summary of the job." ;;
         *) echo "::error::The benchmark ended with the unknown exit code $code; something may have killed it. See the log of the job." ;;
     esac

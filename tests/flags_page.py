@@ -101,7 +101,7 @@ def _section(command: str) -> str:
 
 
 def _shown(group: argparse._ArgumentGroup) -> list[argparse.Action]:
-    return [action for action in group._group_actions if action.dest != "help"]
+    return [each for each in group._group_actions if each.dest != "help" and each.help != argparse.SUPPRESS]
 
 
 def _prose(text: str | None) -> list[str]:

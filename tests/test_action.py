@@ -129,7 +129,7 @@ def test_a_pull_request_is_held_against_the_base_and_its_comment_renewed(github:
     assert "The base is what run 1 of main measured." in worse.log
     assert (worse.code, worse.outputs["exit-code"]) == (1, "1")
     assert "✗ p50=10%" in worse.log
-    assert "::error::A limit is broken" in worse.log
+    assert "::error::A limit is missed" in worse.log
     person, comment = github.load("comments")
     assert person["id"] == 1
     assert "### Benchmark comparison" in comment["body"]
@@ -221,12 +221,12 @@ def test_a_step_that_died_never_passes_the_gate(tmp_path: Path, of: tuple[str, s
     variables = dict(zip(("OF_WAVES", "OF_COMPARISON", "OF_REPORT"), of, strict=True))
     done = script(tmp_path, f"'{SCRIPT}' gate", GITHUB_BASE_REF="main", **variables)
     assert done.returncode == code
-    assert ("Every limit is kept." in done.stdout) == (code == 0)
+    assert ("Every limit is met." in done.stdout) == (code == 0)
 
 
 def test_a_push_is_compared_with_nothing(tmp_path: Path) -> None:
     done = script(tmp_path, f"'{SCRIPT}' gate", OF_WAVES="0", OF_COMPARISON="", OF_REPORT="0")
-    assert (done.returncode, done.stdout) == (0, "Every limit is kept.\n")
+    assert (done.returncode, done.stdout) == (0, "Every limit is met.\n")
 
 
 @pytest.mark.parametrize("killed", ["report", "compare"])
@@ -239,7 +239,7 @@ def test_a_report_that_is_killed_fails_the_job(github: GitHub, tmp_path: Path, k
     program.write_text(f'#!/bin/sh\nif [ "$1" = {killed} ]; then kill -9 $$; fi\nexit 0\n')
     run_with_waves_of(dying, runs)
     assert dying.code == 137
-    assert "Every limit is kept." not in dying.log
+    assert "Every limit is met." not in dying.log
     assert {"report": "The report of this wave failed", "compare": "The comparison with the base branch failed"}[
         killed
     ] in dying.summary

@@ -107,7 +107,7 @@ def test_a_wave_of_a_locust_file_that_counts_and_pushes_its_figures(scene: Scene
     flags = ("--locust-file", "users.py", "--url", scene.url, *OUT, *LOAD, "--records", "none")
     with Echo(errors=1) as collector:
         told = scene.run(*flags, "--export", f"otlp={collector.url}")
-    assert "exports of figures; the last failure: [hidden]" in told.err
+    assert "exports of metrics; the last failure: [hidden]" in told.err
     assert "[hidden]" in (scene.one("*") / "summary.json").read_text()
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh")
 _DESCRIPTION = """\
-Prints the script by which a shell completes commands, flags and files at Tab. For every new shell:
+Prints a script that gives your shell tab completion of commands, flags and files:
 
   echo 'eval "$(benchmark completion bash)"' >> ~/.bashrc
   benchmark completion zsh > "${fpath[1]}/_benchmark"

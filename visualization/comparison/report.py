@@ -252,7 +252,7 @@ def _closing_lines(comparison: Comparison) -> Iterator[str]:
     undecided = sum(check.undecided for check in comparison.checks)
     invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
     told = [
-        *([f"{broken} of {len(comparison.checks)} limits broken"] if broken else ()),
+        *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
     ]
     if invalid:

@@ -111,8 +111,8 @@ SIGNS = {"load": "▲", "alarm": "!", "asked": "○", "served": "●", "failed":
 
 
 STRIP_KEY = (
-    "Instances: filled, those that serve; dashed, those asked for; "
-    "▲ load rose, ! alarm, ○ asked for, ● served, ✗ failed."
+    "Instances: filled, those that serve; dashed, those requested; "
+    "▲ load rose, ! alarm, ○ requested, ● served, ✗ failed."
 )
 
 

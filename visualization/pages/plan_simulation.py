@@ -44,7 +44,7 @@ def simulated(plan: EndpointPlan, first: int, suffix: str, of: str) -> Iterator[
     limit, routing = simulation.limit, simulation.routing.replace("_", " ")
     text = (
         f"Simulated for {length_text(60 * runs[0].minutes)} with {routing} routing; a new instance serves "
-        f"{length_text(simulation.instance_start_s)} after it was asked for. Limit: {limit}."
+        f"{length_text(simulation.instance_start_s)} after it was requested. Limit: {limit}."
     )
     yield Section(f"load{suffix}", f"The load over time{of}", text, tuple(_over_time(plan, simulation, first)))
     yield Section(

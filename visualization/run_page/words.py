@@ -165,7 +165,7 @@ def about_times(summary: Summary) -> str:
         told.append("response time counts from when a request was due")
     told.append("p99 is what 99 of 100 requests took at most")
     if summary.ledger.abandoned:
-        told.append("≥ marks a lower bound, as requests were abandoned")
+        told.append("≥ marks a lower bound, because requests were abandoned")
     return "; ".join(told) + "."
 
 

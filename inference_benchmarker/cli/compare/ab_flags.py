@@ -67,7 +67,7 @@ EPILOG = """\
 All flags of a wave: `benchmark --help-all`. Without --obs-time a wave lasts 10 seconds, after a --warmup of 2.
 An INVALID wave is discarded and sent again, at most --repeats times per side.
 
-exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
+exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;
 3 a side is INVALID; 130 interrupted (what was measured is reported)
 """
 

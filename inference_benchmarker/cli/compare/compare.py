@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from visualization.comparison.comparison import Comparison
 
 _DESCRIPTION = """\
-Compares NEW with BASE: each metric of both, its change with an interval, and whether it is worse, improved, unchanged,
-or within noise. Each side is a run directory or a folder of several runs; several runs show how much runs of the same
-thing differ. Without arguments, compares the last two runs in .tmp/.
+Compares NEW with BASE: each metric of both, its change with an interval, and whether it is worse, improved or
+unchanged, if that can be told from noise. Each side is a run directory or a folder of several runs; several runs show
+how much runs of the same version differ. Without arguments, compares the last two runs in .tmp/.
 
   benchmark compare runs/base runs/new --max-regression p99=10%
   benchmark compare --base monday/* --new tuesday/*
 """
 _EPILOG = """\
-A limit is met if the interval ends below it. It is broken if the metric got worse by more than the limit, and by more
+A limit is met if the interval ends below it. It is violated if the metric got worse by more than the limit, and by more
 than noise can explain.
 
-exit codes: 0 no limit is broken; 1 a limit is broken (with --strict: or cannot be decided); 2 bad input;
+exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;
 3 a run is INVALID
 """
 _MAX_REGRESSION_HELP = (
@@ -98,7 +98,7 @@ def compare_parser() -> Parser:
         usage="benchmark compare [BASE NEW | --base DIR... --new DIR...] [options]",
         allow_abbrev=False,
     )
-    both = "the baseline and the runs to judge: a run directory or a folder of them each"
+    both = "the baseline and the new runs, each a run directory or a folder of runs"
     parser.add_argument("runs", metavar="BASE NEW", type=Path, nargs="*", help=both)
     for flag, text in (("--base", "the runs to compare with"), ("--new", "the runs that are judged")):
         parser.add_argument(flag, metavar="DIR", type=Path, nargs="+", action="extend", default=[], help=text)
@@ -109,7 +109,7 @@ def compare_parser() -> Parser:
 def add_gate(parser: Parser) -> None:
     """Add what makes a comparison a gate, and its files."""
     parser.add_argument("--max-regression", metavar="LIMIT", action="append", default=[], help=_MAX_REGRESSION_HELP)
-    parser.add_argument("--strict", action="store_true", help="a limit that cannot be decided counts as broken")
+    parser.add_argument("--strict", action="store_true", help="a limit that cannot be decided counts as violated")
     for flag, text in _FILES:
         parser.add_argument(flag, metavar="FILE", type=Path, help=text)
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")

@@ -60,7 +60,7 @@ def _json(flag: str, text: str, *, file: bool) -> Any:
 
 PLOT: Table = {
     "comparison": [
-        Flag("--plot-output-dir", "DIR", "where to write the page and the pictures (default: the first run directory)"),
+        Flag("--plot-output-dir", "DIR", "where to write the page and the images (default: the first run directory)"),
         Flag(
             "--plot-fields",
             "JSON",

@@ -24,7 +24,11 @@ ENDPOINT = [
 ENDPOINTS = {"endpoint": ENDPOINT, "endpoint by URL, without a file": URL_FLAGS}
 SEARCH = [
     Flag(
-        "--lag-limit", "S", "a worker can send a rate if its p99 lag stays below this", parse_number, sets="lag_limit_s"
+        "--lag-limit",
+        "S",
+        "a worker can send a rate if its p99 schedule lag stays below this",
+        parse_number,
+        sets="lag_limit_s",
     ),
     Flag("--step-time", "S", "seconds to send at each rate", parse_number, sets="step_time_s"),
     Flag("--max-rps", "R", "the highest rate to try, per worker", parse_number),
@@ -50,7 +54,7 @@ WORKERS = [
         parse_number,
         sets="wanted_rps",
     ),
-    Flag("--max-workers", "N", "the most workers to try (default: usable cores + 1)", parse_int),
+    Flag("--max-workers", "N", "maximum number of workers to try (default: usable cores + 1)", parse_int),
 ]
 SATURATION: dict[str, tuple[str, Table]] = {
     "worker-saturation": (

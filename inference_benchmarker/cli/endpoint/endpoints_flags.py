@@ -13,8 +13,8 @@ Each has --help.
 """
 CLEAN_DESCRIPTION = """\
 Undoes what a command changed, and removes the endpoints that it created, if the command and its keeper process were
-both killed before they could. The steps are in cleanup.json in the command's folder. Asks no question; a second call
-has nothing to do.
+both killed before they could. The steps are in cleanup.json in the command's folder. Asks for no
+confirmation; a second call has nothing to do.
 """
 CLEAN_EPILOG = """\
 exit codes: 0 nothing is left; 1 something could not be undone (the steps to do so by hand are printed), or a running

@@ -93,7 +93,9 @@ def _of_a_run(options: Namespace) -> int:
 
 def report_parser() -> Parser:
     """Its flags, and its help."""
-    parser = Parser(prog="benchmark report", description="Prints a run again, or finishes one that was cut off.")
+    parser = Parser(
+        prog="benchmark report", description="Prints the report of a run again, or recovers a run that was interrupted."
+    )
     of_what = "a run directory, or the folder of a search or a plan (default: the last one in .tmp)"
     parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=of_what)
     parser.add_argument("--json", action="store_true", help="print summary.json instead of the report")
@@ -103,7 +105,7 @@ def report_parser() -> Parser:
         "text, markdown for a pull request, html (a page), junit for a pipeline, csv (a row per run; DIR may hold many)"
     )
     parser.add_argument("--format", metavar="FORM", choices=FORMS, default=TEXT, help=form)
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write it to a file, replacing its content")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="write it to this file, which is overwritten")
     whole = "on a terminal, print the whole report; of a search, also print its queueing model"
     parser.add_argument("--verbose", action="store_true", help=whole)
     return parser

@@ -140,4 +140,4 @@ def _push(collector: Collector, exporter: Exporter, interval_s: float | None, te
         push.close()
         if push.failed:
             of = f"{push.sent} of {push.sent + push.failed}"
-            tell(f"{redact(url)} accepted {of} exports of figures; the last failure: {push.reason.text}.")
+            tell(f"{redact(url)} accepted {of} exports of metrics; the last failure: {push.reason.text}.")

@@ -28,7 +28,7 @@ _DESCRIPTION = (
 _FLAGS = {
     "recording": REPLAY_FLAGS,
     "output": [
-        Flag("--as-stages", "TIME", "print its rate over each TIME (60s, 5m) as a --stages text"),
+        Flag("--as-stages", "TIME", "print its mean rate over each TIME (60s, 5m) in the format of --stages"),
         Flag("--json", None, "print the description as JSON"),
     ],
 }

@@ -102,7 +102,7 @@ def of_rerank(server: str, before: str, asked: AddressOptions, problems: list[st
     settings = {"URL": server, "BASE_PATH": before, "TEI": str(is_tei).lower(), "MODEL": asked.model or "", **sizes}
     words = f"{server}{before}/rerank: reranking of 8 texts, {asked.input_tokens or 100:,} tokens each"
     if is_tei and asked.model is not None:
-        problems.append("--model: TEI's /rerank has one model, and is told none; leave it out.")
+        problems.append("--model: TEI's /rerank has one model and does not take its name; leave it out.")
     found = Described(RERANK_FILE, settings, words, server, models=None if is_tei else f"{server}{before}/models")
     return found if asked.model is None else found.with_model(asked.model)
 

@@ -87,7 +87,7 @@ class TestCommands:
         assert cli.main(["report", str(experiment.folder)]) == 1
         out, err = capsys.readouterr()
         assert "   A: old.py, 4 runs: VALID, 2,000 requests" in out
-        assert out.splitlines()[-1] == "FAILED (1 of 1 limits broken)"
+        assert out.splitlines()[-1] == "FAILED (1 of 1 limits violated)"
         assert err.splitlines() == ["1 wave left out: INVALID, aborted or interrupted.", f"Folder: {experiment.folder}"]
 
     def test_without_a_folder_it_is_the_one_made_last(

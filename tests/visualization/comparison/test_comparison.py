@@ -452,7 +452,7 @@ class TestInWords:
         assert first.startswith("   ✗ p50=10%: response_time.p50 +")
         assert second.startswith("   ? p99.9=10%: response_time.p99.9 +")
         assert third.startswith("   ✓ rate=5%: rate ")
-        assert word == "FAILED (1 of 3 limits broken, 1 of 3 limits undecided)"
+        assert word == "FAILED (1 of 3 limits violated, 1 of 3 limits undecided)"
 
     def test_a_limit_that_cannot_be_told_does_not_pass_in_silence(self) -> None:
         told = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
@@ -535,7 +535,7 @@ class TestCommand:
         ("new", "limit", "code", "last"),
         [
             ("equal", "p50=10%", 0, "PASSED"),
-            ("slow", "p50=10%", 1, "FAILED (1 of 1 limits broken)"),
+            ("slow", "p50=10%", 1, "FAILED (1 of 1 limits violated)"),
             ("slow", "p50=50%", 0, "PASSED"),
             ("invalid", "p50=10%", 3, "INVALID (new): these are not the endpoint's numbers"),
         ],
