@@ -168,7 +168,6 @@ TAKEN_APART = {
         "inference_benchmarker/engine/hosts/preparing.py:_told",
         "inference_benchmarker/plan/hosts.py:hosts_in_lines",
         "inference_benchmarker/words/secret_encodings.py:_values",
-        "server_capacity/metrics/prometheus/exposition.py:parse",
         "visualization/figures/aiperf_export.py:read_table",
         "inference_benchmarker/system/procfs.py:_cgroup_places",
         "inference_benchmarker/system/procfs.py:_memory_left",
