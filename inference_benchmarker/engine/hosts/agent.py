@@ -145,6 +145,7 @@ class _Wave:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             file.write(base64.b64decode(data))
+        self._say({"say": "stored"})  # the command hears nothing else meanwhile
 
     def do_spawn(self, workers: list[int]) -> None:
         """Start workers, and sample what they use."""

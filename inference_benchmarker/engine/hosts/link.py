@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
 from inference_benchmarker.engine.hosts.protocol import ASK_S, KEEP_S, LEASE, LEASE_S, LOST_S, QUIET_S, SILENT_S, SOCKET
+from inference_benchmarker.engine.hosts.said import is_said
 from inference_benchmarker.version import __version__
+from inference_benchmarker.words.text import said
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 CLOSING_S = 6.0  # an agent needs two seconds for workers that do not end, and as much for what they left behind
 KNOCK_S = 0.5  # so often, while a host is silent: a login takes about as long
 _LAST_WORDS = 3
+_MOST_REASON, _MOST_VERSION = 300, 40
+_NO_AGENT = "it said something that no agent of this version says: what answers there is broken, or another program"
 
 
 class Link:
@@ -38,6 +42,7 @@ class Link:
         self._needs_socket = needs_socket
         self._take: Callable[[Message], None] = lambda _: None
         self._heard_at = self._renewed_at = self._kept_at = self._asked_at = self._knocked_at = time.monotonic()
+        self._questions: set[int] = set()  # to its clock
         self._closing = False
         self._closed = threading.Event()
 
@@ -126,24 +131,41 @@ class Link:
 
     def _ask_clock(self) -> None:
         self._asked_at = time.monotonic()
-        self.send(lambda: {"do": "clock", "asked": time.monotonic_ns()})
+        self.send(self._question)
+
+    def _question(self) -> Message:
+        self._questions.add(asked := time.monotonic_ns())
+        return {"do": "clock", "asked": asked}
 
     def _hear(self, message: Message, at: int) -> None:
         """Take what the agent says, on the transport's thread."""
+        if not is_said(message) or not self._is_due(message):
+            self.lose(_other_version(message) or _NO_AGENT)
+            return
         self._heard_at = time.monotonic()
         match message["say"]:
             case "clock":
+                self._questions.remove(message["asked"])
                 if self.clock.take(message, at):
                     self._ask_clock()
             case "hello":
                 problem = self._refused(message) or self._without_socket(message)
                 self.hello, self.problem = message, self.problem or problem
             case "failed":
-                self.lose(message["reason"])
+                self.lose(said(message["reason"], _MOST_REASON))
             case "closed":
                 self._take_closed()
             case _:
                 self._take(message)
+
+    def _is_due(self, message: Message) -> bool:
+        """Tells whether it is the time for it: a hello comes once and before all else, an answer after its question."""
+        match message["say"]:
+            case "hello":
+                return self.hello is None
+            case "clock":
+                return message["asked"] in self._questions
+        return self.hello is not None
 
     def _take_closed(self) -> None:
         """It is over there, because we asked for it or the lease ended."""
@@ -160,12 +182,19 @@ class Link:
     def _refused(self, hello: Message) -> str | None:
         """Why no worker can run there, by its first word."""
         if reason := hello.get("failed"):
-            return str(reason)
-        version = hello["versions"]["benchmark"]
-        if version != __version__:
-            return f"it has version {version}, and this host has {__version__}: `benchmark hosts prepare` installs it"
-        return None
+            return said(reason, _MOST_REASON)
+        return _other_version(hello)
 
     def _without_socket(self, hello: Message) -> str | None:
         """Why no worker there can reach the primary, though it needs a socket for that."""
         return self._transport.lead_here(f"{hello['folder']}/{SOCKET}") if self._needs_socket else None
+
+
+def _other_version(hello: Message) -> str | None:
+    """Why an agent of another version is of no use, by its first word, which may be anything; None of ours."""
+    versions = hello.get("versions")
+    version = versions.get("benchmark", __version__) if isinstance(versions, dict) else __version__
+    if version == __version__:
+        return None
+    shown = said(str(version), _MOST_VERSION)
+    return f"it has version {shown}, and this host has {__version__}: `benchmark hosts prepare` installs it"

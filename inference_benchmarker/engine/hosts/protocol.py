@@ -2,9 +2,9 @@
 
 A wave begins with ``wave``; the command asks ``environment``, ``file``, ``spawn``, ``begin``, ``connect`` and
 ``signal`` of it, and ``finish`` in the end. Beside waves it asks ``clock``, ``beat`` and ``close`` (``do``). The agent
-says ``hello`` first, of a wave ``ready``, ``memory``, ``log``, ``samples``, ``ended`` and ``finished``, whenever it is
-so ``clock`` and ``failed``, and ``closed`` last (``say``). Both are of one version, so no message is ever of another
-one's.
+says ``hello`` first, of a wave ``ready``, ``stored`` for each part of a file, ``memory``, ``log``, ``samples``,
+``ended`` and ``finished``, whenever it is so ``clock`` and ``failed``, and ``closed`` last (``say``); ``said`` has what
+is in them. Both are of one version, so no message but ``hello`` is ever of another one's.
 """
 
 from __future__ import annotations

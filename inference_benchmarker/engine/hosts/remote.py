@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.hosts.transport import Message
     from inference_benchmarker.wave.run_dir import RunDir
 
-_PIECE = 1 << 20  # bytes of a file in a message
+_PIECE = 1 << 16  # bytes of a file in a message: a slow way carries one within the lease
 
 
 class RemoteHost:
@@ -180,6 +180,9 @@ class RemoteHost:
                 self._finished.set()
 
     def _take_ended(self, workers: list[int]) -> None:
+        if not {*workers} <= {*self._workers}:
+            self.link.lose("it told of workers that run elsewhere")
+            return
         for worker in workers:
             self._end_log(worker)
         self._ended |= {*workers}

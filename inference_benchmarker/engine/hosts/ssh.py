@@ -21,8 +21,9 @@ from inference_benchmarker.version import __version__
 from inference_benchmarker.words.text import plain_lines, said
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+    from typing import IO
 
     from inference_benchmarker.engine.hosts.transport import Message, Said
 
@@ -33,10 +34,12 @@ MACHINE = "machine"
 """A file in it: the processor that it was made for."""
 
 # No terminal, no agent and no windows there; no other connection is used or left behind, and nobody is asked anything.
+# What ssh says is why a login failed: nothing more and no less, whatever the user has set.
 # A host that says nothing for 18 s is given up: later than ``Link`` does where its lease could not be renewed.
 OPTIONS = (
     *("-T", "-a", "-x"),
     *("-o", "BatchMode=yes"),
+    *("-o", "LogLevel=INFO"),
     *("-o", "ControlMaster=no"),
     *("-o", "ControlPath=none"),
     *("-o", "RemoteCommand=none"),
@@ -50,6 +53,7 @@ _DROPPED = ("kex_exchange_identification", "Connection reset by", "Connection cl
 _AGAIN_S = (0.5, 1.0, 2.0, 4.0)  # after which a login is tried again that was dropped
 _AGENT = "inference_benchmarker.engine.hosts.agent"
 _WORDS = 20
+_LONGEST_WORDS = 1 << 16  # bytes of a line; of a longer one this much is looked at
 _LOGIN_S = 10.0  # that a login keeps the others waiting: it may hang for ever
 _OF_A_KNOCK = ("-o", "ConnectTimeout=3", "-o", "ClearAllForwardings=yes")  # the next knock is on its way by then
 _END_S = 1.0  # that ssh gets to end when it is asked to
@@ -242,13 +246,21 @@ class SshTransport:
         assert process.stderr is not None
         lines = HiddenLines()
         with process.stderr, suppress(OSError, ValueError):
-            for line in process.stderr:
+            for line in _lines_of(process.stderr):
                 self._add_words(lines.after(line.decode(errors="replace").rstrip("\r\n")))
         self._add_words(lines.rest())
         self._words_whole.set()
 
     def _add_words(self, lines: list[str]) -> None:
         self._words.extend(word[:500] for line in lines if (word := plain_lines(line).strip()))
+
+
+def _lines_of(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a stream, each up to ``_LONGEST_WORDS`` bytes: what has no end fills no memory."""
+    while line := stream.readline(_LONGEST_WORDS):
+        yield line
+        while line and not line.endswith(b"\n"):
+            line = stream.readline(_LONGEST_WORDS)
 
 
 def mends(host: str, said: str) -> list[str]:

@@ -16,6 +16,8 @@ Said = Callable[[], Message]
 """Makes a message at the moment at which it is written: a time stamp in it is as close to the wire as it can be."""
 
 _READ = 1 << 16
+_LONGEST = 1 << 26  # bytes of a line: a plan is far shorter, and what has no end is no message
+_LONGEST_NOISE = 1 << 16
 
 
 class Transport(Protocol):
@@ -57,7 +59,7 @@ class Lines:
     """Lines of JSON over two descriptors, which it owns: a thread reads and stamps, another one writes.
 
     So nobody who sends waits for a pipe that is full, as behind a link that is cut. Lines before the one that begins
-    with ``marker`` are ``noise``, the last of which are kept; without a marker there is none.
+    with ``marker`` are noise; without a marker there is none.
     """
 
     def __init__(self, reading: int, writing: int, marker: str = "") -> None:
@@ -65,7 +67,6 @@ class Lines:
         self._marker = marker.encode()
         self._to_send: SimpleQueue[Message | Said | None] = SimpleQueue()
         self._writer = threading.Thread(target=self._write_all, name="lines-out", daemon=True)
-        self.noise: list[str] = []
 
     def start(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
         """Begin to read and to write; see ``Transport``."""
@@ -90,37 +91,50 @@ class Lines:
             os.close(self._writing)
 
     def _read_all(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
-        pending = b""
+        pending = bytearray()
         with suppress(OSError, _NoMessageError):  # what speaks otherwise is no agent: it is as if it had ended
             while data := os.read(self._reading, _READ):
                 now = time.monotonic_ns()
-                *lines, pending = (pending + data).split(b"\n")
+                *lines, rest = data.split(b"\n")
                 for line in lines:
-                    if told := self._told(line):
+                    if told := self._told(bytes(pending + line)):
                         take(_message(told), now)
+                    pending.clear()
+                pending += rest
+                self._bound(pending)
         on_end()
         os.close(self._reading)
+
+    def _bound(self, pending: bytearray) -> None:
+        """A line without an end fills no memory: of noise the end is kept, and a message is none."""
+        if self._marker:
+            del pending[:-_LONGEST_NOISE]
+        elif len(pending) > _LONGEST:
+            raise _NoMessageError
 
     def _told(self, line: bytes) -> bytes:
         """The message of a line; nothing where it is noise."""
         if not self._marker:
             return line
-        before, found, told = line.partition(self._marker)
+        _, found, told = line.partition(self._marker)
         if found:
             self._marker = b""
-            return told
-        self.noise = [*self.noise[-9:], before.decode(errors="replace")]
-        return b""
+        return told
 
 
 def _message(line: bytes) -> Message:
     try:
-        message = json.loads(line)
+        message = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise _NoMessageError from None
     if not isinstance(message, dict):
         raise _NoMessageError
     return message
+
+
+def _refuse(constant: str) -> None:
+    """NaN and the infinities, which no JSON has and which are in no bounds."""
+    raise ValueError(constant)
 
 
 def in_command(marker: str) -> str:

@@ -6,10 +6,13 @@ import json
 import os
 import threading
 import time
+import tracemalloc
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.engine.hosts import transport
 from inference_benchmarker.engine.hosts.preparing import clean_hosts, prepare_hosts
 from inference_benchmarker.engine.hosts.ssh import SshTransport
 from inference_benchmarker.engine.hosts.transport import Lines
@@ -94,6 +97,60 @@ def test_what_is_no_message_is_an_end(pipes: tuple[int, int, int, int], line: by
     assert here.told == []
     for descriptor in (their_reading, their_writing):
         os.close(descriptor)
+
+
+def test_noise_without_an_end_fills_no_memory_and_hides_no_message(
+    pipes: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "_LONGEST_NOISE", 1_000)
+    reading, writing, their_reading, their_writing = pipes
+    here = Side(reading, writing, MARKER)
+    tracemalloc.start()
+    for _ in range(200):
+        os.write(their_writing, b"x" * 50_000)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+    os.write(their_writing, MARKER.encode() + b'{"say": "hello"}\n')
+    os.close(their_writing)
+    assert here.over.wait(PATIENCE_S)
+    assert [message for message, _ in here.told] == [{"say": "hello"}]
+    os.close(their_reading)
+    here.lines.end(PATIENCE_S)
+
+
+def test_a_message_without_an_end_is_the_end(pipes: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "_LONGEST", 100_000)
+    reading, writing, their_reading, their_writing = pipes
+    here = Side(reading, writing, MARKER)
+    os.write(their_writing, MARKER.encode() + b"\n")
+    with suppress(BrokenPipeError):
+        while not here.over.is_set():
+            os.write(their_writing, b"x" * 50_000)
+    assert here.over.wait(PATIENCE_S)
+    assert here.told == []
+    for descriptor in (their_reading, their_writing):
+        os.close(descriptor)
+
+
+WORDS = """#!/bin/sh
+head -c 5000000 /dev/zero | tr '\\0' x >&2
+echo >&2
+echo 'the last word' >&2
+exit 255
+"""
+
+
+def test_what_ssh_prints_without_an_end_fills_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ssh").write_text(WORDS)
+    (tmp_path / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    way, over = SshTransport("h1", None), threading.Event()
+    tracemalloc.start()
+    way.start(lambda *_: None, over.set)
+    assert over.wait(PATIENCE_S)
+    assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    tracemalloc.stop()
+    assert [len(word) for word in way.words()] == [500, len("the last word")]
 
 
 SHELLS = {
