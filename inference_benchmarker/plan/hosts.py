@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -26,7 +27,9 @@ MAX_CLOCK_ERROR_S = Decimal("0.002")
 _NAME = re.compile(r"(?:\w[\w.+\\-]{0,63}@)?(?:\w[\w.-]{0,253}|(?=[^@]*:[^@]*:)[0-9a-fA-F:.]{2,45}(?:%[\w.-]{1,15})?)")
 _WORKERS = re.compile(r"[1-9][0-9]{0,3}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
-_ADDRESS = re.compile(r"(?:\[[0-9a-fA-F:.]{2,45}\]|[\w.-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
+_ADDRESS = re.compile(
+    r"(?:\[(?P<v6>[0-9a-fA-F:.]{2,45})\]|(?P<name>[\w.-]{1,253}))(?::(?P<port>[0-9]{1,5}))?", re.ASCII
+)
 _WRITE = "Write HOST, USER@HOST or HOST*WORKERS with commas between them; a port or a key goes into ~/.ssh/config."
 _WITH_HOSTS = "it needs --hosts: give them, or leave it out."
 
@@ -164,7 +167,14 @@ class Hosts:
             text = "must be an address of this host that the others can reach, with :PORT for a fixed port"
             shown = excerpt(self.listen, 100)
             yield Problem(("listen",), f"--listen {shown}: it {text}, as in 10.0.0.5 or 10.0.0.5:5557.")
+        elif self.listen is not None and _is_of_this_host_alone(self.listen) and not self._all_here:
+            shown = f"--listen {self.listen}: the other hosts cannot reach it"
+            yield Problem(("listen", "hosts"), f"{shown}: give an address that they use for this host, as in 10.0.0.5.")
         yield from self._shipping_problems()
+
+    @property
+    def _all_here(self) -> bool:
+        return all(host.is_this_host for host in self.hosts)
 
     def _stray(self) -> Iterator[Problem]:
         """The flags that say something of hosts where there are none."""
@@ -251,4 +261,22 @@ def hosts_in_lines(text: str) -> tuple[PlannedHost, ...]:
 
 def _is_address(text: str) -> bool:
     match = _ADDRESS.fullmatch(text)
-    return match is not None and (match["port"] is None or 1 <= int(match["port"]) <= 65535)
+    if match is None or (match["v6"] and _number(match["v6"]) is None):
+        return False
+    return match["port"] is None or 1 <= int(match["port"]) <= 65535
+
+
+def _is_of_this_host_alone(listen: str) -> bool:
+    """Tells whether an address means another host wherever it is used: ``localhost``, 127.0.0.1, 0.0.0.0."""
+    match = _ADDRESS.fullmatch(listen)
+    assert match is not None
+    name = match["v6"] or match["name"]
+    number = _number(name)
+    return name == THIS_HOST if number is None else number.is_loopback or number.is_unspecified
+
+
+def _number(address: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(address)
+    except ValueError:
+        return None

@@ -117,6 +117,11 @@ def test_a_host_without_a_number_has_a_worker_a_core() -> None:
         (on("a", max_clock_error_s=Decimal(0)), "--max-clock-error must be from 0.000001 to"),
         (on("a", listen="10.0.0.5:99999"), "--listen 10.0.0.5:99999: it must be an address"),
         (on("a", listen="tcp://*"), "--listen tcp://*: it must be an address"),
+        (on("a", listen="[1:2]:80"), "--listen [1:2]:80: it must be an address"),
+        *(
+            (on("a,localhost", listen=listen), f"--listen {listen}: the other hosts cannot reach it")
+            for listen in ("127.0.0.1", "0.0.0.0:80", "[::1]", "[::]:80", "localhost")
+        ),
         (on("a", pass_env=("API_KEY=abc",)), "--pass-env API_KEY: give only the name of a variable"),
         (on("a", with_files=(Path("/etc/hosts"),)), "--with-file /etc/hosts: give a path below the current folder"),
         (on("a", with_files=(Path("../data.csv"),)), "--with-file ../data.csv: give a path below the current folder"),

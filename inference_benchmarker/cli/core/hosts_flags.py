@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import Hosts, hosts_in, hosts_in_lines
+from inference_benchmarker.system.files import read_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,8 +39,7 @@ def _listed(flag: str, text: str) -> tuple[PlannedHost, ...]:
 def _in_file(flag: str, text: str) -> tuple[PlannedHost, ...]:
     path = parse_path(flag, text)
     try:
-        with path.open(encoding="utf-8") as file:
-            return hosts_in_lines(file.read(_LONGEST_FILE))
+        return hosts_in_lines(read_given(path, _LONGEST_FILE).decode("utf-8-sig"))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise BenchmarkError(f"{flag} {path}: cannot be read ({reason}).", "Write one host per line.") from None

@@ -68,7 +68,9 @@ def cargo_of(plan: WavePlan) -> Cargo:
         if (path := getattr(plan, key)) is not None:
             places[key] = str(path.relative_to(base))
             files |= {str(each.relative_to(base)): each for each in (path, *imported(path))}
-    files |= {os.path.normpath(path): path for path in plan.hosts.with_files}
+    data = {os.path.normpath(path): path for path in plan.hosts.with_files}
+    refuse(_same_place_problems(files, data))
+    files |= data
     names = (*plan.hosts.pass_env, ASKED_FOR, HEADERS)
     environment = {name: os.environ[name] for name in names if name in os.environ}
     sources = [path.read_text(errors="replace") for path in files.values() if path.suffix == ".py"]
@@ -124,6 +126,15 @@ def _modules(folder: Path, name: str) -> Iterator[Path]:
             yield package
         elif not place.is_dir():
             return
+
+
+def _same_place_problems(files: Mapping[str, Path], data: Mapping[str, Path]) -> list[str]:
+    """A problem for each data file that would lie there where another file of this wave does."""
+    return [
+        f"--with-file {path}: {files[place]} gets the same place on each host, and is another file: rename one of them."
+        for place, path in data.items()
+        if place in files and not path.samefile(files[place])
+    ]
 
 
 def _variable_problems(names: Iterable[str]) -> list[str]:

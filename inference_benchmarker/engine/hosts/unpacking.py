@@ -5,7 +5,10 @@ once it works. A wheel is a zip file whose content belongs into site-packages (P
 last line of standard output is MARKER (argument 2) and a line of JSON: its size in bytes, or why there is none.
 """
 
+import contextlib
+import fcntl
 import json
+import os
 import pathlib
 import platform
 import shutil
@@ -14,6 +17,7 @@ import sys
 import tarfile
 import venv
 import zipfile
+from collections.abc import Iterator
 
 _LIBRARIES = (".data/purelib/", ".data/platlib/")
 
@@ -35,33 +39,52 @@ def _unpack(wheel: pathlib.Path, site: pathlib.Path) -> None:
                 shutil.copyfileobj(source, file)
 
 
+@contextlib.contextmanager
+def _alone(folder: pathlib.Path) -> Iterator[None]:
+    """While nobody else makes an environment in this folder: two at a time would remove each other's files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a file system that knows no locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
 def _made(folder: pathlib.Path) -> int:
     """Make the environment in a new folder; its size in bytes."""
     new = folder.with_name(folder.name + ".new")
-    shutil.rmtree(new, ignore_errors=True)
-    try:
-        new.mkdir(parents=True, mode=0o700)
-        with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as sent:
-            for member in sent:  # which the command itself has packed; Python 3.11.2 knows no filter
-                sent.extract(member, new / "sent")
-        venv.create(new, symlinks=True)
-        (site,) = new.glob("lib/python*/site-packages")
-        for wheel in sorted((new / "sent" / "wheels").glob("*.whl")):
-            _unpack(wheel, site)
-        for package in (new / "sent" / "packages").iterdir():
-            shutil.move(package, site / package.name)
-        shutil.rmtree(new / "sent")
-        (new / "machine").write_text(platform.machine())  # as ``ssh.MACHINE`` says
-        check = [str(new / "bin" / "python"), "-P", "-c", "import inference_benchmarker.engine.worker.__main__"]
-        done = subprocess.run(check, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise ValueError("a worker cannot begin there: " + (done.stderr.strip().splitlines() or ["no words"])[-1])
-        size = sum(path.lstat().st_size for path in new.rglob("*"))
-        shutil.rmtree(folder, ignore_errors=True)
-        new.rename(folder)
-    finally:
+    with _alone(folder.parent):
         shutil.rmtree(new, ignore_errors=True)
+        try:
+            size = _filled(new)
+            shutil.rmtree(folder, ignore_errors=True)
+            new.rename(folder)
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
     return size
+
+
+def _filled(new: pathlib.Path) -> int:
+    """Make a folder an environment in which a worker can begin; its size in bytes."""
+    new.mkdir(mode=0o700)
+    with tarfile.open(fileobj=sys.stdin.buffer, mode="r|") as sent:
+        for member in sent:  # which the command itself has packed; Python 3.11.2 knows no filter
+            sent.extract(member, new / "sent")
+    venv.create(new, symlinks=True)
+    (site,) = new.glob("lib/python*/site-packages")
+    for wheel in sorted((new / "sent" / "wheels").glob("*.whl")):
+        _unpack(wheel, site)
+    for package in (new / "sent" / "packages").iterdir():
+        shutil.move(package, site / package.name)
+    shutil.rmtree(new / "sent")
+    (new / "machine").write_text(platform.machine())  # as ``ssh.MACHINE`` says
+    check = [str(new / "bin" / "python"), "-P", "-c", "import inference_benchmarker.engine.worker.__main__"]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ValueError("a worker cannot begin there: " + (done.stderr.strip().splitlines() or ["no words"])[-1])
+    return sum(path.lstat().st_size for path in new.rglob("*"))
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from inference_benchmarker.engine.watchers.running_wave import Every
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.disk_space import stored
+from inference_benchmarker.plan.hosts import THIS_HOST
 from inference_benchmarker.system.host import loopback_problems
 from inference_benchmarker.words.wording import size_text
 
@@ -126,6 +127,14 @@ class LoadingWatcher:
             return
         number = wave.missing[0]
         place = self._place(number)
+        listen, name = wave.plan.hosts.listen, wave.plan.hosts.name_of(number)
+        if listen is not None and name != THIS_HOST and not place:
+            raise BenchmarkError(
+                f"{name}: worker {number} has not come to --listen {listen} within {wave.plan.load_timeout_s} s, nor "
+                f"is it in {wave.file}.",
+                f"Give an address of this host that {name} reaches (no firewall between them), or leave out --listen: "
+                "workers then come through ssh. A load that takes longer needs --load-timeout.",
+            )
         raise BenchmarkError(
             f"{wave.file}: worker {number} has not loaded it within {wave.plan.load_timeout_s} s{place}.",
             "Make it faster, or allow more time with --load-timeout.",

@@ -63,6 +63,15 @@ def test_a_file_says_the_same_as_a_list() -> None:
     assert wave_of([*WAVE, "--config", "f.toml"]) == wave_of([*WAVE, "--hosts", "load1,load2*4"])
 
 
+def test_a_file_is_read_as_a_whole_or_not_at_all() -> None:
+    """Hosts at the end of a long one would be left out without a word."""
+    Path("marked").write_text("load1,load2*4".replace(",", "\n"), "utf-8-sig")
+    assert wave_of([*WAVE, "--hosts-file", "marked"]) == wave_of([*WAVE, "--hosts", "load1,load2*4"])
+    Path("long").write_text(f"{'# a comment' * 100_000}\nload1\n")
+    with pytest.raises(BenchmarkError, match=r"--hosts-file long: cannot be read \(is larger than 1 MiB\)"):
+        wave_of([*WAVE, "--hosts-file", "long"])
+
+
 def test_without_them_a_plan_is_what_it_was() -> None:
     assert wave_of(WAVE).hosts == Hosts()
     assert wave_of([*WAVE, "--workers", "3"]).workers == 3

@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,6 +97,33 @@ class TestUnpacking:
         folder = tmp_path / "cache" / "1.0"
         assert expected in str(unpacked(folder, files)["failed"])
         assert not folder.exists()
+
+
+def waits_or_is_over(process: subprocess.Popen[bytes]) -> bool:
+    waiting = [line.split() for line in Path("/proc/locks").read_text().splitlines() if "-> FLOCK" in line]
+    return process.poll() is not None or any(str(process.pid) in words for words in waiting)
+
+
+def test_two_that_make_it_at_the_same_time_do_not_remove_each_others_files(tmp_path: Path) -> None:
+    folder, content = tmp_path / "made", sent({WORKER: b"", "wheels/a-1-py3-none-any.whl": wheel({"a.py": ""})})
+    line = [sys.executable, str(SCRIPT), str(folder), "MARK"]
+    with (
+        subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as slow,
+        subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other,
+    ):
+        assert slow.stdin is not None
+        assert other.stdin is not None
+        slow.stdin.write(content[:1024])
+        slow.stdin.flush()
+        other.stdin.write(content)
+        other.stdin.close()
+        while not waits_or_is_over(slow) and not waits_or_is_over(other):
+            time.sleep(0.02)
+        slow.stdin.write(content[1024:])
+        slow.stdin.close()
+        told = [each.stdout.read().decode() for each in (slow, other) if each.stdout is not None]
+    assert [text.count('MARK{"bytes": ') for text in told] == [1, 1], told
+    assert {path.name for path in tmp_path.iterdir()} == {"made"}
 
 
 def test_wheels_are_taken_for_the_hosts_python_processor_and_glibc() -> None:

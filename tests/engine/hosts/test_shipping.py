@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.engine.hosts.shipping import cargo_of, imported
+from inference_benchmarker.engine.hosts.shipping import Cargo, cargo_of, imported
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
@@ -98,6 +98,27 @@ def test_a_variable_that_is_not_there_is_named(tmp_path: Path) -> None:
     plan = a_plan(tmp_path, "http://x", "load1*1", of_hosts={"pass_env": ("NOT_HERE_AT_ALL",)})
     with pytest.raises(BenchmarkError, match="--pass-env NOT_HERE_AT_ALL"):
         cargo_of(plan)
+
+
+def test_a_data_file_does_not_take_the_place_of_a_file_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hosts would run another file than was given, and nobody would know."""
+    written(
+        tmp_path, {"here/f.py": "x = 1\n", "here/beside.py": "", "there/f.py": "import beside\n", "there/beside.py": ""}
+    )
+    monkeypatch.chdir(tmp_path / "here")
+
+    def cargo(factories_file: Path, *data: str) -> Cargo:
+        plan = a_plan(tmp_path, "http://x", "a*1", of_hosts={"with_files": tuple(map(Path, data))})
+        return cargo_of(replace(plan, factories_file=factories_file))
+
+    for name in ("f.py", "./beside.py"):
+        with pytest.raises(
+            BenchmarkError, match=rf"--with-file {Path(name)}: .*there/{Path(name)} gets the same place"
+        ):
+            cargo(tmp_path / "there" / "f.py", name)
+    assert dict(cargo(tmp_path / "here" / "f.py", "f.py").files) == {"files/f.py": Path("f.py")}
 
 
 def test_a_file_that_was_not_sent_is_suggested_where_it_is_here(

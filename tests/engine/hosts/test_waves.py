@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -116,6 +118,21 @@ def test_an_address_that_is_not_this_hosts_is_refused(stamps: StampServer, two: 
     plan = a_plan(tmp_path, stamps.url, "load1*1", of_hosts={"listen": two[0].address})
     with pytest.raises(BenchmarkError, match=rf"--listen {two[0].address} cannot be used"):
         run_wave(plan)
+
+
+@pytest.mark.slow
+def test_an_address_that_a_host_does_not_reach_is_the_reason_and_not_the_users_file(
+    laboratory: Lab, stamps: StampServer, tmp_path: Path
+) -> None:
+    (host,) = laboratory.start(Spec("behind-a-wall"))
+    address = f"{laboratory.address}00"
+    subprocess.run(["ip", "address", "add", f"{address}/32", "dev", laboratory.name], check=True)
+    host.run("ip", "route", "add", "blackhole", address, user="root", check=True)
+    plan = a_plan(tmp_path, stamps.url, "behind-a-wall*1", of_hosts={"listen": address})
+    with pytest.raises(BenchmarkError, match=rf"behind-a-wall: worker 0 has not come to --listen {address} within 5 s"):
+        run_wave(replace(plan, load_timeout_s=Decimal(5)))
+    laboratory.stop(host)
+    assert len(stamps.log()) == 0
 
 
 JUMP = """
