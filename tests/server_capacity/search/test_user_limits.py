@@ -32,7 +32,7 @@ def flags(share: float, number: int = 100) -> list[Sums]:
 
 @pytest.mark.parametrize("text", ["metric.a.max<5", "metric.a.min>5", "spike:metric.a.mean<5"])
 def test_what_no_search_can_keep_is_refused(text: str) -> None:
-    with pytest.raises(BenchmarkError, match=r"no limit that a capacity can be searched for.* Write the mean or a"):
+    with pytest.raises(BenchmarkError, match=r"not a limit that a capacity can be searched for.* Write the mean or a"):
         user_limits_of([Slo.parse(text)])
 
 
