@@ -32,6 +32,7 @@ FINE: Sizes = (50, 22, 9)
 COARSE: Sizes = (32, 10, 7)
 FLATTEST, STEEPEST = 1.0, 250.0
 CARRIED = 0.25  # of a block where load is a half or more: it tells what the one before it told, as bursts go on
+WELL_OVER = 1.5  # of what is allowed: a share below it tells on which side of the limit a rate is
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
 MISTAKEN, MISTAKEN_SD = 0.1, 0.2  # the chance that an endpoint completes more than it did, and by how much
 DOUBTED = 0.15  # the chance that what queues in general do tells little
@@ -89,7 +90,8 @@ def _log_likelihood(point: Point, prior: Prior, rates: Floats, slopes: Floats, d
     blocks = len(point.blocks)
     steps = np.clip(slopes * _above(point.rate, prior, rates)[:, None], -30.0, 30.0)
     waiting = np.maximum((prior.allowed - prior.base) * np.exp(steps), 1e-12)
-    share = np.minimum(prior.base + waiting, point.share if point.share >= SATURATED else 0.95)
+    saturated = point.share >= max(SATURATED, WELL_OVER * prior.allowed)
+    share = np.minimum(prior.base + waiting, point.share if saturated else 0.95)
     log_mean = np.log(share * point.of / blocks)[:, :, None]
     longer = np.clip(np.exp(0.55 * steps), SHORTEST, LONGEST) * np.clip(waiting / share, SHORTEST, 1.0)
     beyond = np.maximum(point.whole * longer[:, :, None] * (dispersions - 1.0), 1e-3)

@@ -16,6 +16,7 @@ from server_capacity.search.settings import Settings
 from server_capacity.search.stretch import Count, Slice, Stretch, with_client
 from server_capacity.search.unmeasured import held_against
 from tests.mentions import mentions
+from tests.server_capacity.search.runs import run
 
 P99 = Limit("p99<100ms", "response_time", 0.01, 0.1)
 LOOSE = Limit("p99<10s", "response_time", 0.01, 10.0)
@@ -196,3 +197,15 @@ def test_a_stretch_that_was_kept_by_luck_is_no_lower_end() -> None:
     assert found.interval is not None
     assert found.interval.low < 181 < found.interval.high == 256
     assert found.interval.low < found.rate < found.interval.high
+
+
+def test_a_median_is_estimated_from_rates_on_either_side_of_the_limit() -> None:
+    """Shares from 0.3 on, which a median keeps, were taken for saturation: the rate was told 5% too low."""
+    p50 = Limit("p50<75ms", "response_time", 0.5, 0.075)
+    near = [("below", 95.0, 10, 0.4), ("above", 105.0, 10, 0.6)] * 6
+    found = answer([p50], Settings(), run(("grow", 64.0, 3, 0.05), ("grow", 128.0, 3, 0.95), *near))
+
+    assert found.rate is not None
+    assert found.interval is not None
+    assert 98 < found.rate < 102
+    assert found.interval.width < 10

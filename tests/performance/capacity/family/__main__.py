@@ -2,7 +2,8 @@
 
 ``truths choose --count 208``; ``search choose --time 60 --results FILE``; ``table FILE``; ``compare FILE OTHER``;
 ``calibrate FILE``: the ``ENDS`` of ``server_capacity/search/calibration.py``, from searches made with those of today;
-``drifts --time 120 --count 40``: slow-downs that are found, and that are not there.
+``drifts --time 120 --count 40``: slow-downs that are found, and that are not there;
+``lateness choose --time 60``: what stretches in which the client was late leave of the answer.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import argparse
 import time
 from pathlib import Path
 
-from tests.performance.capacity.family import calibrating, drifts, searches, sets, tables
+from tests.performance.capacity.family import calibrating, drifts, lateness, searches, sets, tables
 
 
 def main() -> None:
-    """One of the six."""
+    """One of the seven."""
     parser = argparse.ArgumentParser(prog="python -m tests.performance.capacity.family", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     of_set = argparse.ArgumentParser(add_help=False)
@@ -33,6 +34,9 @@ def main() -> None:
     compare = commands.add_parser("compare")
     compare.add_argument("file", type=Path)
     compare.add_argument("other", type=Path)
+    late = commands.add_parser("lateness", parents=[of_set])
+    late.add_argument("--time", type=float, default=60.0, metavar="S")
+    late.add_argument("--most-rate", type=float, default=3000.0, metavar="R", help="endpoints above it are left out")
     drift = commands.add_parser("drifts")
     drift.add_argument("--time", type=float, default=120.0, metavar="S")
     drift.add_argument("--count", type=int, default=40, metavar="N")
@@ -51,6 +55,9 @@ def main() -> None:
             print(tables.table(found), tables.slow_downs(found), sep="\n\n")
         else:
             print(*calibrating.calibration(found), sep="\n")
+    elif options.command == "lateness":
+        told = lateness.told(sets.known(options.set, options.commit), options.time, options.most_rate)
+        print(lateness.table(list(told)))
     elif options.command == "drifts":
         print(drifts.line(list(drifts.pairs(range(options.count), options.time)), options.time))
     else:
