@@ -93,7 +93,6 @@ ALLOWED = {
     "inference_benchmarker/engine/worker/raised.py:_shown value[:_READ]": "is cut again, to a small part",
     "inference_benchmarker/engine/endpoint/expected.py:_Said.shown self.value[:_LOOKED_AT]": "is cut again",
     "inference_benchmarker/facts/probe.py:_text value[:_READ]": "is cut again, to a small part",
-    "inference_benchmarker/records/prompts.py:Chain.grown text[:MOST_LOOKED_AT + 1]": "is looked at",
     "inference_benchmarker/records/prompts.py:_is_data text[:_LONG]": "is looked at",
     "inference_benchmarker/records/prompts.py:_sum data[:_SAMPLES]": "is looked at",
     "inference_benchmarker/records/prompts.py:_sum data[-_SAMPLES:]": "is looked at",

@@ -11,16 +11,18 @@ from base64 import b64decode
 from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, NamedTuple, Self
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.data.typed import require
-from inference_benchmarker.records.prompts import BLOCK_BYTES
+from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_BYTES, MOST_REQUESTS, ROW
 from inference_benchmarker.records.record import MOST_TURN
 
-MOST_REQUESTS, MOST_BYTES = 200_000, 1 << 26
-"""Of those that are looked at, the first ones, and of their blocks as they are held."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_KNOWN = 1 << 20  # blocks that the cache has at a time; beyond, they are made twice as long
-_SUM_BYTES = 4
+_SUM = (1 << 32) - 1
 _MOST = 1 << 62
 TOO_LONG = 1 << 32
 """Above all bytes and tokens of a prompt: of more nobody is believed, and so no sum of ours is refused."""
@@ -73,9 +75,9 @@ class PromptReuse:
 
 
 class _Row(NamedTuple):
-    """A turn that was answered: its prompt has ``known`` blocks of a ``stem`` and ``new`` ones.
+    """A turn that was answered: its prompt has ``known`` blocks of a ``stem`` and then ``new`` ones, which have sums.
 
-    The stem -1 is the turn before with its answer. ``answer``: the blocks of its own.
+    The stem -1 is the turn before with its answer. ``answer``: the sums of the blocks that its own adds.
     """
 
     sent: int
@@ -87,30 +89,33 @@ class _Row(NamedTuple):
     cached: int | None
     stem: int
     known: int
-    new: bytes
-    answer: bytes
+    new: array[int]
+    answer: array[int]
 
-    @classmethod
-    def of(cls, told: Any) -> Self:
-        """A row as a worker reports it; ValueError for what is none, for it may be anybody's."""
-        if type(told) is not list or len(told) != len(cls._fields):
-            raise ValueError("a prompt with other members")
-        session, turn, sent, done, size, tokens, cached, stem, known, new, answer = told
-        if {*map(type, (session, turn, sent, done, size, stem, known))} != {int} or not type(new) is type(
-            answer
-        ) is str:
-            raise ValueError("a prompt with a member of another type")
-        if not (0 < turn <= MOST_TURN and 0 <= size < TOO_LONG and stem >= -1 and known >= 0):
+
+def _rows(told: str, told_sums: str) -> Iterator[_Row]:
+    """The rows as a worker reports them; ValueError for what are none, for they may be anybody's."""
+    rows, sums, place = b64decode(told, validate=True), _sums(told_sums), 0
+    if len(rows) % ROW.size:
+        raise ValueError("a prompt with other members")
+    for session, turn, sent, done, size, tokens, cached, stem, known, new, answer in ROW.iter_unpack(rows):
+        if not (0 < turn <= MOST_TURN and 0 <= size < TOO_LONG and stem >= -1 and min(known, new, answer) >= 0):
             raise ValueError("a prompt with a number out of bounds")
-        tokens = tokens if type(tokens) is int and 0 <= tokens < TOO_LONG else None
-        cached = cached if type(cached) is int and tokens is not None and 0 <= cached <= tokens else None
-        return cls(sent, done, session, turn, size, tokens, cached, stem, known, _sums(new), _sums(answer))
+        prompt_end, end = place + new, place + new + answer
+        if end > len(sums):
+            raise ValueError("a prompt with more blocks than there are sums")
+        is_told = 0 <= tokens < TOO_LONG
+        yield _Row(
+            *(sent, done, session, turn, size, tokens if is_told else None),
+            *(cached if is_told and 0 <= cached <= tokens else None, stem, known),
+            *(sums[place:prompt_end], sums[prompt_end:end]),
+        )
+        place = end
 
 
-def _sums(told: str) -> bytes:
-    sums = b64decode(told, validate=True)
-    if len(sums) % _SUM_BYTES:
-        raise ValueError("a prompt with a part of a block")
+def _sums(told: str) -> array[int]:
+    sums = array("I")
+    sums.frombytes(b64decode(told, validate=True))
     return sums
 
 
@@ -119,23 +124,24 @@ class PromptsSent:
 
     def __init__(self) -> None:
         self._rows: list[tuple[_Row, int]] = []
-        self._stems: dict[int, list[bytes]] = {}
+        self._stems: dict[int, list[array[int]]] = {}
         self._bytes = 0
 
-    def take(self, worker: int, prompts: Any, stems: Any) -> None:
+    def take(self, worker: int, rows: Any, sums: Any, stems: Any) -> None:
         """Take in what a worker reported; ValueError where it is nothing of the kind."""
-        require(prompts, list[Any], "prompts")
+        require(rows, str, "prompt_rows")
+        require(sums, str, "prompt_sums")
         require(stems, list[str], "stems")
         if self._is_full:
             return
         own = self._stems.setdefault(worker, [])
         for told in stems:
-            self._hold(sums := _sums(told))
-            own.append(sums)
-        for told in prompts:
+            begin = _sums(told)
+            self._hold(begin)
+            own.append(_chained(begin, array("I")))
+        for row in _rows(rows, sums):
             if self._is_full:
                 return
-            row = _Row.of(told)
             if row.stem >= len(own):
                 raise ValueError("a prompt that begins as none does")
             self._hold(row.new, row.answer)
@@ -150,11 +156,11 @@ class PromptsSent:
         chains: dict[int, array[int]] = {}
         for row, worker in sorted(self._rows, key=lambda each: each[0][:4]):
             chain = self._chain(row, worker, chains.get(row.session))
-            reusable = min(cache.send(row, chain) * BLOCK_BYTES, row.size)
+            answer = _chained(row.answer, chain)
+            reusable = min(cache.send(row, chain, answer) * BLOCK_BYTES, row.size)
             left[row.session] -= 1
             if left[row.session]:
-                chain.frombytes(row.answer)
-                chains[row.session] = chain
+                chains[row.session] = chain + answer
             else:
                 chains.pop(row.session, None)
             if row.session >= 0:
@@ -167,13 +173,23 @@ class PromptsSent:
         return len(self._rows) >= MOST_REQUESTS or self._bytes >= MOST_BYTES
 
     def _chain(self, row: _Row, worker: int, before: array[int] | None) -> array[int]:
-        """The blocks of a prompt."""
-        chain = array("I", self._stems[worker][row.stem] if row.stem >= 0 else before or b"")[: row.known]
-        chain.frombytes(row.new)
-        return chain
+        """The blocks of a prompt, each known by itself and all before it."""
+        begin = self._stems[worker][row.stem] if row.stem >= 0 else before or array("I")
+        chain = begin[: row.known]
+        return chain + _chained(row.new, chain)
 
-    def _hold(self, *several: bytes) -> None:
-        self._bytes += sum(map(len, several))
+    def _hold(self, *several: array[int]) -> None:
+        self._bytes += BLOCK_BYTES * sum(map(len, several))
+
+
+def _chained(sums: array[int], before: array[int]) -> array[int]:
+    """Sums of blocks that come after others, each with all before it in it."""
+    begin = before[-1] if before else 0
+    return array("I", islice(accumulate(sums, _with, initial=begin), 1, None))
+
+
+def _with(before: int, checksum: int) -> int:
+    return hash((before, checksum)) & _SUM
 
 
 class _Cache:
@@ -185,16 +201,16 @@ class _Cache:
         self._answers: list[tuple[int, int, int, array[int]]] = []
         self._number = 0
 
-    def send(self, row: _Row, chain: array[int]) -> int:
+    def send(self, row: _Row, chain: array[int], answer: array[int]) -> int:
         """The blocks that a prompt begins with and that are there; then all of them are, and soon its answer's."""
         while self._answers and self._answers[0][0] <= row.sent:
             _, _, place, sums = heappop(self._answers)
             self._keep(place, sums)
         found = self._begins(chain)
         self._keep(found, chain[found:])
-        if row.answer:
+        if answer:
             self._number += 1
-            heappush(self._answers, (row.done, self._number, len(chain), array("I", row.answer)))
+            heappush(self._answers, (row.done, self._number, len(chain), answer))
         at_most = max(row.size - 1, 0) // BLOCK_BYTES  # the last token of a prompt is always computed
         return min(found, at_most // self.stride * self.stride)
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+from base64 import b64decode, b64encode
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.engine.worker import sent_prompts
 from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.facts import prompt_reuse
-from inference_benchmarker.facts.prompt_reuse import MOST_REQUESTS, TOO_LONG, PromptReuse, PromptsSent, TurnReuse
+from inference_benchmarker.facts.prompt_reuse import TOO_LONG, PromptReuse, PromptsSent, TurnReuse
 from inference_benchmarker.records.answer import Answer, Reasoning
-from inference_benchmarker.records.prompts import BLOCK_BYTES
+from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_REQUESTS, ROW
 from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
@@ -81,10 +83,16 @@ def reported(sent: list[Sent], tokens: bool = False) -> PromptsSent:
         workers[each.worker].add(slot, session)
         if place % 17 == 0 or place == len(sent) - 1:
             for number, worker in enumerate(workers):
-                told = json.loads(json.dumps(worker.untold()))
-                worker.told()
-                found.take(number, told.get("prompts", []), told.get("stems", []))
+                take(found, number, worker)
     return found
+
+
+def take(found: PromptsSent, number: int, worker: SentPrompts) -> None:
+    """What a worker tells, by way of a report."""
+    told = json.loads(json.dumps(worker.untold()))
+    worker.told()
+    if told:
+        found.take(number, told["prompt_rows"], told["prompt_sums"], told["stems"])
 
 
 def reusable(each: Sent, sent: list[Sent], block: int = BLOCK_BYTES) -> int:
@@ -138,7 +146,7 @@ def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found is not None
     assert found.requests == 20
     monkeypatch.setattr(prompt_reuse, "MOST_REQUESTS", 1000)
-    monkeypatch.setattr(prompt_reuse, "MOST_BYTES", 2000)
+    monkeypatch.setattr(prompt_reuse, "MOST_BYTES", 16_000)
     found = reported(sent).reuse()
     assert found is not None
     assert 0 < found.requests < len(sent)
@@ -158,7 +166,7 @@ def test_the_answer_of_a_model_that_reasoned_is_not_there_to_be_used_again() -> 
             slot.answer, slot.usage = Answer("words " * 40, pieces), usage
             worker.add(slot, session)
             history += [{"role": "assistant", "content": "words " * 40}, {"role": "user", "content": "and"}]
-        found.take(0, **json.loads(json.dumps(worker.untold())))
+        take(found, 0, worker)
         reuse = found.reuse()
         assert reuse is not None
         assert reuse.by_turn[1].reusable_bytes == 64
@@ -211,7 +219,7 @@ def test_a_prompt_that_cannot_be_taken_apart_is_not_known_and_its_session_goes_o
         slot.payload, slot.sent, slot.done = {"messages": messages}, 10 * turn, 10 * turn + 1
         worker.add(slot, session)
     worker.note_before([{"messages": bad}])
-    found.take(0, **json.loads(json.dumps(worker.untold())))
+    take(found, 0, worker)
     reuse = found.reuse()
     assert reuse is not None
     assert [(row.turn, row.requests, row.reusable_bytes) for row in reuse.by_turn] == [(1, 1, 0), (3, 1, 64)]
@@ -221,8 +229,8 @@ def test_claims_that_no_prompt_can_have_are_not_believed() -> None:
     """Of a server that tells of endless prompts nothing is counted in tokens, however many requests it answers so."""
     found = PromptsSent()
     huge = (1 << 53) - 1
-    found.take(0, [[number, 1, 0, 9, 64, huge, huge, -1, 0, "AAAAAA==", ""] for number in range(1100)], [])
-    found.take(0, [[9999, 1, 0, 9, 64, 30, 31, -1, 0, "AAAAAA==", ""]], [])
+    rows = [(number, 1, 0, 9, 64, huge, huge, -1, 0, 1, 0) for number in range(1100)]
+    found.take(0, *packed(*rows, (9999, 1, 0, 9, 64, 30, 31, -1, 0, 1, 0)))
     reuse = found.reuse()
     assert reuse is not None
     (row,) = reuse.by_turn
@@ -232,7 +240,7 @@ def test_claims_that_no_prompt_can_have_are_not_believed() -> None:
 def test_no_sum_of_what_is_believed_is_refused() -> None:
     """The most of every count, as often as requests are looked at."""
     found, most = PromptsSent(), TOO_LONG - 1
-    found.take(0, [[0, 1, 0, 9, most, most, most, -1, 0, "AAAAAA==", ""]], [])
+    found.take(0, *packed((0, 1, 0, 9, most, most, most, -1, 0, 1, 0)))
     reuse = found.reuse()
     assert reuse is not None
     (row,) = reuse.by_turn
@@ -241,29 +249,51 @@ def test_no_sum_of_what_is_believed_is_refused() -> None:
     assert PromptReuse(32, MOST_REQUESTS, (TurnReuse(1, **counts),)).share == 0.0
 
 
-ROW = [0, 1, 10, 20, 64, 10, 3, -1, 0, "AAAAAA==", ""]
+GOOD = (0, 1, 10, 20, 64, 10, 3, -1, 0, 1, 0)
+
+
+def packed(*rows: tuple[int, ...]) -> tuple[str, str, list[str]]:
+    """Rows as a worker tells them, each with one block, whose sum is 0."""
+    told = b"".join(ROW.pack(*row) for row in rows), bytes(4 * len(rows))
+    return b64encode(told[0]).decode(), b64encode(told[1]).decode(), []
 
 
 @pytest.mark.parametrize(
-    ("prompts", "stems"),
+    ("rows", "sums", "stems"),
     [
-        ("x", []),
-        ([[]], []),
-        ([ROW[:-1]], []),
-        ([[*ROW[:9], "AAAA", ""]], []),
-        ([[*ROW[:9], "!", ""]], []),
-        ([["0", *ROW[1:]]], []),
-        ([[0, 0, *ROW[2:]]], []),
-        ([[0, 70_000, *ROW[2:]]], []),
-        ([[*ROW[:4], -1, *ROW[5:]]], []),
-        ([[*ROW[:7], 0, *ROW[8:]]], []),
-        ([[*ROW[:7], None, *ROW[8:]]], []),
-        ([ROW], ["é"]),
+        (["x"], "", []),
+        ("x", "", []),
+        ("AAAA", "", []),
+        (packed(GOOD)[0], "AAAA", []),
+        (packed(GOOD)[0], "!", []),
+        (packed(GOOD)[0], None, []),
+        (packed(GOOD)[0], "", []),
+        packed((0, 0, *GOOD[2:])),
+        packed((0, 70_000, *GOOD[2:])),
+        packed((*GOOD[:4], -1, *GOOD[5:])),
+        packed((*GOOD[:7], 0, *GOOD[8:])),
+        packed((*GOOD[:7], -2, *GOOD[8:])),
+        packed((*GOOD[:8], -1, 1, 0)),
+        packed((*GOOD[:8], 0, 2, -1)),
+        packed((*GOOD[:8], 0, -1, 2)),
+        (*packed(GOOD)[:2], ["é"]),
     ],
 )
-def test_a_report_of_anybody_is_refused(prompts: Any, stems: Any) -> None:
+def test_a_report_of_anybody_is_refused(rows: Any, sums: Any, stems: Any) -> None:
     with pytest.raises(ValueError, match=r".+"):
-        PromptsSent().take(0, prompts, stems)
+        PromptsSent().take(0, rows, sums, stems)
+
+
+def test_a_worker_looks_at_no_more_than_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most, known in (("MOST_REQUESTS", 3, 3), ("MOST_BYTES", 32, 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(sent_prompts, name, most)
+            worker = SentPrompts()
+            for number in range(5):
+                slot = Slot()
+                slot.payload = {"messages": [{"role": "user", "content": "x" * 40}]}
+                worker.add(slot, OpenSession(number))
+            assert len(b64decode(worker.untold()["prompt_rows"])) == known * ROW.size
 
 
 def test_counts_that_exceed_their_whole_are_refused() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from inference_benchmarker.engine.worker import sent_prompts
 from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.records import batch_writer
@@ -14,6 +16,7 @@ from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.counting import CountingBatchWriter
 from inference_benchmarker.records.feed_writer import FeedWriter
 from inference_benchmarker.records.names import Names
+from inference_benchmarker.records.prompts import ROW
 from inference_benchmarker.records.record import FAILED, NONE, OK
 from tests.waves import MS
 
@@ -80,6 +83,20 @@ def test_prompts_are_told_until_they_are_in_a_report() -> None:
     slot.payload = {"messages": [{"role": "user", "content": "x" * 64}]}
     worker.add(slot, OpenSession(0))
     first = worker.untold()
-    assert (worker.untold(), len(first["prompts"])) == (first, 1)
+    assert (worker.untold(), len(b64decode(first["prompt_rows"]))) == (first, ROW.size)
     worker.told()
     assert worker.untold() == {}
+
+
+def test_prompts_without_memory_for_their_sums_are_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = SentPrompts(), SentPrompts()
+    for worker in workers:
+        for number in range(2):
+            slot = Slot()
+            slot.payload = {"messages": [{"role": "user", "content": f"{number}" * 64}]}
+            worker.add(slot, OpenSession(number))
+    with monkeypatch.context() as patched:
+        patched.setattr(sent_prompts, "sums_of", no_memory)
+        with pytest.raises(MemoryError):
+            workers[0].untold()
+    assert workers[0].untold() == workers[1].untold()

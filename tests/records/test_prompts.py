@@ -9,39 +9,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_LOOKED_AT, NO_TEXT, Said, prompt_of
+from inference_benchmarker.records.prompts import (
+    BEGIN,
+    BLOCK_BYTES,
+    MOST_LOOKED_AT,
+    End,
+    Prompt,
+    Said,
+    bytes_of,
+    prompt_of,
+    sums_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from inference_benchmarker.records.prompts import Spoken
 
 TEXT = st.text(max_size=200)
 
 
-@given(st.lists(TEXT, max_size=8))
-def test_blocks_do_not_depend_on_how_a_text_grew(texts: list[str]) -> None:
-    chain = NO_TEXT
-    for text in texts:
-        chain = chain.grown(text)
-    data = "".join(texts).encode("utf-8", "surrogatepass")
-    assert chain == NO_TEXT.grown("".join(texts))
-    assert (len(chain.sums), len(chain.rest), chain.size) == (*divmod(len(data), BLOCK_BYTES), len(data))
+def encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
-@given(TEXT, TEXT)
-def test_two_texts_have_the_blocks_that_they_begin_with_alike(one: str, other: str) -> None:
-    blocks, data = (NO_TEXT.grown(one).sums, NO_TEXT.grown(other).sums), (one.encode(), other.encode())
-    assert alike(*blocks) == alike(*data) // BLOCK_BYTES
+@given(st.lists(st.tuples(TEXT, TEXT), max_size=6))
+def test_blocks_do_not_depend_on_how_a_text_grew(turns: list[tuple[str, str]]) -> None:
+    """Each turn is a prompt and an answer, and the next one goes on after both."""
+    end, found, text = BEGIN, b"", b""
+    for asked, answer in turns:
+        blocks, prompt_end, end = end.after(encoded(asked), encoded(answer))
+        found += blocks
+        assert prompt_end.size == len(text) + len(encoded(asked))
+        assert (prompt_end.blocks, len(prompt_end.rest)) == divmod(prompt_end.size, BLOCK_BYTES)
+        text += encoded(asked) + encoded(answer)
+    assert found + end.rest == text
+    assert (end.blocks, len(end.rest), end.size) == (*divmod(len(text), BLOCK_BYTES), len(text))
 
 
-def alike(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of members that two begin with alike."""
-    places = range(min(len(one), len(other)))
-    return next((place for place in places if one[place] != other[place]), len(places))
-
-
-def test_a_block_depends_on_all_before_it() -> None:
-    one, other = NO_TEXT.grown("a" + "x" * 500).sums, NO_TEXT.grown("b" + "x" * 500).sums
-    assert not {*enumerate(one)} & {*enumerate(other)}
+@given(st.binary(max_size=2000))
+def test_each_block_has_a_sum_of_its_own(data: bytes) -> None:
+    data = data[: len(data) // BLOCK_BYTES * BLOCK_BYTES]
+    assert [*sums_of(data)] == [crc32(data[at : at + BLOCK_BYTES]) for at in range(0, len(data), BLOCK_BYTES)]
 
 
 USER = {"role": "user", "content": "hi"}
@@ -69,7 +76,7 @@ LOOP.append(LOOP)
 def test_a_prompt_is_what_a_model_reads(payload: Any, text: str) -> None:
     prompt = prompt_of(payload)
     assert prompt is not None
-    assert "".join(prompt.pieces) == text
+    assert bytes_of(prompt.head, prompt.spoken).decode() == text
 
 
 NO_PROMPTS = ["x", b"{}", None, {}, {"messages": "x"}, {"prompt": [1]}, ("a", "b"), {"inputs": 1}]
@@ -102,22 +109,27 @@ def test_more_than_is_looked_at_is_refused(messages: list[Any]) -> None:
 @pytest.mark.parametrize("text", ["x" * (MOST_LOOKED_AT + 1), "é" * (MOST_LOOKED_AT // 2 + 1)])
 def test_a_text_beyond_the_bound_has_no_blocks(text: str) -> None:
     with pytest.raises(ValueError, match="longer"):
-        NO_TEXT.grown(text)
-    assert NO_TEXT.grown(text[:-1]).size <= MOST_LOOKED_AT
+        bytes_of((), [(None, text)])
+    assert len(bytes_of((text[:-1],), [])) <= MOST_LOOKED_AT
 
 
 def test_images_differ_by_any_part_that_is_sampled_and_by_their_size() -> None:
     image = "iVBORw0KGgo" * 100_000
     others = [image[:-1], "j" + image[1:], image[:-1] + "x", image[:550_000] + "A" * 5_000 + image[555_000:]]
     sent = [prompt_of({"messages": [{"role": "user", "content": [{"image": each}]}]}) for each in (image, *others)]
-    texts = ["".join(each.pieces) for each in sent if each is not None]
+    texts = [bytes_of(each.head, each.spoken) for each in sent if each is not None]
     assert len({*texts}) == len(others) + 1
     assert max(map(len, texts)) < 100
 
 
 def test_a_later_prompt_goes_on_from_the_answer_or_from_the_prompt_before() -> None:
-    prompt, whole = NO_TEXT.grown("ask " * 20), NO_TEXT.grown("ask " * 20 + "answer " * 20)
-    said = Said(["ask", "answer"], 1, whole, len(prompt.sums), prompt.rest, prompt.size)
-    assert said.continued(["ask", "answer", "more"]) == (2, whole)
-    assert said.continued(["ask", "another"]) == (1, prompt)
-    assert said.continued(["else", "answer"]) is None
+    ask: Spoken = ("user", "ask")
+    answer: Spoken = ("assistant", "answer")
+    head = ("m", "", "")
+    prompt, whole = End(1, b"x"), End(2, b"y")
+    said = Said(head, [ask, answer], 1, prompt, whole)
+    assert Prompt(head, [ask, answer, ask]).continued(said) == (2, whole)
+    assert Prompt(head, [ask, ask]).continued(said) == (1, prompt)
+    assert Prompt(head, [answer, answer]).continued(said) == (0, BEGIN)
+    assert Prompt(("other", "", ""), [ask, answer, ask]).continued(said) == (0, BEGIN)
+    assert Prompt(head, [ask]).continued(None) == (0, BEGIN)

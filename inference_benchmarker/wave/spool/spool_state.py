@@ -275,8 +275,8 @@ class SpoolState:
         worker.take_rows(rows, attempts, np.frombuffer(turns, TURN_DTYPE))
         most_turns = MOST_TURN if len(turns) else 1
         self._batches.add(rows["index"], Batch(spool, place, meta["worker"], len(attempts), len(data)), most_turns)
-        if "prompts" in meta:
-            self.prompts.take(meta["worker"], meta["prompts"], meta.get("stems", []))
+        if "prompt_rows" in meta:
+            self.prompts.take(meta["worker"], meta["prompt_rows"], meta["prompt_sums"], meta["stems"])
         if "totals" in meta:
             self._take_counts(meta, worker, len(data))
         if self._live:
