@@ -37,11 +37,14 @@ from inference_benchmarker.recording.source import (
     time_column,
 )
 from inference_benchmarker.system.files import own_path
+from inference_benchmarker.system.progress import tell
 from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from _typeshed import WriteableBuffer
 
 _HEAD_BYTES = 1 << 16
 _MOST_GROWTH = 1_000  # of a column that is unpacked; text that people or programs wrote grows tenfold
@@ -50,6 +53,7 @@ _LIST_ITEM = 8  # bytes of a number in a list
 _AT_ONCE = 1 << 26  # bytes that rows may have which are unpacked together
 _MOST_BLANK = 1_000_000  # lines in a row: as many as rows that are not wanted
 _MOST_COLUMNS = 10_000
+_AT_A_TIME = 1 << 17  # bytes
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _AZURE = {"timestamp", "contexttokens", "generatedtokens"}
 _MOONCAKE = {"timestamp", "input_length", "output_length"}
@@ -77,10 +81,35 @@ def opened_text(path: Path) -> Iterator[io.TextIOWrapper]:
             yield text
 
 
+class _Followed(io.FileIO):
+    """A file that tells whoever listens how far it is read; a large one takes minutes."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._what = f"Reading {path.name}"
+        self._size = self.seek(0, io.SEEK_END) if self.seekable() else 0
+        self._at = self.seek(0) if self.seekable() else 0
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """Read a part, and tell."""
+        read = super().readinto(buffer)
+        self._at += read or 0
+        if self._at < self._size:
+            tell(self._what, self._at, self._size)
+        return read
+
+    def close(self) -> None:
+        """Close it: nothing is read any more."""
+        if not self.closed:
+            tell(self._what, 1, 1)
+        super().close()
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[io.BufferedReader]:
     try:
-        with path.open("rb") as file:
+        file: io.BufferedReader = io.BufferedReader(_Followed(path), _AT_A_TIME)
+        with file:
             yield file
     except (OSError, EOFError, csv.Error, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__

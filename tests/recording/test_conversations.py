@@ -20,6 +20,7 @@ from inference_benchmarker.recording.conversations import grouping, objects, rea
 from inference_benchmarker.recording.conversations.prompts import RecordedConversation
 from inference_benchmarker.recording.conversations.reading import are_in, read_conversations, replayed
 from inference_benchmarker.recording.rows import RowFile
+from inference_benchmarker.system.progress import listening
 from inference_benchmarker.words.units import NS
 from tests.recordings import dues_of
 
@@ -279,6 +280,28 @@ def test_a_replay_begins_each_when_it_began(tmp_path: Path) -> None:
 def test_only_as_many_as_are_sent_are_read(tmp_path: Path) -> None:
     facts, rows = found(tmp_path, lines(*GPT * 500), most=3)
     assert (facts.conversations, len(rows)) == (3, 3)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_who_listens_is_told_how_far_it_is_read(tmp_path: Path, packed: bool) -> None:
+    chosen = random.Random(1)
+    content = lines(*(mooncake(0, 9000, chosen.choices(range(1 << 60), k=18)) for _ in range(3000))).encode()
+    told: list[tuple[str, int, int]] = []
+    with listening(lambda *each: told.append(each)):
+        found(tmp_path, gzip.compress(content) if packed else content)
+    assert len({what for what, _, _ in told}) == 1
+    assert told[-1][1] == told[-1][2]
+    shares = [done / of for _, done, of in told[:-1]]
+    assert len(shares) >= 3
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < 0.5 < shares[-1] < 1
+
+
+def test_who_listens_is_told_how_far_sessions_are_put_together(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    with listening(lambda *each: told.append(each)):
+        found(tmp_path, lines(*(mooncake(n, 600, [1, 2], session_id=f"s{n % 1500}") for n in range(2000))))
+    assert told[-4:-1] == [("Putting its sessions together", done, 1500) for done in (0, 1000, 1500)]
 
 
 def test_a_long_object_is_left_out_and_what_follows_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording.conversations.objects import MOST_HELD, held_by
 from inference_benchmarker.records.record import MOST_TURN
+from inference_benchmarker.system.progress import tell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -22,6 +23,8 @@ _FILE = "grouping.db"
 _PAGE = 4096
 _MOST_OF_DISK = 0.5
 _CACHE_KIB = 32 << 10
+_PUTTING = "Putting its sessions together"
+_TOLD_EACH = 1000
 
 
 class Piece(NamedTuple):
@@ -75,7 +78,10 @@ def _row(piece: Piece) -> tuple[Any, ...]:
 
 
 def _read(base: sqlite3.Connection, left_out: LeftOut) -> Iterator[list[Piece]]:
-    for key, line, held in base.execute("SELECT key, line, held FROM talk ORDER BY at, line"):
+    (of,) = base.execute("SELECT COUNT(*) FROM talk").fetchone()
+    for done, (key, line, held) in enumerate(base.execute("SELECT key, line, held FROM talk ORDER BY at, line")):
+        if not done % _TOLD_EACH:
+            tell(_PUTTING, done, of)
         if held > MOST_HELD:
             left_out.add(line, f"its session would take more than {MOST_HELD >> 20} MiB of memory")
             continue
@@ -86,3 +92,4 @@ def _read(base: sqlite3.Connection, left_out: LeftOut) -> Iterator[list[Piece]]:
         if all(piece.at is not None for piece in pieces):
             pieces.sort(key=lambda piece: (piece.at or 0, piece.line))
         yield pieces
+    tell(_PUTTING, of, of)
