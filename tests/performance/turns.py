@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import heapq
+import random
 import tracemalloc
 from statistics import median
 from time import monotonic_ns, thread_time_ns
@@ -11,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker.conversations import Conversations
-from inference_benchmarker.engine.worker.in_flight import Slot
+from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
+from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.turn import Turn
+from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.batch_writer import BatchWriter
 from tests.performance.figures import Figure, Program, below
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 TURNS = 5
 PAIRS = 41
 OPEN = 1000
+LOOKED_AT = 20  # sessions at a time
 
 
 def invoke(_: Any) -> bytes:
@@ -83,6 +87,36 @@ def pairs_us(requests: int) -> list[tuple[float, float]]:
     return [(cost_us(REQUESTS, part), cost_us(SESSIONS, part)) for _ in range(PAIRS)]
 
 
+def looks_us(asked: int, answered: int) -> list[float]:
+    """CPU time of the look at a turn's prompt and its answer, of so many words each, with its packing."""
+    chosen, found = random.Random(1), []
+    for _ in range(PAIRS):
+        prompts, turns = SentPrompts(), list[tuple[Slot, OpenSession]]()
+        for number in range(LOOKED_AT):
+            messages: list[dict[str, str]] = []
+            open_one = OpenSession(number)
+            for _ in range(TURNS):
+                messages = [*messages, {"role": "user", "content": text(chosen, asked)}]
+                slot, answer = Slot(), text(chosen, answered)
+                slot.payload, slot.answer = {"model": "m", "messages": messages}, Answer(answer, (answer,))
+                turns.append((slot, open_one))
+                messages = [*messages, {"role": "assistant", "content": answer}]
+        gc.collect()
+        gc.disable()
+        begun = thread_time_ns()
+        for slot, open_one in turns:
+            prompts.add(slot, open_one)
+        prompts.untold()
+        found.append((thread_time_ns() - begun) / len(turns) / 1000)
+        gc.enable()
+    return found
+
+
+def text(chosen: random.Random, words: int) -> str:
+    """Words of five characters."""
+    return " ".join(f"{chosen.randrange(100_000):05}" for _ in range(words))
+
+
 def open_bytes() -> float:
     """The memory of a session that thinks after its first turn."""
     sessions, slot, writer = made(SESSIONS, OPEN)
@@ -102,6 +136,8 @@ def figures(seconds: float) -> list[Figure]:
     return [
         Figure("a request, for a worker", median(request for request, _ in pairs), "us"),
         Figure("a turn, above that", median(turn - request for request, turn in pairs), "us", below(3)),
+        Figure("the look at a prompt of 50 more words, 20 answered", median(looks_us(50, 20)), "us"),
+        Figure("the look at a prompt of 200 more words, 128 answered", median(looks_us(200, 128)), "us"),
         Figure("a session that is open", open_bytes() / 1000, "kB", below(10)),
     ]
 
