@@ -123,7 +123,8 @@ class WaveExport:
             return Count()
         cell = state.feed.total()
         cell.failed = Counter(state.feed.failed)  # in the order in which they came first
-        return Count(cell, state.ledger, state.named())
+        turns = state.turns.total if state.turns.any else {}
+        return Count(cell, state.ledger, state.named(), turns)
 
     def _now(self, spool_state: SpoolState, now_ns: int) -> Now:
         stop = spool_state.whole_seconds

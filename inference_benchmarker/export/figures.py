@@ -5,7 +5,7 @@ Counters are of all waves of a run against one endpoint, so they never go down; 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,8 @@ from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.record import Ledger
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from inference_benchmarker.summary.hosts import HostRow
     from inference_benchmarker.verdict.verdict import Verdict
 
@@ -23,19 +25,26 @@ PENDING = "PENDING"
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Requests of one wave or several: the feed's cells added up, the workers' ledgers, and what has names."""
+    """Requests of one wave or several: the feed's cells added up, the workers' ledgers, and what has names.
+
+    ``turns``: of sessions the first turns, and the later ones.
+    """
 
     cell: Cell = field(default_factory=Cell)
     ledger: Ledger = field(default_factory=Ledger)
     named: LabelCounters = field(default_factory=LabelCounters)
+    turns: Mapping[str, Cell] = field(default_factory=dict)
 
     def with_wave(self, other: Count) -> Count:
         """Both, added up."""
         cell, named = Cell(), LabelCounters()
+        turns: defaultdict[str, Cell] = defaultdict(Cell)
         for each in (self, other):
             cell.merge(each.cell)
             named.merge(each.named)
-        return Count(cell, self.ledger + other.ledger, named)
+            for name, of_turns in each.turns.items():
+                turns[name].merge(of_turns)
+        return Count(cell, self.ledger + other.ledger, named, turns)
 
 
 @dataclass(frozen=True, slots=True)

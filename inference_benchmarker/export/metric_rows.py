@@ -78,6 +78,12 @@ def _of_labels(each: Figures) -> _Rows:
             yield {"label": name, "outcome": outcome}, getattr(found, outcome)
 
 
+def _of_turns(each: Figures) -> _Rows:
+    for name, found in each.count.turns.items():
+        for outcome, count in (("ok", found.ok), ("failed", found.errors), ("abandoned", found.abandoned)):
+            yield {"turn": name, "outcome": outcome}, count
+
+
 def _by(label: str, counts: dict[str, int]) -> _Rows:
     return [({label: name}, count) for name, count in counts.items()]
 
@@ -145,6 +151,13 @@ _ROWS = (
     _Row("sessions.started", "counter", NO_UNIT, "Sessions started.", _of_sessions),
     _Row("sessions", "counter", NO_UNIT, "Finished sessions, by how they ended.", _endings),
     _Row("sessions.open", "gauge", NO_UNIT, "Open sessions.", _open_sessions),
+    _Row(
+        "turn.requests",
+        "counter",
+        REQUESTS,
+        "Finished requests of sessions, by turn (1, or 2+: all later ones) and outcome.",
+        _of_turns,
+    ),
     _Row(
         "label.requests",
         "counter",
@@ -237,6 +250,10 @@ _TIMES = {
 }
 _ALWAYS = ("latency", "lag")
 _LABEL_LATENCY = "Latency of requests that have a label, by label, in fewer buckets."
+_TURN_TIMES = {
+    "latency": "Latency of the turns of sessions, by turn, in fewer buckets.",
+    "ttft": "Time to the first token of the turns of sessions, by turn, in fewer buckets.",
+}
 _USER_METRIC = "The user's own metrics, as successful requests reported them: count and sum, by metric."
 
 
@@ -249,6 +266,8 @@ def _histograms(known: list[Figures]) -> Iterator[Metric]:
                 points.append(Point(each.labels, buckets_of(times or Histogram())))
         yield Metric(name, "histogram", SECONDS, about, tuple(points))
     yield Metric("label.latency", "histogram", SECONDS, _LABEL_LATENCY, tuple(_label_latency(known)))
+    for key, about in _TURN_TIMES.items():
+        yield Metric(f"turn.{key}", "histogram", SECONDS, about, tuple(_turn_times(known, key)))
     yield Metric("user_metric", "histogram", NO_UNIT, _USER_METRIC, tuple(_user_metrics(known)))
 
 
@@ -257,6 +276,13 @@ def _label_latency(known: list[Figures]) -> Iterator[Point]:
         for name, found in each.count.named.labels.items():
             times = Histogram(found.times["latency"])
             yield Point({**each.labels, "label": name}, buckets_of(times, COARSE_S))
+
+
+def _turn_times(known: list[Figures], key: str) -> Iterator[Point]:
+    for each in known:
+        for name, found in each.count.turns.items():
+            if (times := found.times.get(key)) is not None:
+                yield Point({**each.labels, "turn": name}, buckets_of(times, COARSE_S))
 
 
 def _user_metrics(known: list[Figures]) -> Iterator[Point]:

@@ -9,6 +9,7 @@ from urllib.error import URLError
 
 import pytest
 
+from inference_benchmarker.words.units import NS
 from tests.collector import collecting
 from tests.exported import expressions, read_page, sample, samples
 from tests.real_prometheus import ask, reading
@@ -158,3 +159,25 @@ def test_what_a_killed_worker_reported_stays_and_the_last_page_and_sending_are_t
     assert sample(last, "response_time_seconds_count") is None  # the closed loop has none
     with pytest.raises((URLError, OSError)):
         read_page(url)
+
+
+def test_the_turns_of_sessions_are_those_of_the_stored_wave(bench: Bench) -> None:
+    with bench.endpoint(service_s=0.01) as endpoint:
+        address = (f"{endpoint.url}/v1", "--model", "m", "--turns", 3, "--output-tokens", 4, "--workers", 2)
+        load = ("--client-rps", 20, "--num-requests", 8, "--warmup", 1, "--export", "prometheus:0")
+        running = bench.start(*address, *load, "--output-dir", "runs", factories=None)
+        url = page_of(running)
+        last = running.wait_for(lambda: with_verdict(samples(read_page(url))), "its verdict")
+        finished = running.finish()
+    books(last, finished.summary)
+    rows = finished.rows
+    assert len([row for row in rows if row["index"] >= 0]) == 24
+    for turn, of_turn in (("1", {1}), ("2+", {2, 3})):
+        own = [row for row in rows if row["turn"] in of_turn and row["index"] >= 0]
+        assert sample(last, "turn_requests_total", turn=turn, outcome="ok") == len(own)
+        assert sample(last, "turn_requests_total", turn=turn, outcome="failed") == 0
+        for name, until in (("latency", "done"), ("ttft", "first_token")):
+            assert sample(last, f"turn_{name}_seconds_count", turn=turn) == len(own)
+            total = sum(row[until] - row["sent"] for row in own) / NS
+            assert sample(last, f"turn_{name}_seconds_sum", turn=turn) == pytest.approx(total, rel=0.01)
+    assert sample(last, "sessions_total", ended="completed") == 8

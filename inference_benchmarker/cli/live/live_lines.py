@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.steering import rate_at
 from inference_benchmarker.records.feed import KEPT_S
+from inference_benchmarker.records.turn_feed import PARTS
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import duration_text, metric_text, rate_text, unit_text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import LiveMetric
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.feed import Cell, Feed
+    from inference_benchmarker.records.turn_feed import TurnFeed
     from inference_benchmarker.wave.spool.spool_state import SpoolState
 
 LINE_S = 60
@@ -79,6 +81,7 @@ def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
         *_rates(plan, minute, recent, asked, spool_state.ledger.repeated),
         *_in_flight(spool_state, first, stop),
         *_times(plan, minute, recent),
+        *_turns(spool_state.turns, first, stop),
         *_errors(spool_state, minute, recent),
         *_hosts(plan, spool_state),
     ]
@@ -187,6 +190,15 @@ def _times(plan: WavePlan, minute: list[Cell], recent: Cell) -> Iterator[Row]:
     if recent.tokens:
         tokens = recent.tokens / max(min(WINDOW_S, len(minute)), 1)
         yield Row("tokens", f"{tokens:,.0f}/s", [float(cell.tokens) for cell in minute])
+
+
+def _turns(turns: TurnFeed, first: int, stop: int) -> Iterator[Row]:
+    """The latency of the first turns of sessions and of the later ones; of streams the time to their first token."""
+    for name in PARTS if turns.any else ():
+        minute = [turns.second(name, second) for second in range(first, stop)]
+        recent = turns.over(name, stop - WINDOW_S, stop)
+        time, key = ("TTFT", "ttft") if "ttft" in recent.times else ("latency", "latency")
+        yield from _time(f"turn {name} {time}", key, 99, minute, recent)
 
 
 def _time(name: str, key: str, percent: int, minute: list[Cell], recent: Cell) -> Iterator[Row]:

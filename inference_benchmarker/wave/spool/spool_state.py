@@ -22,9 +22,10 @@ from inference_benchmarker.records.aggregation import BatchAggregator
 from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.label_counters import LabelCounters
-from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, TURN_DTYPE
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, TURN_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import MOST_TURN, Ledger
+from inference_benchmarker.records.turn_feed import TurnFeed
 from inference_benchmarker.records.user_metrics import FIRST_ANSWER, check_metric_names
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool.host_states import HostStates
@@ -70,7 +71,8 @@ _BATCH_META = {
 class SpoolState:
     """The state of a wave as its spool tells it; ``read`` takes in what was appended since.
 
-    ``live``: somebody follows the wave while it runs, so there is a ``feed``. A stored wave is computed from its rows.
+    ``live``: somebody follows the wave while it runs, so there are a ``feed`` and ``turns``. A stored wave is computed
+    from its rows.
     ``part``: about as many of them are held at a time. ``takers`` are given each report with values of the user's own
     as it comes in: its requests, the values, and the names that their numbers stand for.
     """
@@ -94,6 +96,7 @@ class SpoolState:
         self.samples = Samples()
         self.hosts = HostStates()
         self.feed = Feed()
+        self.turns = TurnFeed()
         self._named = LabelCounters()
         self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
         self._adder = BatchAggregator()
@@ -245,7 +248,7 @@ class SpoolState:
         self.changes.append(RateChange(at, exact(rate)))
 
     def _take_batch(self, data: bytes, spool: int, place: int) -> None:
-        meta, base, _, _, values, turns = split_batch(data)
+        meta, base, streams, _, values, turns = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
         worker.ledger = Ledger.from_json(meta["ledger"])
@@ -282,6 +285,7 @@ class SpoolState:
         if self._live:
             host = self.hosts.name_of(meta["worker"])
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
+            self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE))
             if "totals" not in meta:
                 told = np.frombuffer(values, METRIC_DTYPE)
                 told = told[told["name"] != FIRST_ANSWER]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from inference_benchmarker.cli.live.live_lines import rows
@@ -15,7 +16,9 @@ from inference_benchmarker.cli.live.screen import Screen
 from inference_benchmarker.plan.hosts import Hosts, hosts_in
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.steering import RateChange
+from inference_benchmarker.records.batch import HAS_STREAM
 from inference_benchmarker.records.histogram import Histogram
+from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, TURN_DTYPE
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
@@ -154,6 +157,28 @@ def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_onc
     view.set_foot("Rate 9/s.")
     assert "Rate 9/s" not in stream.getvalue()
     assert mentions(headline(plan), "100 requests", "1 worker")
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_first_and_later_turns_have_a_line_each_where_there_are_later_ones(streams: bool) -> None:
+    state = spool_state(10, *cells(5, 10), sent=500, ok=500)
+    state.start = {"sessions": True}
+    turns, told = np.zeros(20, TURN_DTYPE), np.zeros(20, BASE_DTYPE)
+    told["done"] = np.repeat([9 * NS, 2 * NS], 10)
+    turns["turn"] = [1, 2] * 10
+    told["sent"] = told["done"] - np.tile([400 * MS, 100 * MS], 10)
+    first = np.zeros(20 if streams else 0, STREAM_DTYPE)
+    if streams:
+        told["outcome"] = HAS_STREAM
+        first["first_token"] = told["sent"] + np.tile([200 * MS, 50 * MS], 10)
+    state.turns.take(told[::2], first[::2], turns[::2])
+    assert not [row for row in rows(PLAN, state) if row.name.startswith("turn ")], "no later turn came yet"
+    state.turns.take(told[1::2], first[1::2], turns[1::2])
+    shown = {row.name: row.value for row in rows(PLAN, state) if row.name.startswith("turn ")}
+    if streams:
+        assert shown == {"turn 1 TTFT p99": "200 ms", "turn 2+ TTFT p99": "50 ms"}
+    else:
+        assert shown == {"turn 1 latency p99": "400 ms", "turn 2+ latency p99": "100 ms"}
 
 
 def test_sessions_are_counted_where_arrivals_are_sessions() -> None:
