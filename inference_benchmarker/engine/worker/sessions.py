@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from inference_benchmarker.engine.worker.canaries import Checks
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.in_flight import OneKind
 from inference_benchmarker.engine.worker.invocation import Invocation
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.endpoint.expected import AnswerCheck
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
-    from inference_benchmarker.engine.worker.canaries import Canaries
+    from inference_benchmarker.engine.worker.canaries import Canaries, Checks
     from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.engine.worker.requests import Attempt, Turn
     from inference_benchmarker.plan.model_mix import ModelMix
@@ -92,7 +91,7 @@ def invoke_sessions(
     ``Payloads`` for the rest.
     """
     asking = None if mix is None else AskingModels(mix, seed, writer.labels, canaries)
-    checks = None if check is None and canaries is None else Checks(check, canaries, writer)
+    checks = None if check is None and canaries is None else _checks(check, canaries, writer)
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
         turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=checks)
@@ -115,3 +114,10 @@ def invoke_sessions(
     if retries is None:
         return SingleTurns(requests, requests.execute, invocation.attempt)
     return SingleTurns(requests, Retrying(requests, seed, retries, timeout_s).execute, invocation.attempt)
+
+
+def _checks(check: AnswerCheck | None, canaries: Canaries | None, writer: BatchWriter) -> Checks:
+    """The checks of a wave that has some: what they import would be loaded by every worker otherwise."""
+    from inference_benchmarker.engine.worker.canaries import Checks
+
+    return Checks(check, canaries, writer)
