@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from functools import partial
 from struct import Struct
 from types import SimpleNamespace
@@ -16,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 import gevent
 import locust.runners
 import zmq.green as zmq
-from locust.exception import RPCError
+from gevent.event import Event
+from locust.exception import RPCError, RPCSendError
 from locust.rpc import zmqrpc
 from locust.rpc.protocol import Message
+from zmq import Socket  # which blocks the process where it waits
 
 from inference_benchmarker.engine.locust.runtime import ARMED, BATCH, READY
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 _FAILED = zmq.Event.HANDSHAKE_FAILED_AUTH | zmq.Event.HANDSHAKE_FAILED_NO_DETAIL | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
 _MONITORED = Struct("=Hi")  # event and value; the module of zmq that reads it loads asyncio
 _ZAP = "inproc://zeromq.zap.01"
+_READABLE = 1  # to gevent's loop
+_IDLE_S = 30  # as Locust's own socket
 
 # What a worker may say. "quit" is not among it: a worker's end is seen by the process that started it.
 _WORDS = frozenset(
@@ -70,14 +75,23 @@ class WorkerSocket(zmqrpc.Client):
 class PrimarySocket(zmqrpc.Server):
     """Hears the workers whose keys it has, and nobody else. ``port`` 0 is any free one; ``also``: another address.
 
+    To wake up costs more than to read a report. So it reads until nothing is left, and then lets the messages of many
+    workers gather for some milliseconds; that is why it is no socket of ``zmq.green``, which wakes for each of them.
+
     Raises RPCError, with the system's reason, where the port cannot be had; ListenError of the other address.
     """
 
     def __init__(
         self, keys: PrimaryKeys, on_connection: Callable[[Visitors], None], also: str | None, host: str, port: int
     ) -> None:
-        zmqrpc.BaseSocket.__init__(self, zmq.ROUTER, self.ipv4_only(host, port))
-        gate = self.socket.context.socket(zmq.REP)
+        context: zmq.Context[Any] = zmq.Context()
+        self.socket = context.socket(zmq.ROUTER, socket_class=Socket)
+        self.socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+        self.socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, _IDLE_S)
+        self._news = Event()
+        self._watcher = gevent.get_hub().loop.io(self.socket.FD, _READABLE)
+        self._gathering_s = gathering_s(len(keys.workers))
+        gate = context.socket(zmq.REP)
         gate.bind(_ZAP)
         gevent.spawn(_keep_gate, gate, keys)
         keys.protect(self.socket)
@@ -103,13 +117,43 @@ class PrimarySocket(zmqrpc.Server):
         """The next message; what is none is logged and left, since an exception would end Locust's listener."""
         while True:
             try:
-                frames = self.socket.recv_multipart(copy=False)
+                frames = self._next()
             except zmq.ZMQError as error:
                 raise RPCError("ZMQ network broken") from error
             try:
                 return _read(frames)
             except Exception as error:
                 logger.warning("a worker sent something that is not a message: %r", error)
+
+    def _next(self) -> Sequence[zmq.Frame]:
+        """The next message's frames: one that is there, or that gathers, or else the first to come."""
+        with suppress(zmq.Again):
+            return self._taken()
+        gevent.sleep(self._gathering_s)
+        while True:
+            self._news.clear()
+            with suppress(zmq.Again):
+                return self._taken()
+            self._watcher.start(self._news.set)  # for this wait alone: it would go on telling of what is not read yet
+            self._news.wait()
+            self._watcher.stop()
+
+    def _taken(self) -> Sequence[zmq.Frame]:
+        frames: list[zmq.Frame] = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        return frames
+
+    def send_to_client(self, msg: Message) -> None:
+        """Send a message to the worker whose name it has; one that is not there misses it."""
+        try:
+            self.socket.send_multipart([msg.node_id.encode(), msg.serialize()])
+        except zmq.ZMQError as error:
+            raise RPCSendError("ZMQ sent failure") from error
+        self._news.set()  # to send takes up ZeroMQ's news, too, and then they are not told to whoever sleeps
+
+
+def gathering_s(workers: int) -> float:
+    """Seconds for which messages may gather before they are read: none with few workers, 50 ms with 50 or more."""
+    return min(workers // 10, 5) / 100
 
 
 class Visitors:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from inference_benchmarker.engine.locust.patched import locust
 
 # isort: split
+import gc
 import json
 import sys
 import time
@@ -126,6 +127,7 @@ class Primary:
         stats = StatsFiles(self._transport.environment, self._run_dir.locust_stats)
         table = self._run_dir.client_csv if self._plan.sample_client_hw else None
         gevent.spawn(self._host.sample, gevent.sleep, self._note_samples, table)
+        gc.freeze()  # what is there by now stays
         self._start_wave(most)
         self._follow()
         stats.finish()

@@ -87,7 +87,7 @@ class Members:
         """Tells whether each of them is ready or gone."""
         return all(member.ready or member.over for member in self._members)
 
-    def take_ready(self, msg: Any, **_: Any) -> None:
+    def take_ready(self, msg: Any) -> None:
         """A worker has loaded its target, or says why it cannot."""
         member, told = self._members[msg.sender], msg.data
         member.client_id, member.error = msg.node_id, told["error"]
@@ -99,7 +99,7 @@ class Members:
         member.ready = True
         self.changed.set()
 
-    def take_armed(self, msg: Any, **_: Any) -> None:
+    def take_armed(self, msg: Any) -> None:
         """A worker acknowledges the start: it would fire if it were told to."""
         self._members[msg.sender].armed = True
         self.changed.set()

@@ -23,7 +23,7 @@ class Reports:
         self._transport = transport
         self._logbook = logbook
 
-    def take(self, msg: Any, **_: Any) -> None:
+    def take(self, msg: Any) -> None:
         """Spool a batch, each once and in order, and acknowledge it; one that came too early comes again.
 
         What is no batch of its sender's is an error that Locust logs: nothing reaches the spool unread.

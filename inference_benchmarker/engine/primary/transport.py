@@ -53,6 +53,7 @@ class Transport:
         self._parent = parent
         self._logbook = logbook
         self._foreign_told = 0
+        self._listeners: dict[str, Callable[[Any], None]] = {}
         listen_with(keys, self._tell_of_visitors, also)
         self.environment = Environment(
             user_classes=[WaveUser],
@@ -73,9 +74,9 @@ class Transport:
         """The address that workers on other hosts connect to."""
         return None if self._runner.server.also is None else str(self._runner.server.also)
 
-    def hear(self, message: str, listener: Callable[..., None]) -> None:
-        """Call the listener for each message of this kind."""
-        self._runner.register_message(message, listener)
+    def hear(self, message: str, listener: Callable[[Any], None]) -> None:
+        """Call the listener for each message of this kind; Locust, which looks at all its workers then, is not told."""
+        self._listeners[message] = listener
 
     def send(self, message: str, data: dict[str, Any], worker: str | None = None) -> None:
         """Send a message to one worker, by its name in Locust, or to all."""
@@ -110,8 +111,22 @@ class Transport:
             self._parent.tell("failed", problems=[_port_problem(self._plan.port, error)], armed=False)
             raise SystemExit(2) from None
         assert isinstance(runner.server, PrimarySocket), "Locust made a socket of its own, without keys"
-        runner.handle_message = _surviving(runner.handle_message)
+        runner.handle_message = self._surviving(runner.handle_message)
         return runner
+
+    def _surviving(self, handle: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
+        """Ours and Locust's handling of a message; one that cannot be taken would end the listener, and the wave."""
+
+        def handle_message(client_id: str, msg: Any) -> None:
+            try:
+                if listener := self._listeners.get(msg.type):
+                    listener(msg)
+                else:
+                    handle(client_id, msg)
+            except Exception:
+                logger.exception("a message of worker %s cannot be handled", msg.sender)
+
+        return handle_message
 
     def _tell_of_visitors(self, visitors: Visitors) -> None:
         """Tell of the first foreign connection, the tenth, the hundredth; how many there were in the end is noted."""
@@ -134,15 +149,3 @@ def _port_problem(port: int | None, error: RPCError) -> dict[str, str]:
         return {"message": f"The primary finds no free port on 127.0.0.1 ({error}).", "hint": ""}
     hint = "Give another port, or none to use any free one."
     return {"message": f"--port {port} cannot be used ({error}).", "hint": hint}
-
-
-def _surviving(handle: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
-    """Locust's handling of a message; one that it cannot take would end its listener, and with it the wave."""
-
-    def handle_message(client_id: str, msg: Any) -> None:
-        try:
-            handle(client_id, msg)
-        except Exception:
-            logger.exception("a message of worker %s cannot be handled", msg.sender)
-
-    return handle_message

@@ -43,7 +43,7 @@ from inference_benchmarker.engine.locust.sockets import connect_with
 from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys
 from inference_benchmarker.engine.processes.leftovers import MARK
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
-from inference_benchmarker.engine.worker.outbox import Outbox
+from inference_benchmarker.engine.worker.outbox import Outbox, report_interval_s
 from inference_benchmarker.engine.worker.population import PopulationScheduler
 from inference_benchmarker.engine.worker.process import (
     end_with_parent,
@@ -71,7 +71,6 @@ from inference_benchmarker.words.redact import own_secrets
 if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests
 
-REPORT_INTERVAL_S = 0.5
 POLL_S = 0.002
 
 logger = logging.getLogger("inference_benchmarker.engine.worker")
@@ -282,8 +281,9 @@ class Worker:
         return time.monotonic_ns() - self._t0
 
     def _report_regularly(self) -> None:
+        interval_s = report_interval_s(self.plan.workers)
         while True:
-            gevent.sleep(REPORT_INTERVAL_S)
+            gevent.sleep(interval_s)
             with suppress(MemoryError):  # the user's code may have taken it all for a while: the next turn sends more
                 self._send_batch()
                 self._outbox.resend()

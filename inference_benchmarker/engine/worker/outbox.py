@@ -12,6 +12,14 @@ RESEND_AFTER_S = 2.0
 MOST_UNHEARD = 100
 """Messages since the last acknowledgement. ZeroMQ queues 1,000 behind a link that is cut, and refuses the next one."""
 PROBE_S = 10.0
+_SHORTEST_S, _LONGEST_S = 0.5, 1.0
+_MOST_REPORTS = 50
+"""Reports of all workers in a second: one costs the primary as much as some thousand records in it."""
+
+
+def report_interval_s(workers: int) -> float:
+    """Seconds between two reports of a worker: half a second, with more than 25 workers more, with 50 or more one."""
+    return min(max(_SHORTEST_S, workers / _MOST_REPORTS), _LONGEST_S)
 
 
 class Outbox:

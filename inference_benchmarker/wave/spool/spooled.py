@@ -1,8 +1,8 @@
 """The requests of a spool, put together part by part: of a wave of any size only a part is in memory.
 
-A worker reports what was done in half a second, so a batch has requests of a few thousand arrivals that lie together,
-and of some earlier ones that took long. Which stretches of arrivals it has requests of is noted while the spool is read
-through; a part is then put together of those batches alone that have some of its arrivals.
+A worker reports what was done in half a second or a whole one, so a batch has requests of a few thousand arrivals that
+lie together, and of some earlier ones that took long. Which stretches of arrivals it has requests of is noted while the
+spool is read through; a part is then put together of those batches alone that have some of its arrivals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One primary and 50 workers that make records without sending: up to which rate it takes them, and what one costs.
 
 The primary is the real process, with its keys and its spool on disk. The workers are simulated: a process has so many
-connections, each with a worker's own keys, and reports twice a second what a worker would, until it is acknowledged;
+connections, each with a worker's own keys, and reports as often as a worker what one would, until it is acknowledged;
 the records themselves are made beforehand. Agents and ssh have no part in it.
 """
 
@@ -22,6 +22,7 @@ import zmq
 from inference_benchmarker.engine.hosts.local import LocalHost
 from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys, make_keys
 from inference_benchmarker.engine.watchers.wave_processes import PrimaryProcess
+from inference_benchmarker.engine.worker.outbox import report_interval_s
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.records.batch import BASE, joined_batch, split_batch
@@ -42,7 +43,7 @@ WORKERS = 50
 FLEETS = 2
 SECONDS = 10
 RATES = (50_000, 100_000, 200_000, 400_000, 700_000, 1_000_000)
-REPORT_S = 0.5
+REPORT_S = report_interval_s(WORKERS)
 PATIENCE_S = 120.0
 LATE_S = 1.0  # a primary that keeps up has all reports so long after the last one is made
 
@@ -64,7 +65,8 @@ class Stub:
         self._records = records
         self._meta, *self._sections = _batch(records)
         self.say("client_ready", version("locust"))  # to import it would patch the process
-        self.say("wave_ready", {"error": None, "payloads": 1, "in_turn": True, "descriptors": 1_000})
+        payloads = {"payloads": 1, "in_turn": True, "sessions": False}
+        self.say("wave_ready", {"error": None, "canaries": None, "warmed": None, **payloads, "descriptors": 1_000})
 
     @property
     def is_over(self) -> bool:
@@ -90,7 +92,7 @@ class Stub:
                 self.delays_s.append(time.monotonic() - self.made_at.pop(data["sequence"]))
 
     def report_if_due(self) -> None:
-        """Report what half a second would have brought."""
+        """Report what the time since the last report would have brought."""
         last = round(SECONDS / REPORT_S)
         if self.t0 is None or self.sequence == last:
             return
@@ -200,10 +202,13 @@ def _fleet(job: dict[str, Any]) -> subprocess.Popen[str]:
 def _await(primary: PrimaryProcess, name: str) -> dict[str, Any]:
     """The next event of this name. RuntimeError where the primary ends instead, or takes too long."""
     until = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until and not primary.has_ended():
+    while time.monotonic() < until:
+        has_ended = primary.has_ended()  # what it said before is still to be heard
         for event in primary.events():
             if event["event"] == name:
                 return event
+        if has_ended:
+            break
         primary.wait(0.05)
     raise RuntimeError(f"the primary did not come to {name!r}: {primary.last_words()}")
 
