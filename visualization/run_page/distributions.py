@@ -9,8 +9,7 @@ import numpy as np
 
 from visualization.figures.figures import Axis
 from visualization.figures.reading import tail
-from visualization.run_page.figure_types import Figure, Level, Trace, kind_of, scale_of, time_unit
-from visualization.run_page.limits import time_limits
+from visualization.run_page.figure_types import Figure, Level, Trace, kind_of, scale_of, time_limits, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from inference_benchmarker.verdict.limits_met import slo_met
 from visualization.figures.figures import Axis, Points, Scale
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.summary.summary import Summary
 
 Kind = Literal["line", "dashed", "columns", "dots", "squares", "rings"]
@@ -18,6 +22,7 @@ Colour = int | Literal["soft", "bad", "warn"]
 
 WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 SECONDS = Axis("Time", "s")
+SHARES = ("success", "rate", "goodput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +107,20 @@ def scaled(points: Points, factor: float) -> Points:
 def whole_wave(summary: Summary) -> tuple[float, float]:
     """The seconds from a wave's start to the end of its load or its last answer."""
     return 0.0, max(summary.duration_s, summary.planned_s or 0.0, 1e-3)
+
+
+def time_limits(facts: WaveFacts, summary: Summary, *metrics: str) -> Iterator[tuple[Slo, Level]]:
+    """The limits on a statistic of these times, each as a line in seconds; ``default`` is what a bare p99 is of."""
+    bare = "latency" if summary.response_time is None else "response_time"
+    for slo in facts.plan.slos:
+        metric = bare if slo.metric == "default" else slo.metric
+        if metric in metrics and metric not in SHARES and not slo.is_on_sessions:
+            part = summary.part(slo)
+            missed = part is None or not slo_met(slo, part)
+            yield slo, Level(slo.limit, slo.expression, missed, _nines(slo.stat))
+
+
+def _nines(stat: str) -> float | None:
+    """The place of a percentile on an axis of nines; None of a mean."""
+    percent = float(stat[1:]) if stat[1:2].isdigit() else None
+    return None if percent is None else -math.log10(1 - percent / 100)

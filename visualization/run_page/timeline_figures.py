@@ -22,10 +22,10 @@ from visualization.run_page.figure_types import (
     kind_of,
     scale_of,
     scaled,
+    time_limits,
     time_unit,
     whole_wave,
 )
-from visualization.run_page.limits import time_limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,6 +6,7 @@ command nor holds it up.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -14,12 +15,44 @@ import sys
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TextIO, cast
 
-from inference_benchmarker.cli.core.fallback_characters import LIKENESS
 from inference_benchmarker.words.redact import hidden, hide_values_of, without
 from inference_benchmarker.words.text import plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+LIKENESS = "likeness"
+"""The name under which encoding finds this: ``text.encode("ascii", LIKENESS)``."""
+_LIKE = {
+    **dict(zip("▁▂▃▄▅▆▇█", "_.,:;+*#", strict=True)),
+    **dict.fromkeys("–—─", "-"),
+    "━": "=",
+    **dict.fromkeys("‘’", "'"),
+    **dict.fromkeys("“”", '"'),
+    "✓": "+",
+    "✗": "x",
+    "⚠": "!",
+    "\ufe0f": "",
+    "→": ">",
+    "≥": ">",
+    "≤": "<",
+    "±": "~",
+    "×": "x",
+    "…": "~",
+    "µ": "u",
+    "\u00a0": " ",
+}
+
+
+def _alike(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(_LIKE.get(sign, "?") for sign in signs), error.end
+
+
+codecs.register_error(LIKENESS, _alike)
+
 
 READER_LEFT = (errno.EPIPE, errno.EIO)  # a pipe nobody reads, a terminal that was closed
 PATIENCE_S = 1.0  # how long a progress line waits for a reader that stands still

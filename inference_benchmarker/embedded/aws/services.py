@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.embedded.aws import application_autoscaling, cloudwatch, logs, price_list, quotas, sts
 from inference_benchmarker.embedded.aws.alarms import Alarms
 from inference_benchmarker.embedded.aws.application_autoscaling import ApplicationAutoScaling
-from inference_benchmarker.embedded.aws.aws_json import AwsJson
+from inference_benchmarker.embedded.aws.aws_json import AwsJson, Service
 from inference_benchmarker.embedded.aws.cloudwatch import CloudWatch
-from inference_benchmarker.embedded.aws.control_plane import service as control_plane
+from inference_benchmarker.embedded.aws.control_plane.components import Components
+from inference_benchmarker.embedded.aws.control_plane.definitions import EndpointConfigs, Models
+from inference_benchmarker.embedded.aws.control_plane.endpoints import Endpoints
 from inference_benchmarker.embedded.aws.control_plane.hosted import World
+from inference_benchmarker.embedded.aws.control_plane.tags import Tags
 from inference_benchmarker.embedded.aws.fleet import Fleet
 from inference_benchmarker.embedded.aws.fleets import Fleets
 from inference_benchmarker.embedded.aws.logs import CloudWatchLogs
@@ -24,11 +27,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from inference_benchmarker.embedded.aws.aws_json import Service
     from inference_benchmarker.embedded.aws.container_log import ContainerLog
     from inference_benchmarker.embedded.aws.telemetry import Place
     from inference_benchmarker.embedded.config import EndpointConfig
     from inference_benchmarker.embedded.http.messages import Answer, Request
+
+_SAGEMAKER = "SageMaker"  # the prefix of its targets
 
 
 class Aws:
@@ -64,7 +68,7 @@ class Aws:
             logs.TARGET_PREFIX: CloudWatchLogs(config, self._logs, self._published_now).service,
             price_list.TARGET_PREFIX: PriceList(config.type_price, self._now()).service,
             quotas.TARGET_PREFIX: ServiceQuotas(config).service,
-            control_plane.TARGET_PREFIX: control_plane.control_plane(world),
+            _SAGEMAKER: _control_plane(world),
         }
 
     def _make(self, config: EndpointConfig, place: Place, is_serverless: bool) -> Fleet:
@@ -102,3 +106,14 @@ class Aws:
         for fleet in self.fleets.every():
             fleet.publish(now)
         return self.fleets.own.telemetry.clock.wall(now)
+
+
+def _control_plane(world: World) -> Service:
+    """All operations on models, configurations, endpoints, components and tags."""
+    tags = Tags()
+    models = Models(tags, world.now)
+    configs = EndpointConfigs(models.registry, tags, world.now)
+    endpoints = Endpoints(world, models.registry, configs, tags)
+    components = Components(world, models.registry, endpoints.registry, tags)
+    parts = (models, configs, endpoints, components, tags)
+    return Service("sagemaker", {name: operation for part in parts for name, operation in part.operations.items()})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.facts.server_metric import PREFIX_HIT_RATE
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, metric_text, percent_text
 from server_capacity.results.text.headline import rate_text, unit_of
-from server_capacity.results.text.steps import step_names
+from server_capacity.results.text.stretches import step_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

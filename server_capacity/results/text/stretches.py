@@ -1,18 +1,13 @@
-"""The stretches of a search in its text. Pure."""
+"""The stretches of a search in its text: its steps, numbered without gaps, each with its purpose. Pure."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.words.wording import (
-    INDENT,
-    aligned,
-    duration_text,
-)
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.text.model import folded_sentence
-from server_capacity.results.text.steps import step_names, step_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +16,8 @@ if TYPE_CHECKING:
     from server_capacity.results.types.search_waves import StretchRow
 
 _MAX_ROWS = 24
+_PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down"}
+"""In the words of a table; the others stand there as they are in capacity.json."""
 
 
 def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
@@ -74,3 +71,14 @@ def _stretch(row: StretchRow, name: str, judged: int | None, unit: str) -> list[
         f"{100 * over[0]:.3g}%" if over and over[0] is not None else "-",
         f"{row.in_flight:,}",
     ]
+
+
+def step_numbers(shown: Sequence[StretchRow]) -> dict[int, int]:
+    """The place in the table of each stretch by its number, which also counts the pauses between them."""
+    return {row.number: place for place, row in enumerate(shown, 1)}
+
+
+def step_names(shown: Sequence[StretchRow]) -> dict[int, str]:
+    """``3 ramp up`` by the number of the stretch."""
+    places = step_numbers(shown)
+    return {row.number: f"{places[row.number]} {_PURPOSES.get(row.purpose, row.purpose)}" for row in shown}
