@@ -52,7 +52,7 @@ ALLOWED = {
     "inference_benchmarker/engine/hosts/ssh.py:SshTransport._started Popen": "is ssh, whose words are redacted",
     "inference_benchmarker/engine/hosts/ssh.py:SshTransport.knock Popen": "is ssh, whose words go nowhere",
     "inference_benchmarker/engine/hosts/preparing.py:_fetch open write_text": "holds versions and packages",
-    "inference_benchmarker/engine/hosts/unpacking.py:_made move write_text": "holds packages, on another host",
+    "inference_benchmarker/engine/hosts/unpacking.py:_filled move write_text": "holds packages, on another host",
     "inference_benchmarker/engine/hosts/unpacking.py:_unpack ZipFile copyfileobj open": "holds packages, there",
     "inference_benchmarker/engine/hosts/unpacking.py:main sys.stdout": "is ssh's pipe, whose words are redacted",
     # Rows and pictures, of which every text was redacted before.

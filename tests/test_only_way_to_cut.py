@@ -174,7 +174,7 @@ TAKEN_APART = {
         "inference_benchmarker/system/procfs.py:_throttled_s",
         "inference_benchmarker/system/procfs.py:cpu_seconds",
     ),
-    "is on a host, where no secret is known": ("inference_benchmarker/engine/hosts/unpacking.py:_made",),
+    "is on a host, where no secret is known": ("inference_benchmarker/engine/hosts/unpacking.py:_filled",),
     "waits for the next line": ("server_capacity/provisioning/maker.py:Spoken.write",),
 }
 """Why no secret is legible at the places where a text is put on one line, taken apart or folded: by reason."""
