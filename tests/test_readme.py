@@ -50,6 +50,7 @@ OTHER_PROGRAMS_FLAGS = {
     *("--cli-input-json", "--embeddings", "--quick", "--rerank", "--worker"),
     *("--cpus", "--from", "--network", "--no-cache-dir", "--rm", "--target", "--ulimit", "--user"),
     *("--easy-way", "--held-out", "--processes", "--results", "--scenario", "--searches"),
+    *("--kind", "--most-rate", "--stream-interval"),
 }
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
