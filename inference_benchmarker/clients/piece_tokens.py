@@ -8,26 +8,30 @@ from inference_benchmarker.records.answer import Piece, Reasoning
 
 _HIDDEN = 16
 """Tokens that a piece may have beyond its bytes: those of its template are not shown."""
+MOST_COUNTED = 1_000_000
+"""Tokens of one stream: the worker keeps an instant of each, so that a text of some MiB would fill its memory."""
 
 
 class TokenCounter:
     """Counts the tokens of a stream's pieces where the server sends its usage with each (``continuous_usage_stats``).
 
     A stream whose first piece comes without usage is not counted, and from a piece on that comes without, neither is
-    the rest: what the usage grew by would be the tokens of several pieces. ``pieces``: those that came; ``has_counted``
-    tells whether one of them has several tokens.
+    the rest: what the usage grew by would be the tokens of several pieces. Once ``MOST_COUNTED`` are counted, the rest
+    is not either. ``pieces``: those that came; ``has_counted`` tells whether one of them has several tokens.
     """
 
-    __slots__ = ("_counts", "_tokens", "has_counted", "pieces")
+    __slots__ = ("_counts", "_room", "_tokens", "has_counted", "pieces")
 
     def __init__(self) -> None:
         self._tokens = self.pieces = 0
+        self._room = MOST_COUNTED
         self._counts, self.has_counted = True, False
 
     def counted(self, text: str, usage: Any) -> str:
         """The piece with its number of tokens, if it has several; ``usage`` is what came with it, None for nothing.
 
-        More tokens than the piece can have are not believed: a token of a text has a byte at least.
+        More tokens than the piece can have are not believed: a token of a text has a byte at least. A piece without a
+        token of its own, after one with several, has 0: SGLang sends the thought and the answer of a token as two.
         """
         self.pieces += 1
         if not self._counts:
@@ -37,7 +41,17 @@ class TokenCounter:
             self._counts = False
             return text
         tokens, self._tokens = told - self._tokens, told
+        if tokens == 0 and self.has_counted:
+            return _with_tokens(text, 0)
         if not 1 < tokens <= len(text.encode("utf-8", "surrogatepass")) + _HIDDEN:
             return text
+        self._room -= tokens
+        if self._room < 0:
+            self._counts = False
+            return text
         self.has_counted = True
-        return Reasoning(text, text.answer, tokens) if isinstance(text, Reasoning) else Piece(text, tokens)
+        return _with_tokens(text, tokens)
+
+
+def _with_tokens(text: str, tokens: int) -> Piece:
+    return Reasoning(text, text.answer, tokens) if isinstance(text, Reasoning) else Piece(text, tokens)

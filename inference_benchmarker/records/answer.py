@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Piece(str):
-    """A piece of a stream of which the server told its number of ``tokens``, at least 1."""
+    """A piece of a stream of which the server told its number of ``tokens``; 0: its token came with the one before."""
 
     __slots__ = ("tokens",)
     tokens: int

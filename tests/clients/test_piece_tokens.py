@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.clients.piece_tokens import TokenCounter
+from inference_benchmarker.clients.piece_tokens import MOST_COUNTED, TokenCounter
 from inference_benchmarker.records.answer import Piece, Reasoning
 
 
@@ -31,7 +31,8 @@ def told(tokens: Any) -> dict[str, Any]:
         ([("ab", told(2)), ("c", told(3)), ("defg", told(7))], [2, None, 4]),
         ([("a", None), ("b", None), ("cd", told(4))], [None] * 3),  # the usage of the end, in the last piece
         ([("ab", told(2)), ("cd", None), ("ef", told(6))], [2, None, None]),  # four tokens are of two pieces
-        ([("ab", told(2)), ("c", told(2)), ("de", told(4))], [2, None, 2]),
+        ([("ab", told(2)), ("c", told(2)), ("de", told(4))], [2, 0, 2]),  # the second one has a part of the same token
+        ([("a", told(1)), ("b", told(1)), ("cd", told(3))], [None, None, 2]),
         ([("ab", told(4)), ("cd", told(2)), ("ef", told(6))], [4, None, None]),  # a count that falls is none
         ([("ab", told(10**9)), ("cd", told(10**9 + 2))], [None, 2]),  # more than a text can have
         ([("a" * 2000, told(1000)), ("b", told(1018))], [1000, None]),
@@ -53,6 +54,14 @@ def test_reasoning_is_still_reasoning() -> None:
     piece = counter.counted(Reasoning("hm so", "so"), told(3))
     assert isinstance(piece, Reasoning)
     assert (piece, piece.answer, piece.tokens) == ("hm so", "so", 3)
+
+
+def test_a_stream_has_no_more_tokens_than_a_worker_has_room_for() -> None:
+    half = MOST_COUNTED // 2
+    text = "x" * half
+    found, counter = tokens_of(*[(text, told(half * number)) for number in range(1, 5)])
+    assert found == [half, half, None, None]
+    assert counter.pieces == 4
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=30))

@@ -321,18 +321,23 @@ def test_a_piece_of_several_tokens_is_as_many_gaps_and_an_answer_begins_when_its
         [Piece("abc", 3), "d", Piece("efgh", 4)],
         [Reasoning("abc", tokens=3), Reasoning("de", tokens=2), Piece("efgh", 4), "i"],
         [Reasoning("abc", tokens=3), Reasoning("de", "e", 2), Reasoning("f")],
+        [Reasoning("a"), Reasoning("bcd", tokens=3), Piece("e", 0), Piece("fg", 2)],  # "d" and "e" are one token
     ]
 
     def session(number: int) -> Generator[Turn, Any, None]:
         yield Turn(streams[number])
 
-    plain, thoughtful, mixed = Talks(session, invoke).run(0, 1, 2)
-    assert [record.chunks for record in (plain, thoughtful, mixed)] == [6, 8, 4]
+    plain, thoughtful, mixed, split = Talks(session, invoke).run(0, 1, 2, 3)
+    assert [record.chunks for record in (plain, thoughtful, mixed, split)] == [6, 8, 4, 6]
     assert plain.gaps is not None
     assert max(plain.gaps[1:]) - min(plain.gaps[1:]) <= 1
     assert plain.gaps[0] >= 2000 > plain.gaps[1] >= 500
     assert plain.first_answer is None
-    for record, before in ((thoughtful, 6), (mixed, 2)):  # all gaps until the piece with which the answer began
+    for record, before in (
+        (thoughtful, 6),
+        (mixed, 2),
+        (split, 3),
+    ):  # all gaps until the piece with which the answer began
         assert record.first_answer is not None
         assert record.first_token is not None
         assert record.gaps is not None

@@ -115,13 +115,14 @@ def _arrived(times: list[int], now: int, piece: Piece, thought: int) -> int:
 
     The tokens of the first piece have no time between them. Those of a later one share the time since the piece before
     it evenly, since the client cannot see when the server had each. The first one of an answer after reasoning came
-    with its piece, not before it.
+    with its piece, not before it; with the one before, where its tokens came with that.
     """
     no_answer_yet = thought == len(times)
     if times and piece.tokens > 1:
         last = times[-1]
         times.extend(last + (now - last) * number // piece.tokens for number in range(1, piece.tokens))
-    times.append(now)
+    if piece.tokens or not times:
+        times.append(now)
     if not no_answer_yet:
         return thought
     is_thought = type(piece) is Reasoning and not piece.answer
