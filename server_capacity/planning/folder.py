@@ -23,7 +23,7 @@ from server_capacity.results.stored import Stored, writable
 from server_capacity.results.text.ranking_headline import left_open_beside
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.price import GIVEN
-from server_capacity.results.types.result_status import standing
+from server_capacity.results.types.result_status import left_open_by, standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ load, read, is_plan = _STORED.load, _STORED.read, _STORED.is_in
 def read_search(folder: Path, instances: int | None, instance_type: str) -> Measured | Refused:
     """A search, or the best one of a ranking, or the reason why no plan can rest on it; BenchmarkError for neither.
 
-    A reason has the exit code of the search or of its ranking, too.
+    A reason has the exit code of the search or of its ranking, too, and the words for it.
     ``instances`` of ``instance_type`` were measured, where they are given.
     """
     best = _best_of(folder) if ranking_folder.is_ranking(folder) else _Best(folder)
@@ -57,7 +57,8 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
     try:
         found = measured(data, str(folder), instances, instance_type)
         if isinstance(found, str):
-            return Refused(found, worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code))
+            code = worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code)
+            return Refused.of(found, [*left_open_by(data), *best.beside], code)
         found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, told))
         return replace(
             found,

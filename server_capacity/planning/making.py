@@ -68,7 +68,8 @@ def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool
         planned = _planned(case, compare=compare)
         if isinstance(planned, str):
             code = worst_exit_code(MISSED, *(each.exit_code for each in searches))
-            refused.append(Refused(f"{asked.name or case.main.name}: {planned}.", code))
+            warnings = [warning for each in searches for warning in each.warnings]
+            refused.append(_named(Refused.of(planned, warnings, code), asked.name or case.main.name))
         else:
             endpoints.append(planned)
             cases.append(case)
@@ -122,7 +123,7 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
                 problems.append(str(error))
                 continue
             if isinstance(found, Refused):
-                groups.append((asked, replace(found, why=f"{asked.name or folder.name}: {found.why}.")))
+                groups.append((asked, _named(found, asked.name or folder.name)))
                 continue
             same = next((group for group in own if group[0].is_same_endpoint(found)), None)
             if same is None:
@@ -136,6 +137,11 @@ def _groups(questions: Sequence[PlanRequest]) -> list[tuple[PlanRequest, list[Me
         groups += [(asked, group) for group in own]
     refuse(problems)
     return groups
+
+
+def _named(found: Refused, name: str) -> Refused:
+    """The reason as a sentence with the name of what is refused."""
+    return replace(found, why=f"{name}: {found.why}.")
 
 
 def _count_of(asked: PlanRequest, place: int) -> int | None:

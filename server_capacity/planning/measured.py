@@ -6,7 +6,7 @@ What is read here is the object of ``capacity.json``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
@@ -21,7 +21,7 @@ from server_capacity.results.types.result_status import confirmed_of, standing, 
 from server_capacity.search.limit_bracket import KEEPS_UP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.price import Price
@@ -181,6 +181,11 @@ class Refused:
 
     why: str
     exit_code: int = MISSED
+
+    @classmethod
+    def of(cls, why: str, clauses: Iterable[str], exit_code: int) -> Self:
+        """The reason, and the clauses on what else the exit code is of."""
+        return cls("; ".join(dict.fromkeys([why.rstrip("."), *clauses])), exit_code)
 
 
 def measured(

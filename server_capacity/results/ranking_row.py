@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from server_capacity.results.types.price import HOURS_A_MONTH, per_million
 from server_capacity.results.types.ranking import Latency, RankedRow, Used
-from server_capacity.results.types.result_status import FAILED, broken_by, standing, warnings_of
+from server_capacity.results.types.result_status import FAILED, left_open_by, standing
 
 if TYPE_CHECKING:
     from server_capacity.results.types.capacity import CapacityResult, Tokens
@@ -52,7 +52,7 @@ def row_of(variant: dict[str, str], folder: str, found: CapacityResult, price: P
         ended=told.ended,
         confirmed=told.confirmed,
         exit_code=told.exit_code,
-        warnings=list(broken_by(found) if rate is None else warnings_of(found)),
+        warnings=list(left_open_by(found)),
     )
     return _with_needs(row, found.tokens, aim)
 

@@ -88,6 +88,12 @@ def broken_by(found: CapacityResult) -> Iterator[str]:
     yield from (f"{_LEFT}{each}" for each in left_behind(found))
 
 
+def left_open_by(found: CapacityResult) -> Iterator[str]:
+    """Clauses on what a search leaves open beside its answer: of one without a rate only on what broke."""
+    has_rate = found.at_least is not None if found.interval is None else found.rate is not None
+    return warnings_of(found) if has_rate else broken_by(found)
+
+
 def row_code(row: RankedRow) -> int:
     """The part of a row in the exit code of its ranking: its own where it has a rank, else what broke."""
     return broken_code(row) if row.rank is None else row.exit_code or OK

@@ -18,11 +18,11 @@ from server_capacity.experiments.proof.planned import read_planned
 from server_capacity.planning.folder import save as save_plan
 from server_capacity.planning.measured import Refused
 from server_capacity.planning.totals import content
-from server_capacity.results.capacity_folder import save
+from server_capacity.results.capacity_folder import read, save
 from server_capacity.results.ranking_folder import read as read_ranking
 from server_capacity.results.ranking_folder import save as save_ranking
 from server_capacity.results.ranking_order import ranking
-from server_capacity.results.ranking_row import Aim, failed_row
+from server_capacity.results.ranking_row import Aim, failed_row, row_of
 from server_capacity.results.types.bounds import Endpoint
 from tests.capacities import found, searched
 from tests.mentions import mentions
@@ -234,10 +234,31 @@ def test_what_is_refused_has_the_exit_code_of_its_search(tmp_path: Path, capsys:
     none |= {"failures": ["The search ended early: x."], "endpoint": {**ENDPOINT, "name": "other"}}
     capacity(tmp_path / "early", **none)
     assert plan("good", "early", "--target-rps", "1000") == 3
-    assert "1 refused: early: the search found no capacity" in capsys.readouterr().out.splitlines()[0]
+    told = capsys.readouterr().out.splitlines()[0]
+    assert mentions(told, "1 refused: early: the search found no capacity", "; its search ended early: x.")
     folder, data = only_plan(tmp_path)
     assert (data["exit_code"], len(data["endpoints"])) == (3, 1)
     assert cli.main(["report", str(folder)]) == 3
+
+
+def test_what_is_refused_of_a_ranking_says_what_its_exit_code_is_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The variant that was searched has no capacity, and the command was interrupted before the other one."""
+    none: dict[str, Any] = {"rate": None, "interval": None, "outcome": "not_kept", "exit_code": 1, "headline": "None."}
+    folder = tmp_path / "r"
+    searched_one = read(capacity(folder / "x_capacity", clean_up="failed", **none))
+    rows = [
+        row_of({"kind": "a"}, "x_capacity", searched_one, None, Aim()),
+        failed_row({"kind": "b"}, "The command ended before it was measured.", "interrupted"),
+    ]
+    save_ranking(folder, ranking(rows, Aim(), interrupted=True))
+    assert plan("r", "--target-rps", "1000") == 130
+    assert mentions(
+        capsys.readouterr().out.splitlines()[0],
+        "No plan: r: the search found no capacity: None; its search: something that was created for it was not removed",
+        "; its ranking was interrupted.",
+    )
 
 
 def test_two_counts_of_one_endpoint_are_one_plan(tmp_path: Path) -> None:
