@@ -55,8 +55,8 @@ def _sentence(row: RankedRow, what: str) -> str:
 
 
 def _what_broke(row: RankedRow) -> str:
-    """All that its search leaves open; of one that could not begin the reason."""
-    return _ended("; ".join(row.warnings) or row.headline)
+    """All that its search leaves open, each clause to its last whole word; of one that could not begin the reason."""
+    return _ended("; ".join(map(_shortened, row.warnings)) or _shortened(row.headline))
 
 
 def _answer(data: RankingResult) -> str:
@@ -94,13 +94,17 @@ def _why_not(rows: list[RankedRow]) -> str:
     told = [row for row in rows if row.outcome != "interrupted"]
     if len(told) != 1:
         return "."
-    return f": {_ended(told[0].headline)}"
+    return f": {_ended(_shortened(told[0].headline))}"
+
+
+def _shortened(reason: str) -> str:
+    """A reason to its last whole word."""
+    return shorten(plain(without(reason)), _LONGEST_REASON, placeholder=" …")
 
 
 def _ended(reason: str) -> str:
-    """A reason to its last whole word, as the end of a sentence."""
-    told = shorten(plain(without(reason)), _LONGEST_REASON, placeholder=" …")
-    return told if told.endswith("…") else f"{told.rstrip('.')}."
+    """A reason as the end of a sentence."""
+    return reason if reason.endswith("…") else f"{reason.rstrip('.')}."
 
 
 def _is_best(row: RankedRow, data: RankingResult) -> str:

@@ -10,8 +10,10 @@ from server_capacity.results.ranking_order import inherited_code, of_today, rank
 from server_capacity.results.ranking_row import Aim, failed_row
 from server_capacity.results.ranking_traffics import traffics
 from server_capacity.results.text.ranking import to_text
+from server_capacity.results.text.ranking_headline import left_open_beside
 from server_capacity.results.types.result_status import NOT_REMOVED, standing, warnings_of
 from tests.capacities import searched
+from tests.mentions import mentions
 from tests.rankings import row, traffic
 
 KILLED = "The search ended early: the primary was killed (SIGKILL)."
@@ -192,3 +194,12 @@ def test_a_variant_whose_search_somebody_ended_stands_in_the_headline() -> None:
     assert data.headline.endswith("c5: its search was interrupted.")
     whole = ranking([row("m5", 300), ended], Aim(), interrupted=True)
     assert "its search was interrupted" not in whole.headline
+
+
+def test_each_clause_on_a_variant_is_told_however_many_there_are() -> None:
+    """The last of them is what the exit code is of."""
+    left: dict[str, Any] = {"clean_up": "failed", "suspended": {"put_back": False}}
+    data = ranking([row("m5", 300), row("c5", 250, outcome="interrupted", exit_code=130, **left)], Aim())
+    assert data.exit_code == 130
+    for told in (data.headline, *left_open_beside(data, data.rows[0])):
+        assert mentions(told, "(cleanup.json has what became of it)", "scaling", "its search was interrupted")
