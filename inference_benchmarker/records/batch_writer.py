@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import defaultdict
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -61,15 +62,20 @@ class BatchWriter:
 
     def add(self, *values: int) -> None:
         """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
+        self._append(values)
+
+    def _append(self, values: tuple[int, ...]) -> None:
         rows = self._rows
         if len(rows) >= MOST_ROWS:
-            self.feed.count()
+            with suppress(MemoryError):  # they are counted later
+                self.feed.count()
         rows.append(values)
 
     def _pack(self) -> None:
         """Pack the rows that came since; in bulk it costs less than each at once, and MOST_ROWS are a short pause."""
+        rows = len(self._rows)
         self._base += b"".join(itertools.starmap(BASE.pack, self._rows[self._packed :]))
-        self._packed = len(self._rows)
+        self._packed = rows
 
     def _forget_rows(self) -> None:
         """The feed has counted its rows, and will have none."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.batch import BASE, FINISH_MASK, FINISH_SHIFT, OUTCOME
 from inference_benchmarker.records.batch_writer import BatchWriter
-from inference_benchmarker.records.feed_writer import MOST_ROWS, Columns, FeedWriter, OpenCell, Packed, Row
+from inference_benchmarker.records.feed_writer import Columns, FeedWriter, OpenCell, Packed, Row
 from inference_benchmarker.records.histogram import Histogram, halves, tally
 from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
@@ -73,12 +73,11 @@ class CountFeed(FeedWriter):
         self._last_due = self._last_done = 0
 
     def count(self) -> None:
-        """Count the rows and sendings that are waiting."""
-        if self._warmup:
-            for row in map(Row._make, self.rows):
-                if row.arrival < 0:
-                    self._count_warmup(row)
+        """Count the rows and sendings that are waiting, as its base does."""
+        warmup = [row for row in map(Row._make, self.rows) if row.arrival < 0] if self._warmup else []
         super().count()
+        for row in warmup:
+            self._count_warmup(row)
 
     def usage(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
         """The last row has these token arrivals and token counts, as ``BatchWriter.add_stream`` says."""
@@ -241,10 +240,7 @@ class CountingBatchWriter(BatchWriter):
 
     def add(self, *values: int) -> None:
         """Count one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
-        rows = self._counts.rows
-        if len(rows) >= MOST_ROWS:
-            self._counts.count()
-        rows.append(values)
+        self._append(values)
         arrival, _, sent, done, _, _, _, _, _ = values
         took = done - sent
         if took > self._least and arrival >= 0:

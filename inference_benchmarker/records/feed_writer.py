@@ -104,16 +104,21 @@ class FeedWriter:
         self.set_stages([*self.stage_ends, start_ns])
 
     def count(self) -> None:
-        """Count the rows and sendings that are waiting."""
-        for place, sent in self._places(self.sendings).items():
-            self._count_sent(self._cells[place], sent)
+        """Count the rows and sendings that are waiting.
+
+        Where there is no memory for it (MemoryError), they wait on, or are forgotten: none is counted or packed twice.
+        """
+        places = self._places(self.sendings[:])
         self.sendings.clear()
+        for place, sent in places.items():
+            self._count_sent(self._cells[place], sent)
         if self.rows:
+            groups = self._groups()
             self.on_rows()
-            for (second, stage, outcome, error), columns in self._groups().items():
+            self.rows.clear()
+            for (second, stage, outcome, error), columns in groups.items():
                 self._count_columns(self._cells[second, stage], columns, outcome, error)
                 self._count_ended(stage, columns.sent)
-            self.rows.clear()
 
     def stream(self, times: list[int], gaps_us: list[int], tokens: int) -> None:
         """The last row is a stream's: when its pieces came, the gaps between them, and its output tokens."""

@@ -14,7 +14,7 @@ from inference_benchmarker.records import batch_writer
 from inference_benchmarker.records.batch import HAS_STREAM, split_batch
 from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.counting import CountingBatchWriter
-from inference_benchmarker.records.feed_writer import FeedWriter
+from inference_benchmarker.records.feed_writer import MOST_ROWS, FeedWriter
 from inference_benchmarker.records.names import Names
 from inference_benchmarker.records.prompts import ROW
 from inference_benchmarker.records.record import FAILED, NONE, OK
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLACES: list[tuple[object, str]] = [(batch_writer, "joined_batch"), (FeedWriter, "untold"), (Names, "untold")]
+PLACES += [(FeedWriter, "_groups"), (FeedWriter, "_places")]
 
 
 def no_memory(*_: Any, **__: Any) -> NoReturn:
@@ -76,6 +77,20 @@ def test_a_batch_that_has_no_room_is_in_the_next_one(
     assert told(batch) == told(roomy.take({}))
     assert split_batch(batch)[0]["labels"] == ["large", "huge", "tiny"]
     assert told(full.take({})) == told(roomy.take({}))
+
+
+@pytest.mark.parametrize("place", ["_groups", "_count_columns", "_count_ended"])
+def test_a_row_that_could_not_be_counted_is_in_a_batch_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The counts are those of the progress; the rows are what is measured."""
+    full, roomy = BatchWriter(), BatchWriter()
+    for index in range(2 * MOST_ROWS):
+        for writer in (full, roomy):
+            is_full = writer is full and index >= MOST_ROWS
+            with monkeypatch.context() as patch:
+                if is_full:
+                    patch.setattr(FeedWriter, place, no_memory)
+                writer.add(index, index, index, index + MS, 0, 10, 0, 0, OK)
+    assert told(full.take({}))[1] == told(roomy.take({}))[1]
 
 
 def test_prompts_are_told_until_they_are_in_a_report() -> None:
