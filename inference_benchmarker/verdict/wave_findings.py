@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from inference_benchmarker.facts.hosts import host_of_worker
+from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.advice import less_load, longer_load
@@ -89,6 +90,14 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
             f"dropped {ledger.dropped:,}, lost {ledger.lost:,}",
             "scheduled + repeated = sent + dropped + lost",
             "This is a bug in this tool: please report it with the run directory.",
+        )
+    if miscounted := _miscounted(facts):
+        yield Finding(
+            "ledger_broken",
+            "invalid",
+            miscounted,
+            "each is counted once",
+            "A worker had no memory left while it counted: keep less in invoke, or use --records all.",
         )
 
 
@@ -238,6 +247,14 @@ def usage_findings(facts: WaveFacts) -> Iterator[Finding]:
             "If they came in pieces, the pieces were counted instead. Check the usage that the server reports, and "
             "that invoke yields only generated text.",
         )
+
+
+def _miscounted(facts: WaveFacts) -> str:
+    """Of a wave without records the first outcome that was not counted as often as it came, in words; else nothing."""
+    if facts.counts is None:
+        return ""
+    pairs = ((name, getattr(facts.ledger, name), facts.counts.window.total(name)) for name in OUTCOMES)
+    return next((f"{came:,} {name} requests, {found:,} counted" for name, came, found in pairs if came != found), "")
 
 
 def _impossible(facts: WaveFacts) -> int:

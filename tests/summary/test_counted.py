@@ -196,6 +196,16 @@ def test_without_records_it_is_said_what_they_would_tell() -> None:
     assert "percentiles ±1%" in told[1]
 
 
+def test_requests_that_were_not_counted_once_are_found() -> None:
+    """As a worker leaves them that has no memory while it counts."""
+    facts, whole = both(PLAN, on_time(PLAN))
+    twice = replace(facts, records=whole.records, counts=counted([*facts.records, *facts.records]))
+    for each, found in ((whole, []), (twice, ["ledger_broken"])):
+        verdict = judge(each, summarise(each))
+        assert [finding.code for finding in verdict.findings if finding.severity == "invalid"] == found
+        assert verdict.valid is (found == [])
+
+
 def test_the_report_of_counted_requests_fits_80_columns() -> None:
     plan = replace(staged("low=20:2s,high=50:2s", slos=(Slo.parse("p99<1s"),)), seed=1)
     rows = [row._replace(sent=row.sent + 1234, done=row.done + row.index * 12_345) for row in on_time(plan, 21 * MS)]
