@@ -62,9 +62,6 @@ class BatchWriter:
 
     def add(self, *values: int) -> None:
         """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
-        self._append(values)
-
-    def _append(self, values: tuple[int, ...]) -> None:
         rows = self._rows
         if len(rows) >= MOST_ROWS:
             with suppress(MemoryError):  # they are counted later

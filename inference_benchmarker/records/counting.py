@@ -240,7 +240,7 @@ class CountingBatchWriter(BatchWriter):
 
     def add(self, *values: int) -> None:
         """Count one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
-        self._append(values)
+        super().add(*values)
         arrival, _, sent, done, _, _, _, _, _ = values
         took = done - sent
         if took > self._least and arrival >= 0:
