@@ -14,12 +14,13 @@ from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.records.feed import read_cells
 from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.records.user_metrics import METRIC, check_metric_names
-from inference_benchmarker.words.redact import excerpt
+from inference_benchmarker.words.redact import excerpt, without
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_TEXT_LENGTH = 500
+_NAMES = ("labels", "finish_reasons", "errors")
 
 # A packed outcome: two bits are the outcome, five the number of the finish reason, 0 where none was told.
 HAS_STREAM = 0x80  # set when an entry of STREAM belongs to the request
@@ -67,7 +68,7 @@ class Report:
     """A worker's batch says of itself: from whom, its sequence number, whether the last, and the ledger by then.
 
     ``at``: when it was written, in ns after wave start on the worker's own clock.
-    ``batch`` is fit for a file: its error texts are as ``redacted`` leaves them.
+    ``batch`` is fit for a file: its names and error texts are as ``redacted`` leaves them.
     """
 
     worker: int
@@ -99,19 +100,32 @@ class Report:
             raise ValueError("a batch whose counts are no whole numbers")
         if not all(isinstance(name, str) for name in names) or not isinstance(meta.get("use", {}), dict):
             raise ValueError("a batch whose names are no texts")
-        fit = _redacted(meta, sections) if meta["texts"] else batch
+        fit = _fit(batch, meta, sections)
         return cls(meta["worker"], meta["sequence"], meta["final"], ledger, fit, meta["at"])
 
 
 def redacted(batch: bytes) -> bytes:
-    """A worker's batch with its error texts fit for a file: no credential of any form, cut to what is shown."""
+    """A worker's batch fit for a file: no secret of this host in its names, of which another one knows nothing.
+
+    In its error texts no credential of any form, either; they are cut to what is shown.
+    """
     meta, *sections = split_batch(batch)
-    return _redacted(meta, sections) if meta["texts"] else batch
+    return _fit(batch, meta, sections)
 
 
-def _redacted(meta: dict[str, Any], sections: Iterable[memoryview]) -> bytes:
-    texts = [(key, excerpt(text, MAX_TEXT_LENGTH)) for key, text in meta["texts"]]
-    return joined_batch({**meta, "texts": texts}, *sections)
+def _fit(batch: bytes, meta: dict[str, Any], sections: Iterable[memoryview]) -> bytes:
+    hidden: dict[str, Any] = {kind: names for kind in _NAMES if (names := _hidden(meta[kind])) != meta[kind]}
+    if meta["texts"]:
+        keys = _hidden([key for key, _ in meta["texts"]])
+        texts = [excerpt(text, MAX_TEXT_LENGTH) for _, text in meta["texts"]]
+        hidden["texts"] = list(zip(keys, texts, strict=True))
+    return joined_batch({**meta, **hidden}, *sections) if hidden else batch
+
+
+def _hidden(names: list[str]) -> list[str]:
+    """The names without secrets, which mostly none has: all at once take a fifth of the time."""
+    whole = "\n".join(names)
+    return names if without(whole) == whole else [without(name) for name in names]
 
 
 def joined_batch(meta: dict[str, Any], *sections: bytes | memoryview) -> bytes:

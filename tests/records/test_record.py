@@ -519,6 +519,24 @@ class TestErrorTexts:
         assert len(first) <= MAX_TEXT_LENGTH
         assert second == "y" * MAX_TEXT_LENGTH
 
+    def test_a_name_of_another_host_has_no_secret_of_this_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """There the server told it, and the variable is not set."""
+        writer = BatchWriter()
+        for number in (1, 2):
+            assert writer.labels[f"{number} of {SECRET}"] == number
+        writer.finish_reasons[f"stop {SECRET}"]
+        writer.error(ValueError(SECRET))
+        writer.errors[f"of {SECRET}"]
+        batch = writer.take({})
+        assert redacted(batch).count(SECRET.encode()) == 5
+        monkeypatch.setenv("UPSTREAM_TOKEN", SECRET)
+        told = redacted(batch)
+        assert SECRET.encode() not in told
+        meta, *sections = split_batch(told)
+        assert (meta["labels"], meta["errors"][-1]) == (["", f"1 of {HIDDEN}", f"2 of {HIDDEN}"], f"of {HIDDEN}")
+        assert meta["finish_reasons"] == ["", f"stop {HIDDEN}"]
+        assert sections == list(split_batch(batch))[1:]
+
     def test_a_worker_keeps_little_of_a_text_and_no_given_secret(self) -> None:
         """What it keeps is searched for forms of credentials elsewhere, so that the pacing never waits for it."""
         writer = BatchWriter([SECRET])
