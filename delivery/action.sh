@@ -89,6 +89,8 @@ waves() {
     local what=() flags=() worst=0 number
     [[ $name =~ ^[A-Za-z0-9][A-Za-z0-9._-]*$ ]] || die "name: letters, digits, dots, hyphens and underscores, not '$name'."
     [[ $INPUT_WAVES =~ ^[1-9][0-9]?$ ]] || die "waves: a whole number from 1 to 99, not '$INPUT_WAVES'."
+    [[ ${INPUT_STRICT:-} =~ ^(true|false)?$ ]] || die "strict: true or false, not '$INPUT_STRICT'."
+    [[ ${INPUT_COMMENT:-} =~ ^(true|false)?$ ]] || die "comment: true or false, not '$INPUT_COMMENT'."
     case $INPUT_URL,$INPUT_FACTORIES_FILE in
         http://*, | https://*,) what=("$INPUT_URL") ;;
         ,?*) what=("--factories-file=$INPUT_FACTORIES_FILE") ;;

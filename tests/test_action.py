@@ -166,6 +166,8 @@ def test_a_fork_without_a_base_has_its_report_in_the_summary(github: GitHub, tmp
         ({"url": "http://127.0.0.1:9", "factories-file": "f.py"}, "Give url, "),
         ({"url": "report"}, "Give url, "),
         ({"url": "http://127.0.0.1:9", "waves": "0"}, "waves: a whole number from 1 to 99, not '0'."),
+        ({"url": "http://127.0.0.1:9", "strict": "True"}, "strict: true or false, not 'True'."),
+        ({"url": "http://127.0.0.1:9", "comment": "no"}, "comment: true or false, not 'no'."),
         (
             {"url": "http://127.0.0.1:9", "name": "../up"},
             "name: letters, digits, dots, hyphens and underscores, not '../up'.",
