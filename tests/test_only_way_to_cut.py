@@ -133,7 +133,7 @@ TAKEN_APART = {
         "server_capacity/metrics/aws_failures.py:first_line",
         "server_capacity/metrics/cloudwatch/log_lines.py:_lines",
         "server_capacity/provisioning/performing.py:_run",
-        "server_capacity/results/text/ranking_headline.py:_ended",
+        "server_capacity/results/text/ranking_headline.py:_shortened",
     ),
     "is of a report, whose foreign words are hidden": (
         "inference_benchmarker/cli/live/screen.py:fitted",
