@@ -6,11 +6,9 @@ a sentence, so each part of a message is of its type and within its bounds, or t
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
-
-from inference_benchmarker.facts.client_samples import Sample  # noqa: TC001 - what is said is held against its types
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 _Instant = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
@@ -20,12 +18,40 @@ _Folder = Annotated[str, msgspec.Meta(pattern=r"\A/[A-Za-z0-9_./+-]{1,90}\Z")]
 _Version = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_.+-]{1,40}\Z")]
 
 
+# A counter of the kernel's may go back: the difference of two is less than nothing then.
+_Amount = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+_Difference = Annotated[int, msgspec.Meta(ge=-(1 << 53), le=1 << 53)]
+
+
+class _Constants(msgspec.Struct, forbid_unknown_fields=True):
+    """The facts that ``sampler.host_constants`` tells."""
+
+    cores: _Cores
+    memory_total_bytes: Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
+    ephemeral_ports: Annotated[int, msgspec.Meta(ge=0, le=1 << 16)] | None
+
+
+class _Sample(NamedTuple):
+    """A ``client_samples.Sample`` within bounds: the spool takes no other number."""
+
+    unix_s: _Amount
+    process: str
+    cpu_percent: _Amount
+    memory_bytes: _Count
+    network_sent_bytes: _Difference | None = None
+    network_received_bytes: _Difference | None = None
+    steal_percent: _Amount | None = None
+    memory_available_bytes: _Count | None = None
+    time_wait: _Count | None = None
+    throttled_s: _Amount | None = None
+
+
 class _Hello(msgspec.Struct, tag_field="say", tag="hello"):
     versions: dict[str, _Version]
     variables: list[str]
     cores: _Cores
     open_files: _Count
-    constants: dict[str, _Count | None]
+    constants: _Constants
     folder: _Folder = ""
     failed: str | None = None
 
@@ -72,7 +98,7 @@ class _Log(msgspec.Struct, tag_field="say", tag="log"):
 
 
 class _Samples(msgspec.Struct, tag_field="say", tag="samples"):
-    samples: list[Sample]
+    samples: list[_Sample]
 
 
 class _Ended(msgspec.Struct, tag_field="say", tag="ended"):

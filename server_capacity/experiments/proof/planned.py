@@ -22,7 +22,7 @@ from server_capacity.results.types.price import Price
 
 if TYPE_CHECKING:
     from server_capacity.results.types.bounds import Cost, Spread
-    from server_capacity.results.types.plan import EndpointPlan
+    from server_capacity.results.types.plan import EndpointPlan, PlanResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,12 @@ def read_planned(path: Path) -> Planned:
             f"{file}: plans {len(plan.endpoints)} endpoints, but --verify takes one.", "Plan each endpoint by itself."
         )
     planned = _planned(file, plan.endpoints[0], plan.exit_code)
-    return replace(planned, warnings=(*planned.warnings, *changed_since(plan)))
+    return replace(planned, warnings=(*planned.warnings, *changed_since(plan), *_refused(plan)))
+
+
+def _refused(plan: PlanResult) -> list[str]:
+    """Clauses on the endpoints that the plan refused: its exit code covers them, too."""
+    return [f"it refused {sentence.rstrip('.')}" for sentence in plan.refused]
 
 
 def _no_plan(path: Path) -> BenchmarkError:

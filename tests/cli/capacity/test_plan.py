@@ -236,6 +236,9 @@ def test_what_is_refused_has_the_exit_code_of_its_search(tmp_path: Path, capsys:
     assert plan("good", "early", "--target-rps", "1000") == 3
     told = capsys.readouterr().out.splitlines()[0]
     assert mentions(told, "1 refused: early: the search found no capacity", "; its search ended early: x.")
+    assert mentions(
+        "; ".join(read_planned(only_plan(tmp_path)[0]).warnings), "refused early: the search found no capacity"
+    )
     folder, data = only_plan(tmp_path)
     assert (data["exit_code"], len(data["endpoints"])) == (3, 1)
     assert cli.main(["report", str(folder)]) == 3

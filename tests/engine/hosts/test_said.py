@@ -34,11 +34,13 @@ HELLO: dict[str, Any] = {
     "variables": ["HOME"],
     "cores": 2,
     "open_files": 1024,
-    "constants": {"cores": 2, "memory_total_bytes": None},
+    "constants": {"cores": 2, "memory_total_bytes": 1 << 30, "ephemeral_ports": None},
     "folder": "/tmp/benchmark-x1_y",  # noqa: S108 - nothing is made there
 }
 CLOCK = {"say": "clock", "asked": 1, "heard": 5, "answered": 6, "raw": 7}
 SAMPLE = [1.5, "host", 50, 1 << 30, None, None, 0.0, 1 << 30, 3, None]
+NO_CONSTANTS: list[dict[str, Any]] = [{"stretches": []}, {"cores": 0}, {"cores": None}, {"memory_total_bytes": None}]
+NO_NUMBERS: list[float] = [1e308, float("inf"), float("nan"), 10**20, 10**41]
 FORGED: list[dict[str, Any]] = [
     {},
     {"say": None},
@@ -51,6 +53,12 @@ FORGED: list[dict[str, Any]] = [
     {**HELLO, "cores": True},
     {**HELLO, "cores": 10**400},
     {**HELLO, "constants": 5},
+    *({**HELLO, "constants": {**HELLO["constants"], **forged}} for forged in NO_CONSTANTS),
+    *(
+        {"say": "samples", "samples": [[*SAMPLE[:place], forged, *SAMPLE[place + 1 :]]]}
+        for place in (0, 2, 3, 6, 7, 8)
+        for forged in NO_NUMBERS
+    ),
     *(
         {**HELLO, "folder": folder}
         for folder in ("", "x", "/x\n", "/a:/b", "/${HOME}", "/%h", "/a\\b", "/" + 200 * "a")
