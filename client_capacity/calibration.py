@@ -57,7 +57,7 @@ def calibrate(plan: WavePlan, live: Live | None = None) -> Calibration:
 def calibration_plan(plan: WavePlan, factories: Path, folder: Path, endpoint_name: str | None = None) -> WavePlan:
     """The plan's load, processes and per-request work against another endpoint, with no limits to meet.
 
-    The records are kept where the plan's are not: what is told is exact, and of few requests.
+    The records are kept where the plan's are not: what is reported is exact, and of few requests.
     """
     return replace(
         plan,

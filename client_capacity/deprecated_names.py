@@ -112,7 +112,7 @@ class FormerKeys(Mapping[str, Any]):
 
 
 def fired(steps: Sequence[Step]) -> dict[str, Any]:
-    """The requests that each repeated step sent, as the confidence samples of old were told."""
+    """The requests that each repeated step sent, in the form of the confidence samples of old."""
     counts = [step.sent for step in steps if step.phase == "repeating"]
     return {
         "confidence_samples": len(counts) or None,

@@ -56,7 +56,7 @@ class WorkerSaturation(FormerKeys):
     gone = WORKER_KEYS_GONE
 
     def former(self) -> dict[str, Any]:
-        """The keys of old: users are requests/s of today; what was fired is told of the repeated steps."""
+        """The keys of old: users are requests/s of today; what was fired is the sum over the repeated steps."""
         samples = fired(self.steps)
         return {
             "saturation_users": self.rate,

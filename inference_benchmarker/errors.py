@@ -1,4 +1,4 @@
-"""The one error a user can cause: bad input, told in one sentence with what to try; and what else is told of."""
+"""The one error a user can cause: bad input, in one sentence with what to try; and what else users see of a failure."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class BenchmarkError(Exception):
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".rstrip()
 
-    def told(self, clean: Callable[[str], str]) -> dict[str, str]:
-        """As it is told to another process; ``clean`` takes out what must not leave this one."""
+    def to_json(self, clean: Callable[[str], str]) -> dict[str, str]:
+        """The members of a message to another process; ``clean`` takes out what must not leave this one."""
         return {"message": clean(self.message), "hint": clean(self.hint)}
 
 
@@ -50,7 +50,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 class NotStartedError(RuntimeError):
-    """A wave that was ready could not be started, and no load was sent: told in lines, with exit code 3."""
+    """A wave that was ready could not be started, and no load was sent: a few lines, with exit code 3."""
 
 
 class Problem(NamedTuple):

@@ -42,8 +42,8 @@ def requests(draw: st.DrawFn, streams: bool = True) -> list[RequestRecord]:
                 last = first + 1000 * sum(gaps)
                 stream |= {"first_token": first, "last_token": last}
                 done = max(done, last)
-            told = draw(st.sampled_from((None, 3, 100)))
-            stream |= {"tokens_out": told, "tokens_in": draw(st.sampled_from((None, 7)))}
+            reported = draw(st.sampled_from((None, 3, 100)))
+            stream |= {"tokens_out": reported, "tokens_in": draw(st.sampled_from((None, 7)))}
         error = draw(st.sampled_from(("E1", "E2"))) if outcome == "failed" else None
         label = draw(st.sampled_from(("", "a", "b")))
         rows.append(RequestRecord(index, number % 2, due, sent, done, outcome, label, error, build, **stream))

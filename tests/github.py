@@ -45,8 +45,14 @@ class GitHub:
 
     def finish_run(self, number: int, *, branch: str, event: str = "push", conclusion: str = "success") -> None:
         """A run of the workflow ends; it is the last one."""
-        told = {"databaseId": number, "branch": branch, "event": event, "conclusion": conclusion, "workflow": WORKFLOW}
-        self.save(runs=[told, *self.load("runs")])
+        fields = {
+            "databaseId": number,
+            "branch": branch,
+            "event": event,
+            "conclusion": conclusion,
+            "workflow": WORKFLOW,
+        }
+        self.save(runs=[fields, *self.load("runs")])
 
     def artifact(self, run: int, name: str) -> Path:
         """Where an artifact lies."""
@@ -136,8 +142,8 @@ class Job:
         )
         self.log += done.stdout
         self.code = self.code or done.returncode
-        told = dict(line.split("=", 1) for line in outputs.read_text().splitlines())
-        self.steps[step.get("id", "")] = told
+        fields = dict(line.split("=", 1) for line in outputs.read_text().splitlines())
+        self.steps[step.get("id", "")] = fields
 
     def _environment(self, step: dict[str, Any], outputs: Path) -> dict[str, str]:
         """What a runner gives, what the job says, and what the step says: nothing else of this process."""

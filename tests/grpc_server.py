@@ -1,4 +1,4 @@
-"""A gRPC server of the Open Inference Protocol, in a process of its own; what it saw is told when it ends.
+"""A gRPC server of the Open Inference Protocol, in a process of its own; it prints what it saw when it ends.
 
 Knows the protocol by its field numbers alone, so that it judges an example's messages by what went over the wire.
 """
@@ -67,12 +67,12 @@ class GrpcServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            told, _ = self._process.communicate(timeout=20)
+            reported, _ = self._process.communicate(timeout=20)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
             raise
-        self.seen = json.loads(told)
+        self.seen = json.loads(reported)
 
 
 class _Inference:
@@ -188,8 +188,8 @@ def _tensor(described: bytes, content: bytes) -> dict[str, Any]:
     while dimensions:
         size, dimensions = varint(dimensions)
         shape.append(size)
-    told = {"input": name.decode(), "datatype": datatype.decode(), "shape": shape}
-    return {**told, "content": content.hex(), "unknown": sorted({*tensor} - {1, 2, 3})}
+    members = {"input": name.decode(), "datatype": datatype.decode(), "shape": shape}
+    return {**members, "content": content.hex(), "unknown": sorted({*tensor} - {1, 2, 3})}
 
 
 async def _serve(behaviour: Behaviour) -> None:

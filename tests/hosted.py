@@ -41,12 +41,12 @@ def hosted(
     hosts = Hosts(tuple(PlannedHost(name, number) for name, number in zip(names, workers, strict=True)))
     found = wave(seconds, workers=total, **columns, hosts=hosts, **more)
     counts = [int((worker == number).sum()) for number in range(total)]
-    told = [*clocks, *[CLOCK] * (len(workers) - len(clocks))]
+    reported = [*clocks, *[CLOCK] * (len(workers) - len(clocks))]
     return replace(
         found,
         ledgers=tuple(Ledger(scheduled=count, sent=count, ok=count) for count in counts),
         hosts=tuple(
             HostFacts(name, tuple(numbers), {"python": "3.12.4"}, HOST, clock)
-            for (name, numbers), clock in zip(hosts.numbers.items(), told, strict=True)
+            for (name, numbers), clock in zip(hosts.numbers.items(), reported, strict=True)
         ),
     )

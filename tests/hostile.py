@@ -366,13 +366,13 @@ class Fuzz:
         if run.exists():
             shutil.rmtree(run)
         shutil.copytree(base, run)
-        told = make_hostile(run, draw, self._bystander)
+        reported = make_hostile(run, draw, self._bystander)
         arguments = draw.choice(self._commands(run))
         before = self._outside()
         wrong = self._problem(arguments)
         if wrong is None and (self._outside() != before or self._bystander.read_bytes() != BYSTANDER):
             wrong = "something outside was written"
-        return f"{base.name}: {told}\n{arguments}", wrong
+        return f"{base.name}: {reported}\n{arguments}", wrong
 
     def _commands(self, run: Path) -> list[list[str]]:
         other, out = str(self._honest[1]), self._out

@@ -20,8 +20,8 @@ def moto_server() -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            told = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
-            url = next(found[1] for found in told if found)
+            reported = (re.search(r"Running on (http://\S+)", line) for line in process.stderr)
+            url = next(found[1] for found in reported if found)
             threading.Thread(
                 target=process.stderr.read, daemon=True
             ).start()  # it tells of each request: a pipe fills up

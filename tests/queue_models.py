@@ -42,10 +42,10 @@ def accepted(model: QueueModel, arrivals: list[int]) -> list[Job]:
 def served(model: QueueModel, jobs: list[Job]) -> list[ServedJob]:
     """The jobs when all of them are finished."""
     model.take_ready(LATER)
-    return [told(job) for job in jobs]
+    return [reported(job) for job in jobs]
 
 
-def told(job: Job) -> ServedJob:
+def reported(job: Job) -> ServedJob:
     assert job.start_ns is not None
     assert job.finish_ns is not None
     return ServedJob(job.arrival_ns, job.start_ns, job.finish_ns, job.service_ns)

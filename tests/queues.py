@@ -161,7 +161,7 @@ def observed_at(
     sent = np.round(np.asarray(dues) * NS).astype(np.int64)
     over = np.round(np.asarray(done) * NS).astype(np.int64)
     last = round((seconds + drain_s) * NS)
-    told = np.where(over > last, "abandoned", "ok")
+    reported = np.where(over > last, "abandoned", "ok")
     over = np.minimum(over, last)
     size = len(sent)
     values: dict[str, Any] = {
@@ -172,12 +172,12 @@ def observed_at(
         "done": over,
         "build_ns": np.zeros(size, np.int64),
         "label": pa.array([""] * size).dictionary_encode(),
-        "outcome": pa.array(told).dictionary_encode(),
+        "outcome": pa.array(reported).dictionary_encode(),
     }
-    counts = {name: int((told == name).sum()) for name in ("ok", "abandoned")}
+    counts = {name: int((reported == name).sum()) for name in ("ok", "abandoned")}
     facts = WaveFacts(
         plan=plan,
-        window=Window(1_700_000_000 * NS, 5, round(seconds * NS), int(over[told == "ok"].max(initial=0))),
+        window=Window(1_700_000_000 * NS, 5, round(seconds * NS), int(over[reported == "ok"].max(initial=0))),
         records=records_of(values),
         warmup=Records(SCHEMA.empty_table()),
         ledgers=(Ledger(scheduled=size, sent=size, **counts),),

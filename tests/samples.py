@@ -106,8 +106,10 @@ def terminal() -> None:
     """Record ``benchmark --demo`` in a terminal, until a wave is VALID."""
     for _ in range(ATTEMPTS):
         with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
-            frames, told = recorded([sys.executable, "-m", "inference_benchmarker.cli", "--demo"], "benchmark --demo")
-        if "VALID" in told and "INVALID" not in told:
+            frames, reported = recorded(
+                [sys.executable, "-m", "inference_benchmarker.cli", "--demo"], "benchmark --demo"
+            )
+        if "VALID" in reported and "INVALID" not in reported:
             (SAMPLES / TERMINAL).write_text(to_svg(frames))
             return
     raise SystemExit("The client was the limit on this machine: quiet it first.")

@@ -1,4 +1,4 @@
-"""Waves in mid-run as the live view sees them: told second by second, drawn on a terminal of any size."""
+"""Waves in mid-run as the live view sees them: given second by second, drawn on a terminal of any size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def around(ms: float, count: int) -> list[int]:
 
 
 class Scene:
-    """A wave so far, of seconds that are told one by one."""
+    """A wave so far, of seconds that are given one by one."""
 
     def __init__(self, plan: WavePlan) -> None:
         self.plan = plan

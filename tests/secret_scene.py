@@ -113,14 +113,14 @@ class Echo:
 
     def __init__(self, errors: int = 4) -> None:
         numbers = count(1)
-        told = " | ".join(each for value in PLANTED.values() for each in spelt(value))
+        text = " | ".join(each for value in PLANTED.values() for each in spelt(value))
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode(errors="replace")
-                echoed = json.dumps({"told": told, "body": body, "headers": str(self.headers)}).encode()
+                echoed = json.dumps({"told": text, "body": body, "headers": str(self.headers)}).encode()
                 self.send_response(500 if errors and next(numbers) % errors == 0 else 200, PLANTED["SERVICE_KEY"])
                 self.send_header("X-Debug", PLANTED["MODEL_TOKEN"])
                 self.send_header("Content-Type", "application/json")
@@ -185,7 +185,7 @@ class Scene:
         (found,) = (self.folder / "runs").glob(pattern)
         return found
 
-    def judge(self, *told: object) -> None:
+    def judge(self, *value: object) -> None:
         """Raise AssertionError for a secret in a file, in what was printed, or in the line of a process."""
         texts = {"printed": "\n".join(self.printed), "/proc/*/cmdline": "\n".join(self.seen)}
         own = {"f.py", "users.py", "own.json"}  # which the user wrote
@@ -193,7 +193,7 @@ class Scene:
             if path.is_file() and path.name not in own:
                 texts[str(path.relative_to(self.folder))] = opened(path)
         left = {name: each for name, text in texts.items() for each in holding(text)}
-        assert not left, (told, left)
+        assert not left, (value, left)
 
     def _watch(self, running: Running, over: Event) -> None:
         while not over.wait(0.03):

@@ -184,8 +184,8 @@ def text_of(facts: WaveFacts, run_dir: Path | None = None) -> str:
 
 def json_of(facts: WaveFacts) -> dict[str, Any]:
     summary = summarise(facts)
-    told: dict[str, Any] = encoded(summary_of(facts, summary, judge(facts, summary)))
-    return told
+    fields: dict[str, Any] = encoded(summary_of(facts, summary, judge(facts, summary)))
+    return fields
 
 
 def line(text: str, start: str) -> str:

@@ -38,7 +38,7 @@ def steered(
     stop: str = "planned",
     *,
     plan: WavePlan = STEERED,
-    told: list[dict[str, Any]] | None = None,
+    reported: list[dict[str, Any]] | None = None,
     heard: tuple[int, ...] = (2, 2),
     late: int = 0,
     extra: int = 0,
@@ -48,7 +48,7 @@ def steered(
     write_json(run_dir.plan, plan.public_json())
     spool = SpoolWriter(run_dir.spool)
     spool.event(event="start", t0=5, wall_ns=1_700_000_000 * NS, caps=[5, 5], host=CONSTANTS)
-    for change in told if told is not None else [{"at": c.at_ns, "rate": str(c.rate)} for c in CHANGES]:
+    for change in reported if reported is not None else [{"at": c.at_ns, "rate": str(c.rate)} for c in CHANGES]:
         spool.event(event="rate", **change)
     if (event := STOPS[stop]) is not None:
         spool.event(**event)

@@ -49,39 +49,39 @@ _LABEL = {"sent": 0, "ok": 0, "failed": 0, "response_time": None}
 _PARTS: dict[str, dict[str, Any]] = {"window": _WINDOW, "ledger": _COUNTS, "repeats": _REPEATS}
 
 
-def times_of(told: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A distribution of which some statistics are told: the others are the first of them."""
-    known = [value for name, value in (told or {}).items() if value is not None and name in _STATISTICS]
-    if told is None or not known:
+def times_of(fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A distribution of which some statistics are given: the others are the first of them."""
+    known = [value for name, value in (fields or {}).items() if value is not None and name in _STATISTICS]
+    if fields is None or not known:
         return None
-    return {**dict.fromkeys(_STATISTICS, known[0]), "count": 1, "stdev": None, "lower_bound_from": None, **told}
+    return {**dict.fromkeys(_STATISTICS, known[0]), "count": 1, "stdev": None, "lower_bound_from": None, **fields}
 
 
-def summary_with(**told: Any) -> SummaryResult:
-    """The summary of a wave that is told in the keys of ``summary.json``."""
+def summary_with(**value: Any) -> SummaryResult:
+    """The summary of a wave that is given in the keys of ``summary.json``."""
     for name in _TIMES:
-        if name in told:
-            told[name] = times_of(told[name])
-    told["findings"] = [{**_FINDING, **each} for each in told.get("findings", ())]
-    told["labels"] = [{**_LABEL, **each, "latency": times_of(each.get("latency"))} for each in told.get("labels", ())]
-    told["errors"] = [{"first_s": 0.0, "texts": [], **each} for each in told.get("errors", ())]
+        if name in value:
+            value[name] = times_of(value[name])
+    value["findings"] = [{**_FINDING, **each} for each in value.get("findings", ())]
+    value["labels"] = [{**_LABEL, **each, "latency": times_of(each.get("latency"))} for each in value.get("labels", ())]
+    value["errors"] = [{"first_s": 0.0, "texts": [], **each} for each in value.get("errors", ())]
     for name, least in _PARTS.items():
-        if name in told:
-            told[name] = {**least, **told[name]}
-    if (rates := told.get("rates")) is not None:
-        told["rates"] = {
+        if name in value:
+            value[name] = {**least, **value[name]}
+    if (rates := value.get("rates")) is not None:
+        value["rates"] = {
             "scheduled": None,
             "target": None,
             **dict.fromkeys(("sent", "server_rps"), rates["completed"]),
             **rates,
         }
-    if told.get("stages") is not None:
-        told["stages"] = [{**_STAGE, **stage} for stage in told["stages"]]
-    return decoded({**_LEAST, "window": _WINDOW, **told}, SummaryResult)
+    if value.get("stages") is not None:
+        value["stages"] = [{**_STAGE, **stage} for stage in value["stages"]]
+    return decoded({**_LEAST, "window": _WINDOW, **value}, SummaryResult)
 
 
-def plan_with(**told: Any) -> WavePlan:
-    """The plan of a wave that is told in the keys of ``plan.json``."""
-    load = told.pop("load", {"kind": "open", "rate": "1"})
+def plan_with(**value: Any) -> WavePlan:
+    """The plan of a wave that is given in the keys of ``plan.json``."""
+    load = value.pop("load", {"kind": "open", "rate": "1"})
     least = WavePlan(ClosedLoop(1) if load["kind"] == "closed" else OpenLoop(Decimal(1)), Bounds(Decimal(1))).to_json()
-    return WavePlan.from_json({**least, **told, "load": {**least["load"], **load}})
+    return WavePlan.from_json({**least, **value, "load": {**least["load"], **load}})

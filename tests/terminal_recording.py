@@ -108,7 +108,7 @@ def recorded(command: Sequence[str], typed: str) -> tuple[list[Frame], str]:
 
     ``typed``: what stands behind the prompt in the first line.
     """
-    terminal, told, frames = Terminal(), "", list[Frame]()
+    terminal, reported, frames = Terminal(), "", list[Frame]()
     terminal.feed(f"$ {typed}\r\n")
     screen, beneath = pty.openpty()
     fcntl.ioctl(beneath, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
@@ -125,14 +125,14 @@ def recorded(command: Sequence[str], typed: str) -> tuple[list[Frame], str]:
     frames.append((0.0, terminal.screen()))
     for piece in _pieces(screen):
         terminal.feed(piece)
-        told += piece
+        reported += piece
         at = monotonic() - start
         if at - frames[-1][0] >= _STEP_S:
             frames.append((at, terminal.screen()))
     frames.append((monotonic() - start, terminal.screen()))
     child.wait()
     os.close(screen)
-    return frames, told
+    return frames, reported
 
 
 def _pieces(screen: int) -> Iterator[str]:

@@ -65,8 +65,8 @@ def _made(step: dict[str, Any], runs: Path, code: int) -> dict[str, Any]:
         return step
     place = '"$RUNNER_TEMP/inference-benchmarker/$INPUT_NAME"'
     copied = f"mkdir -p {place}; cp -r '{runs}' {place}/new"
-    told = f'echo exit-code={code} >>"$GITHUB_OUTPUT"; echo runs={place}/new >>"$GITHUB_OUTPUT"'
-    return step | {"run": f"{copied}; {told}"}
+    text = f'echo exit-code={code} >>"$GITHUB_OUTPUT"; echo runs={place}/new >>"$GITHUB_OUTPUT"'
+    return step | {"run": f"{copied}; {text}"}
 
 
 def made_runs(folder: Path, *middles_ms: float, **more: Any) -> Path:
@@ -160,7 +160,7 @@ def test_a_fork_without_a_base_has_its_report_in_the_summary(github: GitHub, tmp
 
 
 @pytest.mark.parametrize(
-    ("inputs", "told"),
+    ("inputs", "expected"),
     [
         ({}, "Give url, which begins with http:// or https://, or factories-file."),
         ({"url": "http://127.0.0.1:9", "factories-file": "f.py"}, "Give url, "),
@@ -176,11 +176,11 @@ def test_a_fork_without_a_base_has_its_report_in_the_summary(github: GitHub, tmp
         ({"url": "http://127.0.0.1:9", "flags": "--clinet-rps 10"}, "The inputs are not good; see above."),
     ],
 )
-def test_bad_inputs_end_the_job_before_anything_is_sent(github: GitHub, inputs: dict[str, str], told: str) -> None:
+def test_bad_inputs_end_the_job_before_anything_is_sent(github: GitHub, inputs: dict[str, str], expected: str) -> None:
     refused = job(github, 11, inputs)
     refused.run(DESCRIBED)
     assert (refused.code, refused.outputs["runs"]) == (2, "")
-    assert f"::error::{told}" in refused.log
+    assert f"::error::{expected}" in refused.log
     assert refused.summary == ""
 
 
@@ -200,8 +200,8 @@ def test_an_unknown_exit_code_is_the_worst_of_every_pair(tmp_path: Path) -> None
     codes = (*KNOWN, "137", "139", "143", "4", "255", "-9", "")
     pairs = list(product(codes, repeat=2))
     asked = "; ".join(f"worse '{one}' '{other}'" for one, other in pairs)
-    told = script(tmp_path, f"source '{SCRIPT}' :; {asked}").stdout.splitlines()
-    for (one, other), worst in zip(pairs, told, strict=True):
+    lines = script(tmp_path, f"source '{SCRIPT}' :; {asked}").stdout.splitlines()
+    for (one, other), worst in zip(pairs, lines, strict=True):
         named = (one or "3", other or "3")
         unknown = [code for code in named if code not in KNOWN]
         assert worst == (unknown[0] if unknown else min(named, key=KNOWN.index)), (one, other)

@@ -184,6 +184,6 @@ def test_a_slow_down_is_searched_with_and_without_it() -> None:
     assert pair.slowdown > 1.1
     assert not pair.falsely
     line = drifts.line(
-        [pair, drifts.Pair(2.0, told=True, falsely=False), drifts.Pair(1.2, told=False, falsely=True)], 60
+        [pair, drifts.Pair(2.0, found=True, falsely=False), drifts.Pair(1.2, found=False, falsely=True)], 60
     )
     assert line.endswith("0 of 1 | 1 of 3 |")

@@ -27,8 +27,8 @@ def test_the_page_on_dependencies_has_each_of_them() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "reference" / "dependencies.md").read_text()
     needed = [re.split(r"[<>=\[]", text)[0] for text in project["dependencies"]]
-    told = re.findall(r"^\| ([\w-]+) \|", page, re.MULTILINE)
-    assert sorted(told) == sorted([*needed, "package", "extra"])
+    reported = re.findall(r"^\| ([\w-]+) \|", page, re.MULTILINE)
+    assert sorted(reported) == sorted([*needed, "package", "extra"])
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == set(project["optional-dependencies"]) - {
         "docs",
         "test",
@@ -90,6 +90,6 @@ def test_an_empty_environment_runs_the_demo(built: Path, tmp_path: Path, kind: s
     _run(str(tmp_path / "venv" / "bin" / "pip"), "install", "--quiet", str(file))
     command = str(tmp_path / "venv" / "bin" / "benchmark")
     assert _run(command, "--version", cwd=tmp_path) == f"benchmark {__version__}\n"
-    told = _run(command, "--demo", "--client-rps", "20", "--obs-time", "3", "--workers", "1", cwd=tmp_path)
-    assert "Total requests fired: 60" in told
-    assert told.splitlines()[-2] == "VALID"
+    reported = _run(command, "--demo", "--client-rps", "20", "--obs-time", "3", "--workers", "1", cwd=tmp_path)
+    assert "Total requests fired: 60" in reported
+    assert reported.splitlines()[-2] == "VALID"

@@ -64,8 +64,10 @@ def combining(tree: ast.AST) -> Iterator[ast.expr]:
 def several_codes(node: ast.expr) -> bool:
     """Tells whether it is a choice among exit codes; in a condition, or with a constant beside it, it is none."""
     parts = node.values if isinstance(node, ast.BoolOp) else getattr(node, "args", [])
-    told = [re.search(r"exit_code|\bcodes?\b", ast.unparse(part)) and "==" not in ast.unparse(part) for part in parts]
-    return sum(map(bool, told)) > (1 if isinstance(node, ast.BoolOp) else 0)
+    reported = [
+        re.search(r"exit_code|\bcodes?\b", ast.unparse(part)) and "==" not in ast.unparse(part) for part in parts
+    ]
+    return sum(map(bool, reported)) > (1 if isinstance(node, ast.BoolOp) else 0)
 
 
 def sources() -> list[Path]:

@@ -33,7 +33,7 @@ ALLOWED = {
     "server_capacity/aiperf/installation.py:_start Popen": "prints to a log of ChildLogs",
     "server_capacity/aiperf/making.py:make_requests Popen": "prints to a log of ChildLogs",
     "server_capacity/provisioning/making.py:Making._start Popen": "prints to a log of ChildLogs",
-    "server_capacity/provisioning/maker.py:main sys.stdout": "is told to the keeper, which hides it, and to a ChildLog",
+    "server_capacity/provisioning/maker.py:main sys.stdout": "goes to the keeper, which hides it, and to a ChildLog",
     "inference_benchmarker/created_resources.py:created sys.stderr": "is a sentence of ours, for a file tried by hand",
     "server_capacity/experiments/ranking/children.py:_Child.__init__ Popen": "shares our standard "
     "error, and makes it an outlet",

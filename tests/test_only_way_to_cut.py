@@ -129,7 +129,7 @@ TAKEN_APART = {
         "inference_benchmarker/system/out_of_resources.py:_last_line",
         "inference_benchmarker/wave/frames.py:Selection.__init__",
         "server_capacity/aiperf/installation.py:failure",
-        "server_capacity/aiperf/tokenizer.py:Tokenizer._told",
+        "server_capacity/aiperf/tokenizer.py:Tokenizer._failure_text",
         "server_capacity/metrics/aws_failures.py:first_line",
         "server_capacity/metrics/cloudwatch/log_lines.py:_lines",
         "server_capacity/provisioning/performing.py:_run",
@@ -164,7 +164,7 @@ TAKEN_APART = {
     ),
     "is read, and shown nowhere as it is": (
         "inference_benchmarker/clients/signing.py:Signer.sign",
-        "inference_benchmarker/engine/hosts/preparing.py:_told",
+        "inference_benchmarker/engine/hosts/preparing.py:_reply",
         "inference_benchmarker/plan/hosts.py:hosts_in_lines",
         "inference_benchmarker/words/secret_encodings.py:_values",
         "visualization/figures/aiperf_export.py:read_table",
@@ -442,7 +442,7 @@ def _response(**fields: Any) -> Response:
 
 
 def _of_a_job(text: str) -> object:
-    return recommender.told("job", {"FailureReason": text}).reason
+    return recommender.recommender_of("job", {"FailureReason": text}).reason
 
 
 def _activity(text: str) -> object:
@@ -500,6 +500,6 @@ def test_no_half_of_a_secret_is_left_wherever_the_cut_is(
     for spelling, (written_so, legible) in SPELLINGS.items():
         parts = {legible[at : at + LEGIBLE] for at in range(len(legible) - LEGIBLE + 1)}
         for before in (0, 17, 60, 79, 90, 140, 181, 199, 260):
-            told = str(cut("x" * before + " " + written_so + "y" * 400))
-            with case(spelling, before, told):
-                assert [each for each in parts if each in told] == []
+            text = str(cut("x" * before + " " + written_so + "y" * 400))
+            with case(spelling, before, text):
+                assert [each for each in parts if each in text] == []

@@ -136,8 +136,8 @@ class Result:
     @property
     def findings(self) -> list[str]:
         """The codes of the findings in the report."""
-        told = re.findall(r"^ +(?:⚠️ CLIENT BOTTLENECK detected:|✗|!) (\w+)[,:]", self.out, re.MULTILINE)
-        return told + re.findall(r"^ +(?:base|new): .*INVALID, (\w+)", self.out, re.MULTILINE)
+        reported = re.findall(r"^ +(?:⚠️ CLIENT BOTTLENECK detected:|✗|!) (\w+)[,:]", self.out, re.MULTILINE)
+        return reported + re.findall(r"^ +(?:base|new): .*INVALID, (\w+)", self.out, re.MULTILINE)
 
     @property
     def machine_was_slow(self) -> bool:
@@ -152,22 +152,22 @@ class Result:
         """Hold the exit code and the output against what the page promises."""
         slow = self.machine_was_slow
         assert self.code == block.exit_code or slow, f"{block.page}, exit code {self.code}: {self.out}{self.err}"
-        told = [" ".join(line.split()) for line in (self.out + self.err).splitlines()]
-        whole = " ".join(told)  # where a line is wrapped depends on its numbers
+        lines = [" ".join(line.split()) for line in (self.out + self.err).splitlines()]
+        whole = " ".join(lines)  # where a line is wrapped depends on its numbers
         for line in block.promised.splitlines():
             words = " ".join(line.split())
             if words in ("VALID", "INVALID"):
-                assert any(told_line.split(" ")[0] == words for told_line in told) or slow, told
+                assert any(line.split(" ")[0] == words for line in lines) or slow, lines
                 continue
             fixed = [part.strip() for part in re.split(r"[\d.,]+|…", words)]
             for part in fixed:
                 if len(part) > 3:
-                    assert part in whole, f"{block.page}: {part!r} is not in {told}"
+                    assert part in whole, f"{block.page}: {part!r} is not in {lines}"
 
 
 @dataclass
 class Newcomer:
-    """Somebody who follows the pages in one folder: what they saved, exported, started and were told."""
+    """Somebody who follows the pages in one folder: what they saved, exported, started and read."""
 
     folder: Path
     command: list[str]
@@ -176,7 +176,7 @@ class Newcomer:
     endpoints: list[subprocess.Popen[str]] = field(default_factory=list)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(SIDE_BY_SIDE))
     running: list[tuple[Future[Result], Block]] = field(default_factory=list)
-    told: list[tuple[Block, Result]] = field(default_factory=list)
+    results: list[tuple[Block, Result]] = field(default_factory=list)
     searched: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -245,7 +245,7 @@ class Newcomer:
         for future, block in running:
             result = future.result()
             result.check(block)
-            self.told.append((block, result))
+            self.results.append((block, result))
 
     def run(self, line: list[str]) -> Result:
         """Run a command to its end; one that is steered has somebody at a terminal."""
@@ -315,7 +315,7 @@ def test_the_readme_and_every_page_can_be_followed(newcomer: Newcomer) -> None:
 
 def _check_latencies(newcomer: Newcomer) -> None:
     """What the page on Python prints of the latencies: their number, and milliseconds of a wave of half a second."""
-    (printed,) = [result.out for block, result in newcomer.told if "describe()" in block.text]
+    (printed,) = [result.out for block, result in newcomer.results if "describe()" in block.text]
     described = dict(re.findall(r"^(\w+%?) +([\d.]+)$", printed, re.MULTILINE))
     assert float(described["count"]) == 25
     assert 20 <= float(described["min"]) <= float(described["mean"]) <= float(described["max"]) < 60_000
@@ -378,8 +378,8 @@ def test_the_page_of_flags_is_the_command_lines() -> None:
 
 
 def test_the_page_of_flags_has_every_command() -> None:
-    told = re.findall(r"^  benchmark (--\w+|\w+)", str(flags_page.parser_of("").epilog), re.MULTILINE)
-    assert {command.split(" ")[0] for command in flags_page.COMMANDS} == {"", *told}
+    reported = re.findall(r"^  benchmark (--\w+|\w+)", str(flags_page.parser_of("").epilog), re.MULTILINE)
+    assert {command.split(" ")[0] for command in flags_page.COMMANDS} == {"", *reported}
 
 
 @pytest.fixture(scope="module")

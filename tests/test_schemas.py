@@ -42,7 +42,7 @@ RECORDED = [
 def compared() -> AbResult:
     """Four rounds of A and B."""
     base, new = ([wave(drawn(10 * side + n, seconds=2)) for n in range(4)] for side in (0, 1))
-    told = result_of(compare(base, new))
+    reported = result_of(compare(base, new))
     sent = [Sent(side, n, f"{side}/{n}", "VALID", counts=True) for n in range(4) for side in "AB"]
     return AbResult(
         schema_version=1,
@@ -56,7 +56,7 @@ def compared() -> AbResult:
         aborted="",
         waves=sent,
         exit_code=0,
-        comparison=told,
+        comparison=reported,
     )
 
 
@@ -85,8 +85,8 @@ MADE: dict[str, Callable[[], Any]] = {
 
 
 def schema(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((schemas.REFERENCE / "schemas" / f"{name}.schema.json").read_text())
-    return told
+    fields: dict[str, Any] = json.loads((schemas.REFERENCE / "schemas" / f"{name}.schema.json").read_text())
+    return fields
 
 
 def test_the_schemas_are_those_of_the_types() -> None:
@@ -121,6 +121,6 @@ def test_what_is_made_is_as_they_say_and_the_same_when_it_is_read(name: str) -> 
     ],
 )
 def test_a_wrong_value_is_found_where_it_is(name: str, wrong: dict[str, Any], where: list[str | int]) -> None:
-    told = {**json.loads(json.dumps(encoded(MADE[name]()))), **wrong}
-    (error,) = jsonschema.Draft202012Validator(schema(name)).iter_errors(told)
+    fields = {**json.loads(json.dumps(encoded(MADE[name]()))), **wrong}
+    (error,) = jsonschema.Draft202012Validator(schema(name)).iter_errors(fields)
     assert list(max([error, *(error.context or [])], key=lambda each: len(each.absolute_path)).absolute_path) == where

@@ -73,8 +73,8 @@ def steady(bench: Bench) -> Iterator[Scene]:
 def test_a_wave_of_a_file_and_all_that_reads_it(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = scene.run(*FILE, *LOAD, "--debug", "--sample-client-hw")
-    assert told.run_dir is not None
+    reported = scene.run(*FILE, *LOAD, "--debug", "--sample-client-hw")
+    assert reported.run_dir is not None
     (run_dir,) = (scene.folder / "runs").iterdir()
     assert "[hidden]" in (run_dir / "summary.json").read_text()
     assert "[hidden]" in "".join(path.read_text() for path in (run_dir / "logs").iterdir())
@@ -106,8 +106,8 @@ def test_a_wave_of_a_locust_file_that_counts_and_pushes_its_figures(scene: Scene
     (scene.folder / "users.py").write_text(LOCUST_FILE)
     flags = ("--locust-file", "users.py", "--url", scene.url, *OUT, *LOAD, "--records", "none")
     with Echo(errors=1) as collector:
-        told = scene.run(*flags, "--export", f"otlp={collector.url}")
-    assert "exports of metrics; the last failure: [hidden]" in told.err
+        reported = scene.run(*flags, "--export", f"otlp={collector.url}")
+    assert "exports of metrics; the last failure: [hidden]" in reported.err
     assert "[hidden]" in (scene.one("*") / "summary.json").read_text()
 
 

@@ -32,12 +32,12 @@ def spelt(secret: str) -> tuple[str, ...]:
 def hidden_by_hand(text: str, sought: list[str]) -> str:
     """The text with every character hidden that an occurrence covers; of overlapping ones it is one."""
     found = sorted({(at, at + len(one)) for one in sought for at in range(len(text)) if text.startswith(one, at)})
-    clean, told = "", 0
+    clean, reported = "", 0
     for start, end in found:
-        if start >= told:
-            clean += text[told:start] + HIDDEN
-        told = max(told, end)
-    return clean + text[told:]
+        if start >= reported:
+            clean += text[reported:start] + HIDDEN
+        reported = max(reported, end)
+    return clean + text[reported:]
 
 
 @st.composite

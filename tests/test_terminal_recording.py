@@ -35,9 +35,9 @@ def test_styles_last_until_they_are_reset() -> None:
 
 def test_a_command_becomes_an_svg_whose_last_screen_is_its_last() -> None:
     program = "import sys, time; print('first', flush=True); time.sleep(0.4); print('\\x1b[1;31mlast & least\\x1b[0m')"
-    frames, told = recorded([sys.executable, "-c", program], "a command")
+    frames, reported = recorded([sys.executable, "-c", program], "a command")
     groups = re.findall(r"<g [^>]*>(.*?)</g>", to_svg(frames))
     texts = [unescape(re.sub("<[^>]*>", "", group)) for group in groups]
-    assert "last & least" in told
+    assert "last & least" in reported
     assert "last" not in texts[0]
     assert texts[-1] == "$ a commandfirstlast & least"

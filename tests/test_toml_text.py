@@ -52,7 +52,7 @@ def test_a_long_key_behind_a_text_is_one(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ['\\"""\n', "'''\n", '"', "'", '"""', "#", '"\\'])
-def test_texts_are_told_in_one_pass(tmp_path: Path, piece: str) -> None:
+def test_texts_are_reported_in_one_pass(tmp_path: Path, piece: str) -> None:
     def read(size: int) -> None:
         (tmp_path / "c.toml").write_text(piece * (size // len(piece)))
         with suppress(ValueError):

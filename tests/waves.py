@@ -147,9 +147,9 @@ class Worker:
         parts = [split_batch(batch) for batch in self.batches]
         attempts, rows = [np.zeros((0, 2), np.int64)], 0
         metrics = [np.zeros(0, METRIC_DTYPE)]
-        for meta, base, _, _, told, _ in parts:
+        for meta, base, _, _, reported, _ in parts:
             attempts.append(np.array(meta.get("attempts", []), np.int64).reshape(-1, 2) + np.array((rows, 0)))
-            metrics.append(np.frombuffer(told, METRIC_DTYPE).copy())
+            metrics.append(np.frombuffer(reported, METRIC_DTYPE).copy())
             metrics[-1]["row"] += rows
             rows += len(base) // BASE_DTYPE.itemsize
         return WorkerColumns(
@@ -185,9 +185,9 @@ def stream(times: list[int] | None, tokens_in: int = NONE, tokens_out: int = NON
 
 def use(*, delays_us: Sequence[int] = (), **facts: Any) -> dict[str, Any]:
     """What a worker tells of itself in a report."""
-    told = encoded(WorkerUse(**facts))
-    del told["silence_s"], told["loop_delay"]
-    return {**told, "delays_us": list(delays_us)}
+    reported = encoded(WorkerUse(**facts))
+    del reported["silence_s"], reported["loop_delay"]
+    return {**reported, "delays_us": list(delays_us)}
 
 
 CONSTANTS = {"cores": 2, "memory_total_bytes": 8 << 30, "ephemeral_ports": 28_232}
@@ -272,7 +272,7 @@ def wave(
     plan = replace(WavePlan(load, Bounds(Decimal(len(seconds)))), **more)
     due = np.arange(size) * NS // seconds.shape[1]
     done = due + np.round(seconds.ravel() * NS).astype(np.int64)
-    told = np.asarray(["ok"] * size if outcomes is None else outcomes)
+    reported = np.asarray(["ok"] * size if outcomes is None else outcomes)
     values = {
         "index": np.arange(size),
         "worker": np.zeros(size, np.uint16),
@@ -281,11 +281,11 @@ def wave(
         "done": done,
         "build_ns": np.zeros(size, np.int64),
         "label": pa.array([""] * size).dictionary_encode(),
-        "outcome": pa.array(told).dictionary_encode(),
+        "outcome": pa.array(reported).dictionary_encode(),
         **columns,
     }
-    counts = {name: int((told == name).sum()) for name in ("ok", "failed", "abandoned")}
-    answered = done[told != "abandoned"]
+    counts = {name: int((reported == name).sum()) for name in ("ok", "failed", "abandoned")}
+    answered = done[reported != "abandoned"]
     return Wave(
         plan=plan,
         window=Window(1_700_000_000 * NS, 5, len(seconds) * NS, int(answered.max(initial=0))),

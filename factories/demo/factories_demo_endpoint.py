@@ -27,7 +27,7 @@ class HttpError(Exception):
 
 
 def endpoint_factory(instance_type: str = "ml.m5.large", instances: int = 1):
-    """Make an endpoint, and yield its name. What `created` is told removes it when the search is over."""
+    """Make an endpoint, and yield its name. What `created` gets removes it when the search is over."""
     import boto3  # here, as what sends requests does without it
 
     if "BENCHMARK_DEMO_URL" not in os.environ:

@@ -17,7 +17,7 @@ from inference_benchmarker.clients import HttpClient
 SERVER = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address
 PATH = "/invocations"  # with its query, as in /search?q=bees
 METHOD = "POST"  # GET and HEAD go without a body, unless one is given
-CONTENT_TYPE = "application/json"  # of the body; empty: none is told
+CONTENT_TYPE = "application/json"  # of the body; empty: none is sent
 BODY = None  # a text to send with every request
 BODY_FILE = os.environ.get("BODY_FILE")  # a file to send as it is; of a .jsonl, each line in turn
 VERIFY = True  # false: whatever certificate the server shows

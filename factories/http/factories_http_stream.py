@@ -2,7 +2,7 @@
 
 Measures TTFT (the first piece with a text in it), ITL and the number of pieces. Serves whatever streams its answer to a
 POST, on any platform: a server of your own with FastAPI, LitServe or BentoML, an agent, a gateway. A status outside 200
-to 299, an error told within the stream, a stream that breaks off and one without a text are failed requests. Edit the
+to 299, an error within the stream, a stream that breaks off and one without a text are failed requests. Edit the
 constants, and `text_of`, which says where the text stands. Secrets are not among them: set ENDPOINT_TOKEN or
 BENCHMARK_API_KEY for a bearer token, ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication.
 """
@@ -21,7 +21,7 @@ LAST = "[DONE]"  # the data of the event that ends the stream; empty: the server
 
 
 class StreamError(Exception):
-    """The stream told of an error, broke off, had no text in it, or was a page."""
+    """The stream reported an error, broke off, had no text in it, or was a page."""
 
 
 def invoke_factory(endpoint_name=None):

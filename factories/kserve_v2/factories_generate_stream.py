@@ -2,7 +2,7 @@
 
 Measures TTFT and ITL; the tokens are the pieces that came, or the server's figure where it tells one. Serves MLServer
 (port 8080; it streams with gzip_enabled false and parallel_workers 0) and Triton (8000); on EKS, OpenShift AI, EC2. An
-error told within the stream, a stream that is cut off and one without a text are failed requests. Put the address and
+error within the stream, a stream that is cut off and one without a text are failed requests. Put the address and
 what the model takes below.
 """
 
@@ -27,7 +27,7 @@ WORDS = ("time", "year", "people", "way", "day", "thing", "life", "child", "worl
 
 
 class StreamError(Exception):
-    """The stream told of an error, or had no text in it."""
+    """The stream reported an error, or had no text in it."""
 
 
 def invoke_factory(endpoint_name=None):
@@ -36,8 +36,8 @@ def invoke_factory(endpoint_name=None):
     def invoke(payload):
         pieces, tokens, reason = 0, 0, None
         for data in EventReader.over(client.stream(payload)):
-            text, told, ended = understood(data)
-            tokens += told
+            text, reported, ended = understood(data)
+            tokens += reported
             reason = ended or reason
             if text:
                 pieces += 1
@@ -50,8 +50,8 @@ def invoke_factory(endpoint_name=None):
 
 
 def understood(data):
-    """The text of an event, its tokens where they are told, and the reason for which it is the last one."""
-    told = data[:500].decode(errors="replace")
+    """The text of an event, its tokens where they are given, and the reason for which it is the last one."""
+    shown = data[:500].decode(errors="replace")
     try:
         event = json.loads(data)
         text = event["text_output"] if TRITON else event["outputs"][0]["data"]
@@ -60,7 +60,7 @@ def understood(data):
             raise TypeError
         return "".join(map(str, texts)), int(event.get("num_output_tokens") or 0), event.get("finish_reason")
     except (ValueError, LookupError, TypeError) as error:
-        raise StreamError(f"expected {'text_output' if TRITON else 'outputs'}, but got: {told}") from error
+        raise StreamError(f"expected {'text_output' if TRITON else 'outputs'}, but got: {shown}") from error
 
 
 def payload_factory():

@@ -1,7 +1,7 @@
 """Open Inference Protocol over gRPC as a stream: ModelStreamInfer, for LLMs and other models that answer in pieces.
 
 Measures TTFT and ITL, over the answers that bring an output; errors are counted by gRPC's status, as `RpcError
-UNAVAILABLE`. An error told within the stream and a stream without an output are failed requests. Serves Triton (port
+UNAVAILABLE`. An error within the stream and a stream without an output are failed requests. Serves Triton (port
 8001; decoupled models, its vLLM and TensorRT-LLM backends) and MLServer (8081); on EKS, OpenShift AI, EC2. Needs `pip
 install grpcio protobuf` in the environment of `benchmark`. Put the address and what the model takes below.
 """
@@ -72,7 +72,7 @@ DOUBT = " (is TRITON right, in this file?)"
 
 
 class StreamError(Exception):
-    """The stream told of an error, or had no output in it."""
+    """The stream reported an error, or had no output in it."""
 
 
 def tensors(prompt):
@@ -112,8 +112,8 @@ def invoke_factory(endpoint_name=None):
 def output(answer):
     """The first output's bytes: none of an empty text, nor of the empty message by which Triton may end a stream."""
     if TRITON:
-        if told := answer.error_message:  # MLServer has the model's name in its place
-            raise StreamError(f"the server told of an error: {told}{DOUBT if told == MODEL else ''}")
+        if reported := answer.error_message:  # MLServer has the model's name in its place
+            raise StreamError(f"the server reported an error: {reported}{DOUBT if reported == MODEL else ''}")
         answer = answer.infer_response
     if not answer.outputs:
         return b""

@@ -15,10 +15,10 @@ from botocore.config import Config
 class FunctionError(Exception):
     """The function was invoked and failed."""
 
-    def __init__(self, told):
-        super().__init__(told.get("errorMessage") or json.dumps(told))
+    def __init__(self, reported):
+        super().__init__(reported.get("errorMessage") or json.dumps(reported))
         # the type becomes part of the error's row in the report; a runtime that ended has none
-        self.response = {"Error": {"Code": told.get("errorType") or "Unhandled"}}
+        self.response = {"Error": {"Code": reported.get("errorType") or "Unhandled"}}
 
 
 def invoke_factory(endpoint_name):

@@ -58,7 +58,7 @@ def invoke_factory(endpoint_name=None):
                     finished = finished or choice.finish_reason
                 if event.usage:
                     tokens = event.usage.completion_tokens
-                    yield told(event)
+                    yield response_of(event)
         if not finished:
             raise StreamError(f"the stream ended after {pieces} pieces, without a finish_reason")
         yield Response(finish_reason=finished)  # one that the server gave up has failed
@@ -68,7 +68,7 @@ def invoke_factory(endpoint_name=None):
     return invoke
 
 
-def told(event):
+def response_of(event):
     """The server's usage and, as a row of the report, the tokens of the prompt that came from its prefix cache."""
     usage, details = event.usage, event.usage.prompt_tokens_details
     cached = details and details.cached_tokens  # None where the server does not tell them

@@ -15,7 +15,7 @@ from inference_benchmarker.clients import HttpClient
 URL = os.environ.get("BENCHMARK_DEMO_URL", "http://127.0.0.1:8080")  # the server's address, without /v1
 TEI = False  # True: TEI's /rerank with texts; False: /v1/rerank with documents
 BASE_PATH = "/v1"  # what stands before /rerank there; TEI has nothing
-MODEL = "demo"  # TEI serves one alone, and is not told; empty: the server's own
+MODEL = "demo"  # TEI serves one alone, and gets no name; empty: the server's own
 TEXTS = 8  # in a request
 TEXT_WORDS = 100  # in a text
 QUERY_WORDS = 10  # in the query
@@ -37,7 +37,7 @@ def invoke_factory(endpoint_name=None):
 
 
 def understood(body):
-    told = body[:500].decode(errors="replace")
+    text = body[:500].decode(errors="replace")
     try:
         answer = json.loads(body)
         rows, name = (answer, "score") if TEI else (answer["results"], "relevance_score")
@@ -45,9 +45,9 @@ def understood(body):
         usage = {} if TEI else answer.get("usage") or {}
         response = Response(tokens_in=usage.get("prompt_tokens") or usage.get("total_tokens"), bytes=len(body))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise RerankError(f"expected scores, but got: {told}") from error
+        raise RerankError(f"expected scores, but got: {text}") from error
     if len(scores) != TEXTS:
-        raise RerankError(f"expected {TEXTS} scores, but got {len(scores)}: {told}")
+        raise RerankError(f"expected {TEXTS} scores, but got {len(scores)}: {text}")
     return response
 
 

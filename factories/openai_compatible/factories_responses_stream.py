@@ -3,7 +3,7 @@
 Measures TTFT, ITL and the tokens of the server's usage. Serves vLLM, SGLang, Ollama and OpenAI itself; on EKS,
 HyperPod, OpenShift, EC2; for addresses see factories_chat_stream.py. Beside a key, BENCHMARK_HEADERS may hold a JSON
 object of headers. A response that failed or was cancelled, an error
-told within the stream, a stream that breaks off and one without a token are failed requests. One that ran out of tokens
+within the stream, a stream that breaks off and one without a token are failed requests. One that ran out of tokens
 is incomplete and a success: the report counts the reason.
 """
 
@@ -80,14 +80,14 @@ def understood(data):
     """An event's type and content."""
     if data == b"[DONE]":  # some servers end with it, as in chats
         return "", {}
-    told = data[:500].decode(errors="replace")
+    text = data[:500].decode(errors="replace")
     try:
         event = json.loads(data)
         if not isinstance(event["type"], str):
             raise TypeError
         return event["type"], event
     except (ValueError, LookupError, TypeError) as error:
-        raise ResponsesError(f"expected an event of a response, but got: {told}") from error
+        raise ResponsesError(f"expected an event of a response, but got: {text}") from error
 
 
 def shown(content):

@@ -32,7 +32,7 @@ PAYLOADS = 1000  # different ones
 def endpoint_factory(instance_type: str = "ml.g5.xlarge", instances: int = 1, copies: int = 1, env=None):
     """Make the endpoint, and yield its name.
 
-    What `created` is told is how to remove what comes next. That is done when the search is over, the last one first,
+    What `created` gets is how to remove what comes next. That is done when the search is over, the last one first,
     also where the search is interrupted or killed.
     """
     sagemaker = boto3.client("sagemaker")
@@ -85,7 +85,7 @@ def wait_until_in_service(what, describe, status_key):
             status = described[status_key]
             print(f"{what}: {status}")
         if status == "Failed":
-            raise RuntimeError(f"{what} failed: {described.get('FailureReason', 'no reason is told')}")
+            raise RuntimeError(f"{what} failed: {described.get('FailureReason', 'no reason is given')}")
 
 
 def invoke_factory(endpoint_name):

@@ -2,7 +2,7 @@
 
 Run it with --endpoint-name NAME --concurrency 8 --num-requests 1000 before a wave with one of the patterns beside it:
 request i asks model i, so every model is brought to the instance's disk, and the last ones stay in memory. Its own
-latencies are those of a first load; one that takes more than 60 s is told as ModelNotReadyException, and goes on. For
+latencies are those of a first load; one that takes more than 60 s gets ModelNotReadyException, and goes on. For
 multi-model endpoints, whose target is the model's file.
 """
 

@@ -42,7 +42,7 @@ def invoke_factory(endpoint_name):
 
 
 def understood(body):
-    told = body[:500].decode(errors="replace")
+    shown = body[:500].decode(errors="replace")
     try:
         answer = json.loads(body)
         choice, usage = answer["choices"][0], answer.get("usage") or {}
@@ -50,9 +50,9 @@ def understood(body):
         tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
         response = Response(*tokens, bytes=len(body), finish_reason=reason)  # fails for "abort" and "error"
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise AnswerError(f"expected a chat completion, but got: {told}") from error
+        raise AnswerError(f"expected a chat completion, but got: {shown}") from error
     if not text and reason != "content_filter":
-        raise AnswerError(f"the answer has nothing in it: {told}")
+        raise AnswerError(f"the answer has nothing in it: {shown}")
     return response
 
 

@@ -24,7 +24,7 @@ TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains",
 
 
 class StreamError(Exception):
-    """The stream broke off, told of an error, had nothing in it, or was no stream of a chat at all."""
+    """The stream broke off, reported an error, had nothing in it, or was no stream of a chat at all."""
 
 
 def invoke_factory(endpoint_name):
@@ -67,8 +67,8 @@ def understood(line):
         usage = event.get("usage")
         return text, reason, usage and Response(usage.get("prompt_tokens"), usage.get("completion_tokens"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        told = line[:500].decode(errors="replace")
-        raise StreamError(f"expected an event of a chat, but got: {told}") from error
+        shown = line[:500].decode(errors="replace")
+        raise StreamError(f"expected an event of a chat, but got: {shown}") from error
 
 
 def generated(delta):

@@ -42,17 +42,17 @@ def invoke_factory(endpoint_name):
 
 
 def understood(body):
-    told = body[:500].decode(errors="replace")
+    shown = body[:500].decode(errors="replace")
     try:
         answer = json.loads(body)
         generated = answer[0] if isinstance(answer, list) else answer  # TGI answers with a list of one
         text, details = generated["generated_text"], generated.get("details") or {}
     except (ValueError, LookupError, TypeError) as error:
-        raise GenerationError(f"expected a generated text, but got: {told}") from error
+        raise GenerationError(f"expected a generated text, but got: {shown}") from error
     tokens, reason = details.get("generated_tokens"), details.get("finish_reason")
     response = Response(tokens_out=tokens, bytes=len(body), finish_reason=reason)  # fails for "error" and "abort"
     if not text or "error" in generated:
-        raise GenerationError(f"the text is empty or ended with an error: {told}")
+        raise GenerationError(f"the text is empty or ended with an error: {shown}")
     return response
 
 

@@ -23,7 +23,7 @@ TOPICS = ["rivers", "bridges", "winter", "markets", "clocks", "bread", "trains",
 
 
 class StreamError(Exception):
-    """The stream broke off, told of an error, had nothing in it, or was no stream of tokens at all."""
+    """The stream broke off, reported an error, had nothing in it, or was no stream of tokens at all."""
 
 
 def invoke_factory(endpoint_name):
@@ -58,14 +58,14 @@ def invoke_factory(endpoint_name):
 
 def understood(line):
     """The text that an event brings, if it is the last one, and the details, which that one has."""
-    told = line[:500].decode(errors="replace")
+    shown = line[:500].decode(errors="replace")
     try:
         event = json.loads(line)
         text, details = event["token"]["text"], event.get("details") or {}
     except (ValueError, LookupError, TypeError) as error:
-        raise StreamError(f"expected a token, but got: {told}") from error
+        raise StreamError(f"expected a token, but got: {shown}") from error
     if "error" in event:
-        raise StreamError(f"the server told of an error: {told}")
+        raise StreamError(f"the server reported an error: {shown}")
     return text, event.get("generated_text") is not None, details
 
 

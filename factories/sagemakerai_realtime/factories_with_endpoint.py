@@ -30,7 +30,7 @@ PAYLOADS = 1000  # different ones
 def endpoint_factory(instance_type: str = "ml.m5.xlarge", instances: int = 1, env=None, routing: str = "RANDOM"):
     """Make the endpoint, and yield its name.
 
-    What `created` is told is how to remove what comes next. That is done when the search is over, the last one first,
+    What `created` gets is how to remove what comes next. That is done when the search is over, the last one first,
     also where the search is interrupted or killed.
     """
     sagemaker = boto3.client("sagemaker")
@@ -77,7 +77,7 @@ def wait_until_in_service(sagemaker, name, instance_type):
             status = endpoint["EndpointStatus"]
             print(f"{name} on {instance_type}: {status}")
         if status == "Failed":
-            raise RuntimeError(f"the endpoint failed: {endpoint.get('FailureReason', 'no reason is told')}")
+            raise RuntimeError(f"the endpoint failed: {endpoint.get('FailureReason', 'no reason is given')}")
 
 
 def invoke_factory(endpoint_name):

@@ -30,7 +30,7 @@ PAYLOADS = 1000  # different ones
 def endpoint_factory(memory_mb: int = 2048, concurrency: int = 10, env=None):
     """Make the endpoint, and yield its name.
 
-    What `created` is told is how to remove what comes next. That is done when the search is over, the last one first,
+    What `created` gets is how to remove what comes next. That is done when the search is over, the last one first,
     also where the search is interrupted or killed.
     """
     sagemaker = boto3.client("sagemaker")
@@ -70,7 +70,7 @@ def wait_until_in_service(sagemaker, name):
             status = endpoint["EndpointStatus"]
             print(f"{name}: {status}")
         if status == "Failed":
-            raise RuntimeError(f"the endpoint failed: {endpoint.get('FailureReason', 'no reason is told')}")
+            raise RuntimeError(f"the endpoint failed: {endpoint.get('FailureReason', 'no reason is given')}")
 
 
 def invoke_factory(endpoint_name):

@@ -105,11 +105,11 @@ def _let_ab_know(parser: argparse.ArgumentParser, wave: argparse.ArgumentParser)
         if flag in NOT_HERE or flag in parser._option_string_actions or not flag.startswith("--"):  # noqa: SLF001
             continue
         for name in (flag, *(f"{flag}-{side}" for side in "ab" if flag in OF_A_SIDE)):
-            told: dict[str, Any] = {"help": action.help, "default": None}
+            fields: dict[str, Any] = {"help": action.help, "default": None}
             if action.nargs == 0:
-                parser.add_argument(name, action="store_true", **told)
+                parser.add_argument(name, action="store_true", **fields)
             else:
-                parser.add_argument(name, metavar=action.metavar, dest=action.dest, **told)
+                parser.add_argument(name, metavar=action.metavar, dest=action.dest, **fields)
 
 
 def _made(module: str, name: str, *given: str) -> argparse.ArgumentParser:

@@ -17,7 +17,7 @@ _MEMBER = b"\x1f"  # a gzip member's first byte
 _BLOCK = 16 * 1024  # a body is decoded by so many bytes: what follows a gzip member is copied for each member
 _MOST_STEPS = 5  # as curl has it
 _PLAIN = ("", "identity")  # no encoding
-_SIP = 64  # bytes of br at a time where the library cannot be told to stop: few of them can be megabytes
+_SIP = 64  # bytes of br at a time where the library cannot be made to stop: few of them can be megabytes
 
 
 class UndecodableAnswerError(ConnectionError):

@@ -38,7 +38,7 @@ class HttpClient:
     """Posts payloads to one URL; made once in a worker, shared by all its requests.
 
     A payload of bytes is sent as it is, text as UTF-8; anything else becomes lines of CSV where that is the content
-    type, JSON otherwise. An empty ``content_type`` is not told. ``verify``: whether the server's certificate is
+    type, JSON otherwise. An empty ``content_type`` is not sent. ``verify``: whether the server's certificate is
     checked; a path of authorities to check it with, or a context of your own. There are neither retries nor redirects
     nor proxies: what is sent once is sent once. Raises HttpStatusError; ConnectTimeoutError, ReadTimeoutError (no byte
     for so long), ConnectionClosedError, IncompleteAnswerError, NotHttpError and other errors of the connection, all of
@@ -57,8 +57,8 @@ class HttpClient:
     ) -> None:
         self._pool = Pool(url, verify, Limits(connect_timeout_s, read_timeout_s))
         self._is_csv = content_type.partition(";")[0].strip().lower() == "text/csv"
-        told = {"Content-Type": content_type} if content_type else {}
-        self._headers = merged({"Host": self._pool.host, **told}, headers or {})
+        fields = {"Content-Type": content_type} if content_type else {}
+        self._headers = merged({"Host": self._pool.host, **fields}, headers or {})
         self._common = header_lines(self._headers)
 
     def post(self, payload: Any, path: str = "", headers: Mapping[str, str] | None = None) -> bytes:

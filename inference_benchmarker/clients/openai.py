@@ -131,10 +131,12 @@ class OpenAIClient:
                 has_text = has_text or bool(_text(choice))
         except _MISSHAPEN as error:
             raise unexpected_error(answer) from error
-        told = read_usage(content.get("usage"), content.get("model"), finish_reason, timings=content.get("timings"))
-        _check_not_empty(has_text, told)
+        usage = read_usage(content.get("usage"), content.get("model"), finish_reason, timings=content.get("timings"))
+        _check_not_empty(has_text, usage)
         size = len(answer.body)
-        return Completion(told.tokens_in, told.tokens_out, size, told.model, told.finish_reason, told.metrics, content)
+        return Completion(
+            usage.tokens_in, usage.tokens_out, size, usage.model, usage.finish_reason, usage.metrics, content
+        )
 
     def _streamed(self, path: str, payload: Any, headers: Mapping[str, str] | None = None) -> Iterator[str | Response]:
         if isinstance(payload, dict):
@@ -165,7 +167,7 @@ class OpenAIClient:
 
 
 class _StreamedAnswer:
-    """The facts that a stream's events have told so far, beside the text they brought."""
+    """The facts that a stream's events have reported so far, beside the text they brought."""
 
     def __init__(self) -> None:
         self._usage: dict[str, Any] | None = None
@@ -183,8 +185,8 @@ class _StreamedAnswer:
         text, usage = "", None
         try:
             event, _ = _parse(data.decode().lstrip())
-            if told := event.get("error"):
-                raise stream_error(told)
+            if reported := event.get("error"):
+                raise stream_error(reported)
             if usage := event.get("usage"):
                 self._usage = usage
             if timings := event.get("timings"):
@@ -217,20 +219,20 @@ class _StreamedAnswer:
         if not self._done and self._finish_reason is None:
             began = f"; it began with {shown(begun, _SHOWN)!r}" if begun else ""
             raise IncompleteAnswerError(f"the stream ended without a finish_reason and without [DONE]{began}")
-        told = read_usage(self._usage, self._model, self._finish_reason, timings=self._timings)
-        _check_not_empty(self._has_text, told)
+        usage = read_usage(self._usage, self._model, self._finish_reason, timings=self._timings)
+        _check_not_empty(self._has_text, usage)
         if self._counter.has_counted:
-            told = replace(told, metrics={**(told.metrics or {}), PIECES: self._counter.pieces})
-        return told
+            usage = replace(usage, metrics={**(usage.metrics or {}), PIECES: self._counter.pieces})
+        return usage
 
 
-def _check_not_empty(has_text: bool, told: Response) -> None:
+def _check_not_empty(has_text: bool, response: Response) -> None:
     """Raises APIError where nothing was generated: no text came and the usage has no tokens, for no reason that may be.
 
-    A model may think without showing it, and end at once: then its tokens are told.
+    A model may think without showing it, and end at once: then its tokens are reported.
     """
-    if not (has_text or told.tokens_out or told.finish_reason in _EMPTY_BY_RIGHT):
-        raise empty_error(told.finish_reason)
+    if not (has_text or response.tokens_out or response.finish_reason in _EMPTY_BY_RIGHT):
+        raise empty_error(response.finish_reason)
 
 
 def _is_no_stream(content_type: str) -> bool:

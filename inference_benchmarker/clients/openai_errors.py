@@ -23,8 +23,8 @@ class APIError(Exception):
         super().__init__(message)
         self.message = message
         self.body = body
-        told = body if isinstance(body, dict) else {}
-        self.code, self.type, self.param = (_text(told.get(name)) for name in ("code", "type", "param"))
+        fields = body if isinstance(body, dict) else {}
+        self.code, self.type, self.param = (_text(fields.get(name)) for name in ("code", "type", "param"))
         self._benchmark_detail = self.code or self.type
 
 

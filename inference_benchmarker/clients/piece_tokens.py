@@ -36,11 +36,11 @@ class TokenCounter:
         self.pieces += 1
         if not self._counts:
             return text
-        told = usage.get("completion_tokens") if type(usage) is dict else None
-        if type(told) is not int or told < self._tokens:
+        reported = usage.get("completion_tokens") if type(usage) is dict else None
+        if type(reported) is not int or reported < self._tokens:
             self._counts = False
             return text
-        tokens, self._tokens = told - self._tokens, told
+        tokens, self._tokens = reported - self._tokens, reported
         if tokens == 0 and self.has_counted:
             return _with_tokens(text, 0)
         if not 1 < tokens <= len(text.encode("utf-8", "surrogatepass")) + _HIDDEN:

@@ -44,9 +44,9 @@ class EventReader:
         reader, first, found = cls(), b"", False
         for piece in pieces:
             first = first or piece
-            if told := reader.feed(piece):
+            if reported := reader.feed(piece):
                 found = True
-                yield from told
+                yield from reported
         last = reader.end()
         if not (found or last):
             raise NoEventsError(f"expected events, but received: {shown(first, _SHOWN)}")

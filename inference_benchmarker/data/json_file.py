@@ -63,5 +63,5 @@ def foreign(path: Path, error: Exception) -> BenchmarkError:
 
 
 def cannot_read(path: Path, what: str) -> BenchmarkError:
-    """The error of a file that ``what`` is told of."""
+    """The error of a file; ``what``: the problem."""
     return BenchmarkError(f"{path}: {what}.", "Give a run directory as this tool left it.")

@@ -34,7 +34,7 @@ def _misfits(value: Any, kind: Any, name: str) -> Iterator[str]:
         if value not in arguments:
             yield f"{name} is not one of {', '.join(map(str, arguments))}"
     elif not _has_type(value, origin or kind):
-        yield f"{name} is {_told(value)}"
+        yield f"{name} is {_value_text(value)}"
     elif _has_plain_parts(value, origin, arguments):
         return
     else:
@@ -98,7 +98,7 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {name: hints[name] for name in names}
 
 
-def _told(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """A value in few words."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"the number {value:.4g}" if abs(value) < MOST_FLOAT else "a number out of bounds"

@@ -68,7 +68,7 @@ class EndpointConfig:
 
     Of the requests accepted, each by a draw of its own from ``seed``,
     ``error_share`` get ``error_status`` after their service, ``close_share`` see the connection close within the
-    answer, ``hang_share`` never get one, ``break_share`` are told in the middle of their stream that the model
+    answer, ``hang_share`` never get one, ``break_share`` learn in the middle of their stream that the model
     failed (where there is no stream, they are errors), and ``swap_share`` get the answer to another request that is
     with the endpoint then, if any is.
     ``tokens``: those of a stream or completion whose request sets no limit. ``tokens_per_piece``: how many of them each
@@ -280,8 +280,8 @@ class WrongEndpointError(BenchmarkError):
     """No endpoint can be like that: each field that is wrong, and what is wrong with it."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
-        told = "; ".join(f"{field} {problem}" for field, problem in problems)
-        super().__init__(f"The endpoint cannot be configured like that: {told}.")
+        text = "; ".join(f"{field} {problem}" for field, problem in problems)
+        super().__init__(f"The endpoint cannot be configured like that: {text}.")
         self.problems = problems
 
 

@@ -61,9 +61,9 @@ class Endpoint:
         self._exchanges: dict[Job, Exchange] = {}
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
-        told = (config.tokens, config.finish_reason)
+        reported = (config.tokens, config.finish_reason)
         dialects = queued(
-            *told, echo=config.echo, prefix_cache=config.prefix_cache, tokens_per_piece=config.tokens_per_piece
+            *reported, echo=config.echo, prefix_cache=config.prefix_cache, tokens_per_piece=config.tokens_per_piece
         )
         immediate: list[Route[Answerer]] = [
             *at_once(),

@@ -82,15 +82,15 @@ def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
 
 
 def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> None:
-    """Until there is a result or the process has ended; who waits is told for what."""
+    """Until there is a result or the process has ended; who waits learns for what."""
     assert plan.factories_file is not None
     begun = time.monotonic()
-    told_at = begun + PATIENCE_S
+    report_at = begun + PATIENCE_S
     until = begun + float(plan.load_timeout_s)
     while process.poll() is None and not _result(folder).is_file():
         loaded = (folder / LOADED).is_file()
-        if (now := time.monotonic()) > told_at:
-            told_at += 5 * PATIENCE_S
+        if (now := time.monotonic()) > report_at:
+            report_at += 5 * PATIENCE_S
             printed(f"{'Waiting for the answer' if loaded else 'Loading the endpoint'} ...\n")
         if now > until and not loaded:
             raise BenchmarkError(
@@ -122,7 +122,7 @@ def _understood(file: Path, result: dict[str, Any]) -> Check:
         metric_names=meta.get("metrics", []),
     )
     (record,) = Records.of_workers([columns])
-    seen = Seen(**{**result["seen"], "addresses": [Address(**told) for told in result["seen"]["addresses"]]})
+    seen = Seen(**{**result["seen"], "addresses": [Address(**reported) for reported in result["seen"]["addresses"]]})
     return Check(shown_path(file), record, seen, next((text for _, text in meta["texts"]), None))
 
 

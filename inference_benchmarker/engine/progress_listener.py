@@ -27,7 +27,7 @@ class Live(Protocol):
 
 @runtime_checkable
 class ShowsStart(Protocol):
-    """A listener that shows what a wave waits for before it begins; one that does not is told where it takes long."""
+    """A listener that shows what a wave waits for before it begins; one that does not hears where it takes long."""
 
     def starting(self, what: str, seconds: float) -> None:
         """The wave has not begun: what is waited for, and for how long by now."""

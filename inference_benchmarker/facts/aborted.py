@@ -14,7 +14,7 @@ class Aborted:
 
     ``condition``: the ``--abort-on`` that was met; empty where the endpoint was dead, or a worker took all memory.
     ``measured``: its value, a share or seconds, or the worker's bytes; None for a dead endpoint. ``requests``: the
-    number that it was told from. ``over_s``: how many seconds. ``worker``: the number of the one that took all memory.
+    number that it follows from. ``over_s``: how many seconds. ``worker``: the number of the one that took all memory.
     """
 
     condition: str
@@ -30,8 +30,8 @@ class Aborted:
 
     def __post_init__(self) -> None:
         """ValueError for what ends no wave: it may come from a file of anybody's."""
-        told = _is_written(self.condition) and (self.measured is None) == self.by_dead_endpoint
-        if not told or (self.condition and self.worker is not None):
+        known = _is_written(self.condition) and (self.measured is None) == self.by_dead_endpoint
+        if not known or (self.condition and self.worker is not None):
             raise ValueError("aborted has no condition that a plan could have, or no value of it")
 
 

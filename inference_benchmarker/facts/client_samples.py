@@ -39,7 +39,7 @@ class Sample(NamedTuple):
 class Stretch(NamedTuple):
     """Some samples of the host or of one process in a row, from ``unix_s`` on; units as a sample's.
 
-    What is no ``least`` or ``most`` is the sum of those that told it.
+    What is no ``least`` or ``most`` is the sum over those that reported it.
     """
 
     unix_s: float

@@ -39,7 +39,7 @@ def counted_stage(facts: WaveFacts, counts: Counts, number: int, times: tuple[in
 def counted_spans(facts: WaveFacts, counts: Counts, length_ns: int) -> Iterator[tuple[int, int, WaveFacts]]:
     """The requests that were over in each stretch of whole seconds, with its start and end.
 
-    Of these alone it can be told what came of them: so many count as planned, and as sent.
+    Of these alone the outcome is known: so many count as planned, and as sent.
     """
     window = counts.window
     whole = facts.window.planned_ns or window.seconds * NS
@@ -61,7 +61,7 @@ def _begun(facts: WaveFacts, start_ns: int) -> tuple[int, int]:
 
 
 def _part(facts: WaveFacts, counts: Counts, window: Window, ledger: Ledger) -> WaveFacts:
-    """The slowest requests of a part are not told apart from those of the wave."""
+    """The slowest requests of a part are not distinguished from those of the wave."""
     return replace(
         facts,
         plan=replace(facts.plan, bounds=Bounds()),

@@ -1,4 +1,4 @@
-"""The instances of a server as they were followed while a wave ran: counted, and told of by who scales them. Pure.
+"""The instances of a server as they were followed while a wave ran: counts, and the events of what scales them. Pure.
 
 Instants are unix seconds by this client's clock.
 """
@@ -83,7 +83,7 @@ class InstanceSource(Protocol):
     def count(self) -> Count:
         """The instances now, in a call of a few seconds at most. CannotCountError with the reason."""
 
-    def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
+    def scaling_events(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
         """The events of the service that scales them, and sentences on what it would not tell. Raises nothing of it."""
 
 
@@ -124,7 +124,7 @@ def gathered(lines: Iterable[dict[str, Any]]) -> tuple[Followed, ...]:
 
 
 def renewed_instances(before: Iterable[Followed], now: Iterable[Followed]) -> tuple[Followed, ...]:
-    """An earlier reading with what a later one brought: counts that were taken stay, events are those told last."""
+    """An earlier reading with what a later one brought: counts that were taken stay, events are the last ones."""
     rows = {each.of: each for each in before}
     for each in now:
         old = rows.get(each.of)

@@ -22,7 +22,7 @@ _READ = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """In plain values, so that it can be told from process to process. None: did not get that far, or cannot be told.
+    """In plain values, so that one process can send it to another. None: did not get that far, or unknown.
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
     or ``streamed``; ``unread`` an answer that would yield pieces, were it read; ``status`` an HTTP status it has.

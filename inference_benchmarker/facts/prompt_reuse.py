@@ -32,7 +32,7 @@ TOO_LONG = 1 << 32
 class TurnReuse:
     """The answered requests of one turn: bytes of their prompts, and of those what was there before.
 
-    The tokens are those of requests whose usage told both input and cached tokens, ``reusable_tokens`` as large a part
+    The tokens are those of requests whose usage had both input and cached tokens, ``reusable_tokens`` as large a part
     of each prompt's as its bytes that were there before.
     """
 
@@ -66,7 +66,7 @@ class PromptReuse:
         return self.share_of(1, MOST_TURN)
 
     def share_of(self, first: int, last: int) -> float | None:
-        """The same of some turns: of tokens, where the server told them, else of bytes."""
+        """The same of some turns: of tokens, where the server reported them, else of bytes."""
         rows = [row for row in self.by_turn if first <= row.turn <= last]
         if tokens := sum(row.tokens for row in rows):
             return sum(row.reusable_tokens for row in rows) / tokens
@@ -93,9 +93,9 @@ class _Row(NamedTuple):
     answer: array[int]
 
 
-def _rows(told: str, told_sums: str) -> Iterator[_Row]:
+def _rows(text: str, reported_sums: str) -> Iterator[_Row]:
     """The rows as a worker reports them; ValueError for what are none, for they may be anybody's."""
-    rows, sums, place = b64decode(told, validate=True), _sums(told_sums), 0
+    rows, sums, place = b64decode(text, validate=True), _sums(reported_sums), 0
     if len(rows) % ROW.size:
         raise ValueError("a prompt with other members")
     for session, turn, sent, done, size, tokens, cached, stem, known, new, answer in ROW.iter_unpack(rows):
@@ -104,18 +104,18 @@ def _rows(told: str, told_sums: str) -> Iterator[_Row]:
         prompt_end, end = place + new, place + new + answer
         if end > len(sums):
             raise ValueError("a prompt with more blocks than there are sums")
-        is_told = 0 <= tokens < TOO_LONG
+        is_stated = 0 <= tokens < TOO_LONG
         yield _Row(
-            *(sent, done, session, turn, size, tokens if is_told else None),
-            *(cached if is_told and 0 <= cached <= tokens else None, stem, known),
+            *(sent, done, session, turn, size, tokens if is_stated else None),
+            *(cached if is_stated and 0 <= cached <= tokens else None, stem, known),
             *(sums[place:prompt_end], sums[prompt_end:end]),
         )
         place = end
 
 
-def _sums(told: str) -> array[int]:
+def _sums(text: str) -> array[int]:
     sums = array("I")
-    sums.frombytes(b64decode(told, validate=True))
+    sums.frombytes(b64decode(text, validate=True))
     return sums
 
 
@@ -135,8 +135,8 @@ class PromptsSent:
         if self._is_full:
             return
         own = self._stems.setdefault(worker, [])
-        for told in stems:
-            begin = _sums(told)
+        for reported in stems:
+            begin = _sums(reported)
             self._hold(begin)
             own.append(_chained(begin, array("I")))
         for row in _rows(rows, sums):
@@ -148,7 +148,7 @@ class PromptsSent:
             self._rows.append((row, worker))
 
     def reuse(self) -> PromptReuse | None:
-        """The part of each that was there before it; None where no prompt was told."""
+        """The part of each that was there before it; None where no prompt was reported."""
         if not self._rows:
             return None
         cache, turns = _Cache(), dict[int, Counter[str]]()

@@ -109,10 +109,10 @@ class WaveFacts:
     @property
     def warmed(self) -> tuple[int, float] | None:
         """The number of requests that were sent once before the load, and their time in seconds; None without any."""
-        told = self.environment.get("warmed")
-        if not isinstance(told, dict):
+        reported = self.environment.get("warmed")
+        if not isinstance(reported, dict):
             return None
-        requests, seconds = told.get("requests"), told.get("seconds")
+        requests, seconds = reported.get("requests"), reported.get("seconds")
         if not (_is_sane(requests) and _is_sane(seconds)):
             return None
         return int(requests), float(seconds)
@@ -133,9 +133,9 @@ class WaveFacts:
         return isinstance(self.plan.load, OpenLoop) or self.plan.load.has_users or self.has_sessions
 
 
-def _is_sane(told: Any) -> TypeGuard[float]:
+def _is_sane(value: Any) -> TypeGuard[float]:
     """Tells whether a value that anybody may have written is a number that such a thing can have."""
-    return type(told) in (int, float) and 0 <= told < MAX_SECONDS
+    return type(value) in (int, float) and 0 <= value < MAX_SECONDS
 
 
 def reconcile_ledgers(

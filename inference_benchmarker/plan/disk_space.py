@@ -63,9 +63,9 @@ def turns_of(plan: WavePlan) -> float | None:
     recorded = None if plan.conversations is None else plan.conversations.recorded
     if recorded is not None:
         return recorded.turns / recorded.conversations
-    told = plan.factory_settings.get("TURNS")
+    reported = plan.factory_settings.get("TURNS")
     is_ours = plan.factories_file is not None and plan.factories_file.parts[-2:] == _BY_URL
-    return TurnCount.parse(told).average if told is not None and is_ours else None
+    return TurnCount.parse(reported).average if reported is not None and is_ours else None
 
 
 def _counted(plan: WavePlan) -> Room | None:

@@ -97,7 +97,7 @@ class Hosts:
 
     @property
     def uncounted(self) -> tuple[PlannedHost, ...]:
-        """Those whose number of workers is that of their cores, which they have not told yet."""
+        """Those whose number of workers is that of their cores, which they have not reported yet."""
         return tuple(host for host in self.hosts if host.workers is None)
 
     @property
@@ -143,7 +143,7 @@ class Hosts:
         )
 
     def with_cores(self, cores: Mapping[str, int]) -> Self:
-        """The same with a worker for each core, by the host's name, where no number was given. KeyError: not told."""
+        """The same with a worker for each core, by the host's name, where no number was given. KeyError: unknown."""
         return self._counted({host.name: max(cores[host.name], 1) for host in self.uncounted})
 
     def _counted(self, workers: Mapping[str, int]) -> Self:
@@ -247,9 +247,9 @@ def hosts_in_lines(text: str) -> tuple[PlannedHost, ...]:
     """The hosts of a file, one a line; what follows a ``#`` is a comment. BenchmarkError names the line."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
-        if told := line.partition("#")[0].strip():
+        if shown := line.partition("#")[0].strip():
             try:
-                found.append(PlannedHost.parse(told))
+                found.append(PlannedHost.parse(shown))
             except BenchmarkError as error:
                 raise BenchmarkError(
                     f"line {number}: {error.message}", "Write one HOST, USER@HOST or HOST*WORKERS per line."

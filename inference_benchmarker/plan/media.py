@@ -97,19 +97,19 @@ class Media:
                 url = f"data:image/png;base64,{_text(self._picture.png(draw))}"
                 found.append({"type": "image_url", "image_url": {"url": url}})
         if self._audio is not None and self._sound is not None and draw.random() < self._audio.share:
-            told = {"data": _text(self._sound.wav(draw)), "format": "wav"}
-            found.append({"type": "input_audio", "input_audio": told})
+            fields = {"data": _text(self._sound.wav(draw)), "format": "wav"}
+            found.append({"type": "input_audio", "input_audio": fields})
         return found
 
     def label(self, request: bytes) -> str:
         """The row of a request, by what is in its JSON: text, text + 2 images, text + audio."""
         images = "" if self._images is None or self._images.number == 1 else f"{self._images.number} "
-        told = ["text"]
+        lines = ["text"]
         if b'"image_url"' in request:
-            told.append(f"{images}image{'s' if images else ''}")
+            lines.append(f"{images}image{'s' if images else ''}")
         if b'"input_audio"' in request:
-            told.append("audio")
-        return " + ".join(told)
+            lines.append("audio")
+        return " + ".join(lines)
 
 
 class Picture:

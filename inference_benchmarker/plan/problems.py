@@ -77,7 +77,7 @@ def problems_of_files(plan: WavePlan, *, endpoint_needed: bool) -> Iterator[Prob
 
 
 def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
-    """A load that is steered ends when it is told to, so it needs no bound."""
+    """A load that is steered ends at a key or an order, so it needs no bound."""
     if not plan.load.is_steered:
         yield from plan.bounds.problems()
     elif plan.bounds.num_requests is not None:
@@ -261,22 +261,22 @@ def _retry_problems(plan: WavePlan) -> Iterator[Problem]:
 
 
 def _records_problems(plan: WavePlan) -> Iterator[Problem]:
-    """The problems of what is told from the record of each request, and nothing else."""
+    """The problems of what needs the record of each request, and nothing else."""
     if plan.records not in RECORDS:
         yield Problem(("records",), f"--records must be all or none, not {plan.records!r}.")
     if not plan.counts_requests:
         return
-    told = "is computed from the record of each request: leave it out, or --records none."
+    text = "is computed from the record of each request: leave it out, or --records none."
     if plan.retries.retries:
-        yield Problem(("records", "retries"), f"--client-retries: the result of each user {told}")
+        yield Problem(("records", "retries"), f"--client-retries: the result of each user {text}")
     if plan.goodput:
-        yield Problem(("records", "goodput"), f"--goodput {told}")
+        yield Problem(("records", "goodput"), f"--goodput {text}")
     if canary_share(plan.expect):
-        yield Problem(("records", "expect"), f"--expect canary {told}")
+        yield Problem(("records", "expect"), f"--expect canary {text}")
     for slo in plan.slos:
         if slo.metric == "tpot" or slo.is_on_user_metric:
             what = "TPOT" if slo.metric == "tpot" else "a metric of your own"
-            yield Problem(("records", "slos"), f"--slo {slo.expression}: {what} {told}")
+            yield Problem(("records", "slos"), f"--slo {slo.expression}: {what} {text}")
 
 
 def _threshold_problems(plan: WavePlan) -> Iterator[Problem]:

@@ -32,12 +32,12 @@ class Recorded:
     def found(self) -> str:
         """The words for what was found."""
         count = pluralize(self.conversations, "conversation", "conversations")
-        told = [f"{self.format}, {count} with {pluralize(self.turns, 'turn', 'turns')}"]
+        lines = [f"{self.format}, {count} with {pluralize(self.turns, 'turn', 'turns')}"]
         if self.reuse is not None:
-            told.append(f"{percent_text(self.reuse)} of their input tokens repeat blocks of {self.block_tokens:,}")
+            lines.append(f"{percent_text(self.reuse)} of their input tokens repeat blocks of {self.block_tokens:,}")
         if self.note:
-            told.append(self.note)
-        return "; ".join(told)
+            lines.append(self.note)
+        return "; ".join(lines)
 
     @property
     def lacking(self) -> str:

@@ -61,10 +61,10 @@ class Recording:
     def found(self) -> str:
         """The words for what the file was taken for, and for what was done to its times."""
         zone = f", {self.zone}" if self.zone else ""
-        told = f"{self.format}, {self.column} in {self.unit}{zone}"
+        text = f"{self.format}, {self.column} in {self.unit}{zone}"
         if self.spread_ns:
-            told += f"; its times are whole {unit_text(self.spread_ns)}, over which the seed spreads the arrivals"
-        return f"{told}; {self.note}" if self.note else told
+            text += f"; its times are whole {unit_text(self.spread_ns)}, over which the seed spreads the arrivals"
+        return f"{text}; {self.note}" if self.note else text
 
 
 @dataclass(frozen=True, slots=True)

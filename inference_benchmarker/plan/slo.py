@@ -99,7 +99,7 @@ class Slo:
 
     @classmethod
     def read(cls, text: str) -> Slo | str:
-        """The limit without a stage that a text is, or in parentheses why it is none, where that can be told."""
+        """The limit without a stage that a text is, or in parentheses why it is none, where that is known."""
         match = SLO_PATTERN.fullmatch(text) if text.isascii() else None
         if match is None or (problem := _slo_problem(match)):
             return "" if match is None else f" ({problem})"
@@ -156,7 +156,7 @@ class Slo:
 
     @property
     def is_on_user_metric(self) -> bool:
-        """Tells whether it limits what the user's code told of requests."""
+        """Tells whether it limits what the user's code reported of requests."""
         return self.metric.startswith(_USER_METRIC)
 
     def met(self, measured: float | None) -> bool:
@@ -231,7 +231,7 @@ class MaxRegression:
 
     @classmethod
     def _read(cls, text: str) -> MaxRegression | str:
-        """The limit that a text is, or why it is none; nothing where that cannot be told."""
+        """The limit that a text is, or why it is none; nothing where that is unknown."""
         part, dot, rest = text.strip().partition(".")
         if dot and (part == _SESSIONS or part.startswith("turn")):
             found = cls._read(rest)

@@ -115,7 +115,7 @@ def _of_numbers(first: Decimal, unit: str, values: Sequence[Any]) -> Clock:
     digits = 9
     if unit == "s":
         digits = max(_digits(number) for value in values if (number := _number(value)) is not None)
-    told = f"{NAMES[unit]} since {'1970' if since_1970 else 'its beginning'}"
+    text = f"{NAMES[unit]} since {'1970' if since_1970 else 'its beginning'}"
 
     def read(value: Any) -> int:
         whole, _, part = value.partition(".") if isinstance(value, str) else ("", "", "")
@@ -126,7 +126,7 @@ def _of_numbers(first: Decimal, unit: str, values: Sequence[Any]) -> Clock:
             raise ValueError("is not a number")
         return int(number * factor)
 
-    return Clock(told, "UTC" if since_1970 else "", _coarse(digits), read)
+    return Clock(text, "UTC" if since_1970 else "", _coarse(digits), read)
 
 
 def _of_text(first: str, values: Sequence[Any]) -> Clock:

@@ -104,12 +104,12 @@ class KeptRows:
                 f"{self._folder.parent}: the rows of the recording would take more than half of the free space there.",
                 "Send a part of it (--num-requests, --window), or give another --output-dir.",
             )
-        with self._told():
+        with self._writing():
             return self._rows.write(block)
 
     def add(self, dues: Int64, places: Int64) -> None:
         """Keep the due times of some arrivals, and the places of their rows."""
-        with self._told():
+        with self._writing():
             self._dues.write(dues.astype("<i8").tobytes())
             self._places.write(places.astype("<i8").tobytes())
 
@@ -117,12 +117,12 @@ class KeptRows:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._told():
+        with self._writing():
             self._rows.close()
             self._files.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _writing(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

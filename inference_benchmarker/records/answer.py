@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Piece(str):
-    """A piece of a stream of which the server told its number of ``tokens``; 0: its token came with the one before."""
+    """A piece of a stream of which the server gave the number of ``tokens``; 0: its token came with the one before."""
 
     __slots__ = ("tokens",)
     tokens: int
@@ -41,7 +41,7 @@ class Reasoning(Piece):
 class Answer:
     """A streamed answer: its ``pieces`` as ``invoke`` yielded them, and the ``text`` of those that are str, joined.
 
-    Reasoning is among the pieces and not in the text. ``response`` is the usage that it told; None where it told none.
+    Reasoning is among the pieces and not in the text. ``response`` is the usage that it reported, or None.
     """
 
     text: str

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_TEXT_LENGTH = 500
 _NAMES = ("labels", "finish_reasons", "errors")
 
-# A packed outcome: two bits are the outcome, five the number of the finish reason, 0 where none was told.
+# A packed outcome: two bits are the outcome, five the number of the finish reason, 0 where none was reported.
 HAS_STREAM = 0x80  # set when an entry of STREAM belongs to the request
 OUTCOME = 0x03
 FINISH_SHIFT, FINISH_MASK = 2, 0x1F

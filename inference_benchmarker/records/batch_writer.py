@@ -50,7 +50,7 @@ class BatchWriter:
         self._metrics = bytearray()
         self.turns: list[tuple[int, int, int]] = []
         self.metric_numbers = MetricNumbers()
-        self._told_metrics = 0
+        self._reported_metrics = 0
         self.feed = FeedWriter() if feed is None else feed
         self._rows = self.feed.rows
         self._packed = 0
@@ -138,33 +138,33 @@ class BatchWriter:
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the records.
 
-        Where there is no memory for it (MemoryError), nothing is told yet, and the next batch has all of it.
+        Where there is no memory for it (MemoryError), nothing counts as reported yet, and the next batch has all of it.
         """
         meta = {
             **meta,
-            **self.feed.untold(),
-            "labels": self.labels.untold(),
-            "finish_reasons": self.finish_reasons.untold(),
-            "errors": self.errors.untold(),
+            **self.feed.unreported(),
+            "labels": self.labels.unreported(),
+            "finish_reasons": self.finish_reasons.unreported(),
+            "errors": self.errors.unreported(),
             "texts": self._texts,
         }
         if self._attempts:
             meta["attempts"] = self._attempts
-        if names := [*self.metric_numbers][self._told_metrics :]:
+        if names := [*self.metric_numbers][self._reported_metrics :]:
             meta["metrics"] = names
         turns = b"".join(itertools.starmap(TURN.pack, self.turns))
         packed = (self._base, self._streams, self._gaps.tobytes(), self._metrics, turns)
         batch = joined_batch(meta, *map(bytes, packed))
-        self._told()
+        self._mark_reported()
         return batch
 
-    def _told(self) -> None:
+    def _mark_reported(self) -> None:
         """All that came by now is in a batch."""
-        for told in (self.feed, self.labels, self.finish_reasons, self.errors):
-            told.told()
+        for reported in (self.feed, self.labels, self.finish_reasons, self.errors):
+            reported.mark_reported()
         self._texts.clear()
         self._attempts.clear()
-        self._told_metrics = len(self.metric_numbers)
+        self._reported_metrics = len(self.metric_numbers)
         self._clear_sections()
 
     def _clear_sections(self) -> None:

@@ -62,7 +62,7 @@ ROW_KEY = ("index", "turn", "attempt")
 
 
 def schema_of(metrics: Iterable[str]) -> pa.Schema:
-    """The columns of a wave whose requests told these metrics."""
+    """The columns of a wave whose requests reported these metrics."""
     return pa.schema([*SCHEMA, *(pa.field(PREFIX + name, pa.float64()) for name in metrics)])
 
 
@@ -90,17 +90,17 @@ class Records:
                 row["label"] = row["label"] or ""
                 del row["context_tokens"]  # a record has it as a property
                 row["gaps"] = None if row["gaps"] is None else tuple(row["gaps"])
-                told = {name: value for name in self.metrics if (value := row.pop(PREFIX + name)) is not None}
-                yield RequestRecord(**row, metrics=told or None)
+                fields = {name: value for name in self.metrics if (value := row.pop(PREFIX + name)) is not None}
+                yield RequestRecord(**row, metrics=fields or None)
 
     @classmethod
     def of(cls, records: Iterable[RequestRecord]) -> Records:
         """The table of some records."""
         rows = []
         for record in sorted(records, key=lambda record: record.place):
-            told = record.metrics or {}
+            fields = record.metrics or {}
             context = {"context_tokens": record.context_tokens}
-            rows.append({**record._asdict(), **context, **{PREFIX + name: value for name, value in told.items()}})
+            rows.append({**record._asdict(), **context, **{PREFIX + name: value for name, value in fields.items()}})
         names = sorted({name for row in rows for name in row["metrics"] or ()})
         return cls(pa.Table.from_pylist(rows, schema=schema_of(names)))
 
@@ -128,7 +128,7 @@ class Records:
         return metrics_in(self.table.column_names)
 
     def metric(self, name: str) -> Floats:
-        """The values of a metric; NaN where the request told none."""
+        """The values of a metric; NaN where the request reported none."""
         values: Floats = arrow.numbers(self.table.column(PREFIX + name), null=np.nan)
         return values
 

@@ -2,7 +2,7 @@
 
 Beside what the live feed tells, its cells then tell all that the summary of such a wave is made from: when in their
 second requests were sent and over, sums of their times, and the times of failed and abandoned ones apart. What is
-of no second (labels, finish reasons, the first instant of an error) is told once for the wave. Pure.
+of no second (labels, finish reasons, the first instant of an error) is counted once for the wave. Pure.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _CountCell(OpenCell):
 
 
 class CountFeed(FeedWriter):
-    """Takes requests as the live feed does, and counts all that is told of them.
+    """Takes requests as the live feed does, and counts all that is reported of them.
 
     ``warmup``: there are requests of a warm-up, which are counted apart.
     """
@@ -69,7 +69,7 @@ class CountFeed(FeedWriter):
         self._halves: dict[str, list[int]] = {}
         self._finish: Counter[int] = Counter()
         self._first: dict[int, int] = {}
-        self._told_errors = 0
+        self._reported_errors = 0
         self._last_due = self._last_done = 0
 
     def count(self) -> None:
@@ -103,36 +103,38 @@ class CountFeed(FeedWriter):
             self._tally(cell, "ttft", [times[0] - sent])
             self._tally(cell, "itl", [(later - earlier) // 1000 * 1000 for earlier, later in pairwise(times)])
 
-    def _output_tokens(self, cell: OpenCell, pieces: int, told: int) -> None:
-        """As ``request_times.output_tokens``: what the server told where it can be, else the pieces that came."""
-        if told != NONE and pieces <= told <= MOST_TOKENS:
+    def _output_tokens(self, cell: OpenCell, pieces: int, value: int) -> None:
+        """As ``request_times.output_tokens``: what the server reported where it can be, else the pieces that came."""
+        if value != NONE and pieces <= value <= MOST_TOKENS:
             cell.counts["usage"] += 1
-            self._tally(cell, "tokens_out", [told])
+            self._tally(cell, "tokens_out", [value])
             return
-        cell.counts["impossible"] += told != NONE
+        cell.counts["impossible"] += value != NONE
         if pieces != NONE:
             self._tally(cell, "tokens_out", [pieces])
 
-    def untold(self) -> dict[str, Any]:
+    def unreported(self) -> dict[str, Any]:
         """As of its base; ``warmup``: the cells of the warm-up; ``totals``: the counts that are of no second."""
-        cells = super().untold()["feed"]
-        warmup = [{name: told for name, told in cell.items() if name != "n"} for cell in cells if cell["n"] == WARMUP]
+        cells = super().unreported()["feed"]
+        warmup = [
+            {name: reported for name, reported in cell.items() if name != "n"} for cell in cells if cell["n"] == WARMUP
+        ]
         return {
             "feed": [cell for cell in cells if cell["n"] != WARMUP],
             "warmup": warmup,
             "totals": self._totals(),
         }
 
-    def told(self) -> None:
-        """Forget what `untold` returned: a report has it."""
-        super().told()
-        self._told_errors = len(self._first)
+    def mark_reported(self) -> None:
+        """Forget what `unreported` returned: a report has it."""
+        super().mark_reported()
+        self._reported_errors = len(self._first)
         for counts in (self._label_outcomes, self._label_times, self._finish):
             counts.clear()
 
     def _totals(self) -> dict[str, Any]:
         """The requests without a label are the rest of all."""
-        first = list(self._first.items())[self._told_errors :]
+        first = list(self._first.items())[self._reported_errors :]
         return {
             "labels": {OUTCOMES[outcome]: _pairs(found) for outcome, found in self._label_outcomes.items()},
             "label_times": {name: _pairs(found) for name, found in self._label_times.items()},

@@ -91,7 +91,7 @@ class FeedWriter:
         self._cells: defaultdict[tuple[int, int], OpenCell] = defaultdict(cell)
 
     def set_stages(self, ends_ns: Sequence[int]) -> None:
-        """The ends of the stages, nanoseconds after wave start, increasing; may be told again as there come more.
+        """The ends of the stages, nanoseconds after wave start, increasing; may be set again as there come more.
 
         What was sent or over by now is counted under those known before. An arrival due after the last end is of the
         stage after it.
@@ -141,13 +141,13 @@ class FeedWriter:
             self._count_columns(self._cells[row.done // NS, stage], columns, row.outcome & _OUTCOME, row.error)
             self._count_ended(stage, columns.sent)
 
-    def untold(self) -> dict[str, Any]:
-        """The members of a report about what came since ``told``; ``feed``: its cells, which a reader adds up."""
+    def unreported(self) -> dict[str, Any]:
+        """The members of a report about what came since ``mark_reported``; ``feed``: its cells, to be added up."""
         self.count()
         return {"feed": [{"s": second, "n": stage, **cell.to_json()} for (second, stage), cell in self._cells.items()]}
 
-    def told(self) -> None:
-        """Forget what `untold` returned: a report has it."""
+    def mark_reported(self) -> None:
+        """Forget what `unreported` returned: a report has it."""
         self._cells.clear()
 
     def _stage(self, due: int) -> int:

@@ -30,7 +30,7 @@ _OUTCOME_BITS = 2
 
 @dataclass(slots=True)
 class ValueCounts:
-    """The values of one metric that ok requests told: their number and sum, the least and the greatest."""
+    """The values of one metric that ok requests reported: their number and sum, the least and the greatest."""
 
     count: int = 0
     total: float = 0.0
@@ -96,9 +96,9 @@ class LabelCounters:
         if int(values["row"].max()) >= len(rows):
             raise ValueError("a metric of no request")
         of = rows[values["row"]]
-        told = values[(of["index"] >= 0) & (of["outcome"] & OUTCOME == OK)]
-        for number in np.unique(told["name"]).tolist():
-            own = told["value"][told["name"] == number]
+        reported = values[(of["index"] >= 0) & (of["outcome"] & OUTCOME == OK)]
+        for number in np.unique(reported["name"]).tolist():
+            own = reported["value"][reported["name"] == number]
             name = _name(names, number)
             if name in self.metrics or len(self.metrics) < MOST_METRICS:
                 self.metrics[name].merge(ValueCounts(len(own), float(own.sum()), float(own.min()), float(own.max())))
@@ -115,5 +115,5 @@ def _counted(
 
 def _name(names: Sequence[str], number: int) -> str:
     if number >= len(names):
-        raise ValueError("a request with a name that nobody told")
+        raise ValueError("a request with a name that nobody reported")
     return names[number]

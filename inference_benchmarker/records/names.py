@@ -27,7 +27,7 @@ class Names:
         self._ids: dict[str | bytes, int] = {}
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
-        self._told = 0
+        self._reported = 0
         self._hide = hide
         self._most = most
         for name in initial:
@@ -63,13 +63,13 @@ class Names:
         """The name of a number."""
         return self._names[number]
 
-    def untold(self) -> list[str]:
-        """Names first used since ``told``, in order of their numbers."""
-        return self._names[self._told :]
+    def unreported(self) -> list[str]:
+        """Names first used since ``mark_reported``, in order of their numbers."""
+        return self._names[self._reported :]
 
-    def told(self) -> None:
+    def mark_reported(self) -> None:
         """Whoever reads the numbers knows all names by now."""
-        self._told = len(self._names)
+        self._reported = len(self._names)
 
 
 def _digest(name: str) -> bytes:

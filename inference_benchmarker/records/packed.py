@@ -129,9 +129,9 @@ def check_rows(worker: WorkerColumns) -> None:
     """Raise ValueError where streams, gaps or turns are not as many as there must be, or a metric is of no request."""
     streams, gaps = np.count_nonzero(worker.base["outcome"] & HAS_STREAM), int(worker.streams["gaps"].sum())
     if streams != len(worker.streams):
-        raise ValueError(f"{len(worker.streams):,} streams, {streams:,} of them told")
+        raise ValueError(f"{len(worker.streams):,} streams, {streams:,} of them reported")
     if gaps != len(worker.gaps):
-        raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {gaps:,} of them told")
+        raise ValueError(f"{len(worker.gaps):,} gaps between tokens, {gaps:,} of them reported")
     if len(worker.turns) not in (0, len(worker.base)):
         raise ValueError(f"{len(worker.turns):,} turns of {len(worker.base):,} requests")
     if (worker.metrics["row"] >= len(worker.base)).any():
@@ -297,7 +297,7 @@ def _metric_columns(workers: Sequence[WorkerColumns], order: Int64) -> dict[str,
 
 
 def _metric(worker: WorkerColumns, name: str) -> npt.NDArray[np.float64]:
-    """The values of a metric at the rows of their requests; NaN where none was told."""
+    """The values of a metric at the rows of their requests; NaN where none was reported."""
     values = np.full(len(worker.base), np.nan)
     if name in worker.metric_names:
         own = worker.metrics[worker.metrics["name"] == worker.metric_names.index(name)]

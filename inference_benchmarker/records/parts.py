@@ -30,7 +30,7 @@ class InParts(Protocol):
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The names of the users' metrics that their requests told."""
+        """The names of the users' metrics that their requests reported."""
 
     def __len__(self) -> int:
         """The number of records."""

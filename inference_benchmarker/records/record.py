@@ -57,7 +57,7 @@ class RequestRecord(NamedTuple):
 
     @property
     def context_tokens(self) -> int | None:
-        """Of a turn: all that the model was given, the turns before it among it, as far as the server told."""
+        """Of a turn: all that the model was given, the turns before it among it, as far as the server reported it."""
         return None if self.turn is None else self.tokens_in
 
     @property
@@ -149,8 +149,8 @@ class Ledger:
     def to_json(self) -> dict[str, int]:
         """The counts, in_flight included; those of sessions where there were any."""
         of_sessions = any(getattr(self, name) for name in _OF_SESSIONS)
-        told = [f.name for f in fields(self) if of_sessions or f.name not in _OF_SESSIONS]
-        return {**{name: getattr(self, name) for name in told}, "in_flight": self.in_flight}
+        reported = [f.name for f in fields(self) if of_sessions or f.name not in _OF_SESSIONS]
+        return {**{name: getattr(self, name) for name in reported}, "in_flight": self.in_flight}
 
     @classmethod
     def from_json(cls, data: dict[str, int]) -> Ledger:

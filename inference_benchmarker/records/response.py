@@ -34,7 +34,7 @@ class Response:
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
     the name of the model that answered, which labels the request where there is no ``label``. ``finish_reason`` is
     why the server ended its answer. ``metrics`` are numbers of your own by name: each is a column of requests.parquet
-    and a row of the report; what is None is not told. Raises TypeError where a number is none, or above 2^53, and
+    and a row of the report; what is None is not reported. Raises TypeError where a number is none, or above 2^53, and
     FinishReasonError for the reasons ``abort`` and ``error``, so that the request fails.
     """
 

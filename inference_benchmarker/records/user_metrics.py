@@ -34,7 +34,7 @@ the first one of its answer, in ns; below 0 where it had none. It is no metric, 
 
 
 class TooManyMetricsError(Exception):
-    """A request told a metric by a new name, and as many names as a wave may have are taken."""
+    """A request reported a metric by a new name, and as many names as a wave may have are taken."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -68,11 +68,11 @@ def check_metric_names(names: Any) -> None:
         raise ValueError(f"{len(names)} metrics of a worker, {len(set(names))} of them different")
 
 
-def checked_metrics(told: Mapping[str, Any]) -> dict[str, float]:
+def checked_metrics(fields: Mapping[str, Any]) -> dict[str, float]:
     """A copy with floats, without those that are None. TypeError for what is no name or no finite number."""
     found: dict[str, float] = {}
     try:
-        for name, value in told.items():
+        for name, value in fields.items():
             if not is_metric_name(name):
                 raise _misnamed(name)
             if value is not None:
@@ -80,7 +80,7 @@ def checked_metrics(told: Mapping[str, Any]) -> dict[str, float]:
                     value if type(value) is float and -MOST_VALUE < value < MOST_VALUE else _number(name, value)
                 )
     except AttributeError:
-        raise TypeError(f"Response(metrics=...) must be a dictionary of numbers, not {written(told)}") from None
+        raise TypeError(f"Response(metrics=...) must be a dictionary of numbers, not {written(fields)}") from None
     return found
 
 

@@ -140,8 +140,8 @@ class Check:
 
     def _error(self) -> dict[str, Any]:
         seen = self.seen
-        told = {"raised_at": seen.raised_at or None, "with": list(seen.in_hand)}
-        return {"key": self.record.error, "text": self.error_text, **told}
+        fields = {"raised_at": seen.raised_at or None, "with": list(seen.in_hand)}
+        return {"key": self.record.error, "text": self.error_text, **fields}
 
     def to_text(self) -> str:
         """The check for people."""

@@ -97,11 +97,11 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
 
 def _label(row: LabelRow) -> str:
     """The requests of a label: those that were ok, all that were sent, the ok ones' latency and TTFT in seconds."""
-    told = f"{row.label}: {row.ok}/{row.sent}"
+    text = f"{row.label}: {row.ok}/{row.sent}"
     for name, found in (("", row.latency), ("TTFT ", row.ttft)):
         if found is not None:
-            told += f", {name}p50 {found.percentile(50):.6g}, {name}p99 {found.percentile(99):.6g}"
-    return told
+            text += f", {name}p50 {found.percentile(50):.6g}, {name}p99 {found.percentile(99):.6g}"
+    return text
 
 
 def _sessions(summary: Summary) -> dict[str, Any]:
@@ -121,5 +121,5 @@ def _sessions(summary: Summary) -> dict[str, Any]:
 def _time(name: str, distribution: Distribution | None) -> dict[str, float]:
     if distribution is None:
         return {}
-    told = encoded(times(distribution))
-    return {f"{name}_{statistic}_s": told[statistic] for statistic in _STATISTICS}
+    reported = encoded(times(distribution))
+    return {f"{name}_{statistic}_s": reported[statistic] for statistic in _STATISTICS}

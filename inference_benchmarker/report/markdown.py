@@ -44,7 +44,10 @@ def to_markdown(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: P
         _labels(summary),
         _errors(summary),
         table(_hosts(summary)),
-        [f"- {_MARKS[each.severity]} **{escaped(each.code)}**: {escaped(_told(each))}" for each in _first(verdict)],
+        [
+            f"- {_MARKS[each.severity]} **{escaped(each.code)}**: {escaped(_finding_text(each))}"
+            for each in _first(verdict)
+        ],
         [f"- → {escaped(remark.text)}" for remark in diagnose(facts, summary, verdict.limited_by)],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
@@ -89,18 +92,18 @@ def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> st
     endpoint = facts.plan.endpoint or facts.environment.get("file") or ""
     rates = summary.rates
     load = f"{facts.load_text}, {summary.duration_s:.1f} s"
-    told = f"{rate_text(rates.sent)} sent, {rate_text(rates.completed)} completed"
+    text = f"{rate_text(rates.sent)} sent, {rate_text(rates.completed)} completed"
     return " · ".join(
         filter(
-            None, (*(literal(one_line(name, _LONG)) for name in (called, str(endpoint))), escaped(load), escaped(told))
+            None, (*(literal(one_line(name, _LONG)) for name in (called, str(endpoint))), escaped(load), escaped(text))
         )
     )
 
 
 def _sessions(summary: Summary) -> Iterator[str]:
     """The sessions by how they ended."""
-    told = takewhile(str.strip, session_lines(summary.sessions, summary.ledger))
-    return (f"- {escaped(line.strip())}" for line in told)
+    reported = takewhile(str.strip, session_lines(summary.sessions, summary.ledger))
+    return (f"- {escaped(line.strip())}" for line in reported)
 
 
 def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:
@@ -150,5 +153,5 @@ def _first(verdict: Verdict) -> Sequence[Finding]:
     return verdict.findings[:_MOST_ROWS]
 
 
-def _told(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     return one_line(f"{finding.measured} (limit {finding.limit}). {finding.advice}", 4 * _LONG)

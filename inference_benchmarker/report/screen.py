@@ -31,9 +31,9 @@ def server_in_short(facts: WaveFacts, summary: Summary, verdict: Verdict, width:
     if not needs_nothing(facts, summary, verdict):
         return []
     shares = {use.resource: use.share if use.share is not None else use.peak for use in uses_of(facts, summary)}
-    told = [f"{resource} {percent_text(round(share, 2))}" for resource, share in shares.items() if share is not None]
+    lines = [f"{resource} {percent_text(round(share, 2))}" for resource, share in shares.items() if share is not None]
     asked = sum(metric.asked for metric in facts.server_metrics or ())
-    words = ", ".join(told) or f"{pluralize(asked, 'metric', 'metrics')}, none needs a look"
+    words = ", ".join(lines) or f"{pluralize(asked, 'metric', 'metrics')}, none needs a look"
     where = [remark.text for remark in diagnose(facts, summary, verdict.limited_by) if remark.code == "time"]
     width = min(width, MOST_PROSE)
     below = " " * 21

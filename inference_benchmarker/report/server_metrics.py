@@ -20,18 +20,18 @@ _LONG = 300  # of a name of somebody else's in a line
 
 
 def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
-    """A line for each metric that was asked for; one that stands in several blocks is told by its dimensions.
+    """A line for each metric that was asked for; one that stands in several blocks has its dimensions beside it.
 
-    A reason that is the last one told is not told again; of a name with many series, the first ones are.
+    A reason that is the last one shown is not shown again; of a name with many series, the first ones are.
     """
     asked = [metric for metric in metrics if metric.asked]
     names = Counter(metric.name for metric in asked)
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     last_reason = None
     for metric in asked:
-        told[metric.name] += 1
-        if told[metric.name] <= _MAX_ROWS:
-            yield _metric_line(metric, several=names[metric.name] > 1, told_before=metric.reason == last_reason)
+        reported[metric.name] += 1
+        if reported[metric.name] <= _MAX_ROWS:
+            yield _metric_line(metric, several=names[metric.name] > 1, reported_before=metric.reason == last_reason)
             last_reason = metric.reason or last_reason
     for name, count in names.items():
         if count > _MAX_ROWS:
@@ -42,15 +42,15 @@ def prefix_lines(metrics: Sequence[ServerMetric], prompts: PromptReuse | None) -
     """The share of input that servers say was in their prefix caches, beside the one that could have been."""
     hits, reusable = prefix_hit_share(metrics), None if prompts is None else prompts.share
     if hits is not None and reusable is not None:
-        told = f"{percent_text(hits)} of the input tokens by the server's metrics"
-        yield f"{INDENT}Prefix cache: {told}; {percent_text(reusable)} could have been"
+        text = f"{percent_text(hits)} of the input tokens by the server's metrics"
+        yield f"{INDENT}Prefix cache: {text}; {percent_text(reusable)} could have been"
 
 
-def _metric_line(metric: ServerMetric, *, several: bool, told_before: bool) -> str:
+def _metric_line(metric: ServerMetric, *, several: bool, reported_before: bool) -> str:
     where = ", ".join(f"{name}={value}" for name, value in metric.dimensions.items())
     title = one_line(f"{metric.name} ({where})" if several and where else metric.name, _LONG)
     values = ", ".join(_statistic(metric, name, value) for name, value in metric.statistics.items())
-    reason = "as above" if told_before and metric.reason else metric.reason
+    reason = "as above" if reported_before and metric.reason else metric.reason
     samples = "" if metric.samples is None else pluralize(metric.samples, "sample", "samples")
     notes = "; ".join(filter(None, (unit_text(metric.unit), samples, reason)))
     return f"{INDENT}{title}: {values}" + (f" ({notes})" if notes else "")

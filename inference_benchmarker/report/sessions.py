@@ -24,15 +24,15 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
     if sessions is None:
         return
     yield f"{INDENT}Sessions:         {', '.join(_counts(sessions))}"
-    if told := list(_not_completed(sessions, ledger)):
-        yield f"{INDENT}Not completed:    {', '.join(told)}"
+    if reported := list(_not_completed(sessions, ledger)):
+        yield f"{INDENT}Not completed:    {', '.join(reported)}"
     yield f"{INDENT}Session rate:     {_rates(sessions)}"
     if sessions.duration is not None:
         yield f"{INDENT}Session duration: {middle_and_tail(sessions.duration)}, from arrival to last answer"
     if sessions.turns is not None:
         yield f"{INDENT}Turns/session:    {_turns(sessions.turns)}"
-    if told := list(_cached(sessions)):
-        yield f"{INDENT}Cached:           {'; '.join(told)}"
+    if reported := list(_cached(sessions)):
+        yield f"{INDENT}Cached:           {'; '.join(reported)}"
     if ledger.not_begun:
         yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
     yield ""
@@ -71,8 +71,8 @@ def _counts(sessions: Sessions) -> Iterator[str]:
 
 
 def _not_completed(sessions: Sessions, ledger: Ledger) -> Iterator[str]:
-    told = {"failed": sessions.failed, "raised": sessions.raised, "open at the end": sessions.open}
-    yield from (f"{count:,} {what}" for what, count in told.items() if count)
+    fields = {"failed": sessions.failed, "raised": sessions.raised, "open at the end": sessions.open}
+    yield from (f"{count:,} {what}" for what, count in fields.items() if count)
     if ledger.dropped_turns:
         yield f"{ledger.dropped_turns:,} of them because no slot was free"
 

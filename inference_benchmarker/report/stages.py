@@ -103,7 +103,7 @@ def _repeated(row: StageRow) -> list[str]:
 
 
 def _recovered(recovery: Recovery) -> str:
-    """A sentence; the median response time is told beside that from before."""
+    """A sentence; the median response time stands beside that from before."""
     before = duration_text(recovery.before_s)
     if recovery.recovery_s is None:
         now = "no answer for most" if recovery.after_s is None else f"median {duration_text(recovery.after_s)}"

@@ -33,7 +33,7 @@ from inference_benchmarker.report.summary_types import (
     SummaryResult,
     Warmup,
 )
-from inference_benchmarker.summary.counted import not_told
+from inference_benchmarker.summary.counted import missing_numbers
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.units import NS
@@ -66,7 +66,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         interrupted=verdict.interrupted,
         limited_by=verdict.limited_by,
         findings=list(verdict.findings),
-        records=Kept(facts.plan.records, len(facts.warmup) + len(facts.records), list(not_told(facts))),
+        records=Kept(facts.plan.records, len(facts.warmup) + len(facts.records), list(missing_numbers(facts))),
         window=_window(facts.window),
         environment=facts.environment,
         ledger=AllCounts(**summary.ledger.to_json(), workers=[_counts(each) for each in summary.worker_ledgers]),
@@ -196,8 +196,8 @@ def _session_numbers(of: Sessions) -> SessionNumbers:
 
 def _turn(row: TurnRow) -> Turn:
     counts = (row.turn, row.and_later, row.sent, row.ok, row.failed)
-    told = (times(row.latency), times(row.ttft), row.reusable_share)
-    return Turn(*counts, row.context_tokens, row.cached_share, *told)
+    reported = (times(row.latency), times(row.ttft), row.reusable_share)
+    return Turn(*counts, row.context_tokens, row.cached_share, *reported)
 
 
 def _attempts(of: Repeats | None) -> Attempts | None:

@@ -146,7 +146,7 @@ class Client:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryResult:
-    """All that is told of a wave. ``files``: the digests of the other files of its run directory."""
+    """All that is reported of a wave. ``files``: the digests of the other files of its run directory."""
 
     schema_version: int
     name: str | None = None

@@ -18,7 +18,7 @@ from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
 from inference_benchmarker.report.user_metrics import user_metric_lines
-from inference_benchmarker.summary.counted import not_told
+from inference_benchmarker.summary.counted import missing_numbers
 from inference_benchmarker.summary.time_table import (
     middle_and_tail,
     precision_mark,
@@ -165,8 +165,8 @@ def success_line(share: float | None, target: float, *, at_most: bool = False) -
 def _recording_line(facts: WaveFacts) -> Iterator[str]:
     load, recording = facts.plan.load, facts.plan.recording
     if isinstance(load, OpenLoop) and recording is not None:
-        told = f"{load.text}, {recording.rows:,} arrivals, at most {recording.peak_rps:,} in a second"
-        yield f"{_INDENT}Recording:        {one_line(told, _LONG)}"
+        text = f"{load.text}, {recording.rows:,} arrivals, at most {recording.peak_rps:,} in a second"
+        yield f"{_INDENT}Recording:        {one_line(text, _LONG)}"
         yield f"{_INDENT}                  {one_line(recording.found, _LONG)}"
     if (sent := facts.plan.conversations) is not None and sent.recorded is not None:
         yield f"{_INDENT}Conversations:    {one_line(f'{sent.file.name}: {sent.recorded.found}', _LONG)}"
@@ -242,17 +242,17 @@ def _warmup_section(summary: Summary) -> Iterator[str]:
     if warmup is None:
         return
     counts, latency = warmup.ledger, warmup.latency
-    told = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    lines = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
-        told.append(f"latency {middle_and_tail(latency)}")
-    yield f"{_INDENT}Warm-up:          {', '.join(told)} (not in the other numbers)"
+        lines.append(f"latency {middle_and_tail(latency)}")
+    yield f"{_INDENT}Warm-up:          {', '.join(lines)} (not in the other numbers)"
 
 
 def _records_section(facts: WaveFacts) -> Iterator[str]:
-    """That requests were counted, and what cannot be told therefore."""
-    if missing := not_told(facts):
-        told = f"kept for the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
-        yield f"{_INDENT}Records:          {told}"
+    """That requests were counted, and what is not measured therefore."""
+    if missing := missing_numbers(facts):
+        text = f"kept for the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
+        yield f"{_INDENT}Records:          {text}"
 
 
 def _warmed_section(facts: WaveFacts) -> Iterator[str]:
@@ -303,11 +303,11 @@ def _findings_section(verdict: Verdict) -> Iterator[str]:
         measured, limit, advice = (
             one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice)
         )
-        told = f"{measured} (limit {limit}). {advice}"
+        shown = f"{measured} (limit {limit}). {advice}"
         if finding.code in CLIENT_CODES and verdict.limited_by == "client":
-            yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {told}"
+            yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {shown}"
         else:
-            yield f"{_INDENT}{_mark(finding)} {finding.code}: {told}"
+            yield f"{_INDENT}{_mark(finding)} {finding.code}: {shown}"
 
 
 def _mark(finding: Finding) -> str:

@@ -30,9 +30,9 @@ def token_lines(summary: Summary, width: int | None = None) -> Iterator[str]:
     if tokens is not None:
         yield from _of_tokens(tokens, summary.ledger.ok, width)
     if reasons := list(summary.finish_reasons.items()):
-        told = ", ".join(f"{one_line(reason, 40)} {count:,}" for reason, count in reasons[:_MOST_REASONS])
+        text = ", ".join(f"{one_line(reason, 40)} {count:,}" for reason, count in reasons[:_MOST_REASONS])
         more = f" and {len(reasons) - _MOST_REASONS} more, in summary.json" if len(reasons) > _MOST_REASONS else ""
-        yield f"{INDENT}Finish reasons:   {told}{more}"
+        yield f"{INDENT}Finish reasons:   {text}{more}"
 
 
 def _of_tokens(tokens: Tokens, ok: int, width: int | None) -> Iterator[str]:
@@ -52,9 +52,11 @@ def _of_tokens(tokens: Tokens, ok: int, width: int | None) -> Iterator[str]:
         yield f"{INDENT}Output tokens:    {tokens.tokens_out:,} ({source}{notes})"
 
 
-def _of_some(told: Distribution | None, ok: int) -> str:
-    """That not all requests told their tokens: the sum and the rate are less than what was processed."""
-    return "" if told is None or told.count == ok else f", of {told.count:,} of {ok:,} ok requests"
+def _of_some(distribution: Distribution | None, ok: int) -> str:
+    """That not all requests reported their tokens: the sum and the rate are less than what was processed."""
+    return (
+        "" if distribution is None or distribution.count == ok else f", of {distribution.count:,} of {ok:,} ok requests"
+    )
 
 
 def _count_row(label: str, d: Distribution) -> list[str]:

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def user_metric_lines(metrics: Mapping[str, Distribution], width: int | None = None) -> Iterator[str]:
-    """A table of the metrics that requests told."""
+    """A table of the metrics that requests reported."""
     if metrics:
         yield from aligned(user_metric_rows(metrics), width)
 
 
 def user_metric_rows(metrics: Mapping[str, Distribution]) -> list[list[str]]:
-    """A header and a row for each metric, with the number of requests that told it; nothing where none did."""
+    """A header and a row for each metric, with the number of requests that reported it; nothing where none did."""
     head = [marked("Metric", metrics.values()), *COLUMNS, "requests"]
     return [head, *([name, *_values(d), f"{d.count:,}"] for name, d in metrics.items())] if metrics else []
 

@@ -33,7 +33,7 @@ _ALWAYS = {"cold_start": "whether the first requests were slower"}
 _OF_STREAMS = {"tpot": "TPOT", "tokens_out_per_s_per_request": "tokens/s of each request"}
 
 
-def not_told(facts: WaveFacts) -> dict[str, str]:
+def missing_numbers(facts: WaveFacts) -> dict[str, str]:
     """The numbers that only the record of each request tells, where there is none: by name, in words."""
     if facts.counts is None:
         return {}

@@ -46,8 +46,8 @@ class Numbering:
 
     def of(self, codes: Int64, names: Sequence[str]) -> Int64:
         """The number of each row's name, of no name that of ``""``; from ``Records.coded``."""
-        told = ("",) if len(codes) and codes.min() < 0 else ()
-        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in (*names, *told)]
+        lines = ("",) if len(codes) and codes.min() < 0 else ()
+        numbers = [self._numbers.setdefault(name, len(self._numbers)) for name in (*names, *lines)]
         found: Int64 = np.array(numbers, np.int64)[codes]
         return found
 

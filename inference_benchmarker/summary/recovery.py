@@ -1,4 +1,4 @@
-"""The time an endpoint took to recover after the load fell, told from the arrivals' response times alone. Pure.
+"""The time an endpoint took to recover after the load fell, computed from the arrivals' response times alone. Pure.
 
 Before: the lowest median response time of the stages that came earlier and had a lower rate. A stage was over capacity
 where the median of its last ``HELD`` seconds was beyond ``FACTOR`` times that (and ``LEAST_S`` more, for times so short

@@ -101,14 +101,14 @@ def output_tokens(records: Records) -> Int64:
 
 
 def has_usage(records: Records) -> Mask:
-    """The requests of which the server told the output tokens, and can have."""
+    """The requests of which the server reported output tokens that can be true."""
     return records.has("tokens_out") & ~impossible_usage(records)
 
 
 def impossible_usage(records: Records) -> Mask:
-    """The requests of which the server told output tokens that cannot be.
+    """The requests of which the server reported output tokens that cannot be true.
 
     Those are fewer than the pieces that came, each of which has one at least, or more than any model generates.
     """
-    told = records.int("tokens_out")
-    return records.has("tokens_out") & ((told < records.int("chunks")) | (told > MOST_TOKENS))
+    stated = records.int("tokens_out")
+    return records.has("tokens_out") & ((stated < records.int("chunks")) | (stated > MOST_TOKENS))

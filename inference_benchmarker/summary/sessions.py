@@ -47,7 +47,7 @@ class TurnRow:
     """The requests of one turn, or with ``and_later`` of it and all that follow.
 
     ``latency`` and ``ttft`` in seconds, as in a summary; ``context_tokens``: the mean of the input tokens that the
-    server told, ``cached_share``: the share of them that it had cached; None where it told none. ``reusable_share``:
+    server reported, ``cached_share``: the share of them that it had cached; None without any. ``reusable_share``:
     the share that a cache which forgets nothing would have had; None where no prompt was known.
     """
 
@@ -75,7 +75,7 @@ class Sessions:
     ``duration``: from when a session was due to its last answer, in seconds, of the completed ones; those that were
     ``open`` at the end have their age by then, a lower bound. ``turns``: how many turns each of them had. ``good``:
     those that completed, and all of whose turns were good; None without ``--goodput``. ``cached_share``: of all input
-    tokens, those that the server had cached; None where it told none. ``recorded_reuse``: the share that is in blocks
+    tokens, those that the server had cached; None without any. ``recorded_reuse``: the share that is in blocks
     which were there before, of the recorded conversations that were sent; None without any. ``reusable_share``: the
     share of the input that was sent or answered before in this wave, as of a turn, by ``known_prompts`` of the answered
     requests; None where no prompt was known.
@@ -212,9 +212,11 @@ class TurnsGathered:
 
     def __init__(self, metrics: Sequence[str]) -> None:
         self._cached = PREFIX + CACHED_TOKENS if CACHED_TOKENS in metrics else None
-        told = () if self._cached is None else (self._cached,)
-        self.columns = ("turn", "outcome", "sent", "done", "first_token", "tokens_in", *told)
-        self._counts = {name: np.zeros(0, np.int64) for name in ("sent", "ok", "failed", "told", "tokens", "of_cached")}
+        reported = () if self._cached is None else (self._cached,)
+        self.columns = ("turn", "outcome", "sent", "done", "first_token", "tokens_in", *reported)
+        self._counts = {
+            name: np.zeros(0, np.int64) for name in ("sent", "ok", "failed", "reported", "tokens", "of_cached")
+        }
         self._cached_tokens = np.zeros(0, np.int64)
         self._times = {name: GroupedHistogram() for name in ("latency", "ttft")}
         self._ages: dict[str, list[tuple[Int64, Floats]]] = {name: [] for name in self._times}
@@ -223,13 +225,13 @@ class TurnsGathered:
         """As ``Gatherer`` says."""
         place = np.minimum(part.int("turn").astype(np.int64) - 1, MOST_TURN_ROWS)
         ok, abandoned = part.outcome("ok"), part.outcome("abandoned")
-        told = part.has("tokens_in") & (part.int("tokens_in") < TOO_LONG)
-        for name, mask in {"sent": place >= 0, "ok": ok, "failed": part.outcome("failed"), "told": told}.items():
+        known = part.has("tokens_in") & (part.int("tokens_in") < TOO_LONG)
+        for name, mask in {"sent": place >= 0, "ok": ok, "failed": part.outcome("failed"), "reported": known}.items():
             self._count(name, place[mask])
-        self._count("tokens", place[told], part.int("tokens_in")[told])
+        self._count("tokens", place[known], part.int("tokens_in")[known])
         if self._cached is not None:
             cached = part.metric(CACHED_TOKENS)
-            both = told & (cached <= part.int("tokens_in"))  # a part of the prompt; nan is none
+            both = known & (cached <= part.int("tokens_in"))  # a part of the prompt; nan is none
             self._count("of_cached", place[both], part.int("tokens_in")[both])
             found = np.bincount(place[both], cached[both]).astype(np.int64)
             self._cached_tokens = summed(self._cached_tokens, found)
@@ -244,7 +246,7 @@ class TurnsGathered:
 
     @property
     def cached_share(self) -> float | None:
-        """The share of all input tokens that the server had cached, of the requests that told both."""
+        """The share of all input tokens that the server had cached, of the requests that reported both."""
         return _share(int(self._cached_tokens.sum()), int(self._counts["of_cached"].sum()))
 
     def rows(self) -> tuple[TurnRow, ...]:
@@ -266,7 +268,7 @@ class TurnsGathered:
                 failed=int(counts["failed"][place]),
                 latency=times["latency"][place],
                 ttft=times["ttft"][place],
-                context_tokens=_share(counts["tokens"][place], counts["told"][place]),
+                context_tokens=_share(counts["tokens"][place], counts["reported"][place]),
                 cached_share=_share(cached[place], counts["of_cached"][place]),
                 and_later=place == MOST_TURN_ROWS,
             )

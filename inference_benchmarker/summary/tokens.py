@@ -54,9 +54,9 @@ class TokensGathered:
         has_in, has_out = _counted(part)
         if not (has_in | has_out).any():
             return
-        told, tokens_out = has_usage(part), output_tokens(part)
-        self._usage |= bool((has_out & told).any())
-        self._pieces |= bool((has_out & ~told).any())
+        reported, tokens_out = has_usage(part), output_tokens(part)
+        self._usage |= bool((has_out & reported).any())
+        self._pieces |= bool((has_out & ~reported).any())
         latency = request_times(part)["latency"].values
         timed = has_out & (tokens_out > 0) & (latency > 0)
         self._each_in.add(part.int("tokens_in")[has_in])

@@ -1,4 +1,4 @@
-"""Values of the user's own, over the ok requests that told them. Pure."""
+"""Values of the user's own, over the ok requests that reported them. Pure."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ class MetricsGathered:
             self._values.add(np.full(len(values), number), values)
 
     def distributions(self) -> dict[str, Distribution]:
-        """Each metric's by its name, without those that no ok request told. Nothing can be added any more."""
+        """Each metric's by its name, without those that no ok request reported. Nothing can be added any more."""
         found = self._values.distributions(len(self._names), np.zeros(0, np.int64), np.zeros(0))
         return {name: each for name, each in zip(self._names, found, strict=True) if each is not None}

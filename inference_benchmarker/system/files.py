@@ -99,7 +99,7 @@ def closed(error: PermissionError) -> str:
 def open_file(path: Path, inside: Path | None = None) -> FileIO:
     """A regular file to read. ``inside``: the folder above it from which on no link is followed (default: its own)."""
     with _folder_of(path, inside) as folder:
-        # a link is told apart first: what the system says of it is not a sentence, and differs
+        # a link is recognised first: what the system says of it is not a sentence, and differs
         _refuse(os.lstat(path.name, dir_fd=folder).st_mode)
         file = FileIO(os.open(path.name, _TO_LOOK_AT, dir_fd=folder))
     try:

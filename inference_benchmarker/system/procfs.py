@@ -42,7 +42,7 @@ def not_measured(root: Path = ROOT) -> str | None:
 
 
 @contextmanager
-def where_told() -> Iterator[None]:
+def where_readable() -> Iterator[None]:
     """Leave the block where psutil cannot tell: a process has ended, or there is no /proc, which it relies on."""
     import psutil  # not for a command's help
 

@@ -16,7 +16,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Meanwhile the listener is told of this thread's computations: what is done, how much of it, and of how much."""
+    """Meanwhile the listener hears of this thread's computations: what is done, how much of it, and of how much."""
     token = _listener.set(listener)
     try:
         yield

@@ -50,7 +50,7 @@ def cache_findings(facts: WaveFacts) -> Iterator[Finding]:
 def _first_requests(facts: WaveFacts) -> tuple[Floats, Floats, Floats, Floats, Mask] | None:
     """The first requests sent: when, their tokens with the answer's, those of the prompt, the cached, and first turns.
 
-    A request whose tokens nobody told may have been of any length. Those that may have been sent after one that is not
+    A request whose tokens are unknown may have been of any length. Those that may have been sent after one that is not
     looked at are left out.
     """
     records = facts.records
@@ -69,10 +69,10 @@ def _first_requests(facts: WaveFacts) -> tuple[Floats, Floats, Floats, Floats, M
 
 def _of_part(part: Records) -> tuple[Floats, ...]:
     sent = part.int("sent").astype(np.float64)
-    told = part.has("tokens_in")
-    tokens = np.where(told, part.int("tokens_in"), 0).astype(np.float64)
+    known = part.has("tokens_in")
+    tokens = np.where(known, part.int("tokens_in"), 0).astype(np.float64)
     answered = np.where(part.has("tokens_out"), part.int("tokens_out"), 0)
-    context = np.where(told, tokens + answered, np.inf)
+    context = np.where(known, tokens + answered, np.inf)
     cached = np.nan_to_num(part.metric(CACHED_TOKENS)) if CACHED_TOKENS in part.metrics else np.zeros(len(sent))
     is_first = ~part.has("turn") | (part.int("turn") <= 1)
     return sent, context, tokens, cached, is_first.astype(np.float64)

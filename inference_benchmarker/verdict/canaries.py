@@ -23,8 +23,8 @@ def canary_findings(facts: WaveFacts) -> Iterator[Finding]:
     """Requests that got another one's answer, and canaries that got another answer than alone."""
     if not canary_share(facts.plan.expect):
         return
-    _, swapped = _told(facts, CANARY_SWAPPED)
-    asked, differ = _told(facts, CANARY_DIFFERS)
+    _, swapped = _reported_counts(facts, CANARY_SWAPPED)
+    asked, differ = _reported_counts(facts, CANARY_DIFFERS)
     if swapped:
         yield Finding(
             "canary_swapped",
@@ -45,13 +45,13 @@ def canary_findings(facts: WaveFacts) -> Iterator[Finding]:
         )
 
 
-def _told(facts: WaveFacts, name: str) -> tuple[int, int]:
+def _reported_counts(facts: WaveFacts, name: str) -> tuple[int, int]:
     """The number of requests that tell a metric, and of those where it is 1."""
     if name not in facts.records.metrics:
         return 0, 0
-    told = ones = 0
+    reported = ones = 0
     for part in facts.records.parts(PREFIX + name):
         values = part.metric(name)
-        told += int(np.count_nonzero(~np.isnan(values)))
+        reported += int(np.count_nonzero(~np.isnan(values)))
         ones += int(np.count_nonzero(values == 1))
-    return told, ones
+    return reported, ones

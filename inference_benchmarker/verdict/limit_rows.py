@@ -64,5 +64,5 @@ def _of_server(limit: ServerLimit, facts: WaveFacts) -> LimitRow:
     if facts.server_metrics is None:
         return LimitRow(limit.expression, "waits for the server's metrics", "pending")
     held = held_against(limit, facts.server_metrics)
-    told = held.text if held.kept is not None else "not measured"
-    return LimitRow(limit.expression, f"{limit.name} {told}", "kept" if held.kept else "missed")
+    text = held.text if held.kept is not None else "not measured"
+    return LimitRow(limit.expression, f"{limit.name} {text}", "kept" if held.kept else "missed")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def slo_met(slo: Slo, part: Summary) -> bool:
     """Tells whether a wave or a stage of it kept a limit.
 
-    Not by the age of requests that nobody waited for, nor by a value that cannot be told from the limit.
+    Not by the age of requests that nobody waited for, nor by a value that cannot be distinguished from the limit.
     """
     kept = slo.met(part.measured(slo.metric, slo.stat))
     return kept and not may_be_longer(slo, part) and not unclear_within(slo, part)

@@ -31,7 +31,7 @@ def recovery_findings(summary: Summary) -> Iterator[Finding]:
 
 
 def _advice(later: tuple[StageRow, ...]) -> str:
-    """The cause is told where clients sent more than arrived: then the load did not fall when arrivals did."""
+    """The cause is named where clients sent more than arrived: then the load did not fall when arrivals did."""
     repeats = [row.summary.repeats for row in later if row.summary.repeats is not None]
     arrivals, requests = sum(each.arrivals for each in repeats), sum(each.requests for each in repeats)
     if requests > arrivals:

@@ -167,8 +167,8 @@ def _where(facts: WaveFacts) -> str:
 
 def _workers(numbers: list[int]) -> str:
     """The first few of them by number."""
-    told = ", ".join(map(str, numbers[:5])) + (", ..." if numbers[5:] else "")
-    return f"worker {told}" if len(numbers) == 1 else f"workers {told}"
+    text = ", ".join(map(str, numbers[:5])) + (", ..." if numbers[5:] else "")
+    return f"worker {text}" if len(numbers) == 1 else f"workers {text}"
 
 
 def sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:

@@ -82,20 +82,20 @@ def _check_counts(wave: WaveFacts, checked: RecordsCheck) -> None:
             _require_equal(f"{outcome} requests", count, ledger[outcome])
         return
     for outcome, by_worker in checked.by_worker.items():
-        for number, told in enumerate(wave.ledgers):
-            _require_equal(f"{outcome} requests of worker {number}", by_worker[number], getattr(told, outcome))
-    for number, told in enumerate(wave.ledgers):
+        for number, reported in enumerate(wave.ledgers):
+            _require_equal(f"{outcome} requests of worker {number}", by_worker[number], getattr(reported, outcome))
+    for number, reported in enumerate(wave.ledgers):
         for ending in ENDINGS:
-            counted = getattr(told, f"sessions_{ending}")
+            counted = getattr(reported, f"sessions_{ending}")
             _require_equal(f"sessions of worker {number} that {ending}", checked.sessions[ending][number], counted)
         stored = checked.sessions["later_turns"][number]
-        if not stored <= told.later_turns <= stored + told.in_flight:
-            _require_equal(f"later turns of worker {number}", stored, told.later_turns)
+        if not stored <= reported.later_turns <= stored + reported.in_flight:
+            _require_equal(f"later turns of worker {number}", stored, reported.later_turns)
 
 
-def _require_equal(what: str, found: int, told: int) -> None:
-    if found != told:
-        raise ValueError(f"the ledger has {told:,} {what}, but {found:,} are stored")
+def _require_equal(what: str, found: int, value: int) -> None:
+    if found != value:
+        raise ValueError(f"the ledger has {value:,} {what}, but {found:,} are stored")
 
 
 def _check_window(window: Window) -> None:
@@ -119,8 +119,8 @@ def _check_arrivals(wave: WaveFacts) -> None:
 def _check_workers(wave: WaveFacts) -> None:
     """Each has its place in every list, and nobody else has one."""
     planned = wave.plan.workers
-    told = {"ledgers": wave.ledgers, "caps": wave.caps, "workers": wave.workers}
-    for name, each in told.items():
+    fields = {"ledgers": wave.ledgers, "caps": wave.caps, "workers": wave.workers}
+    for name, each in fields.items():
         if len(each) != planned and (each or name == "ledgers"):  # a wave of an older version has no caps and workers
             raise ValueError(f"there are {planned} workers and {len(each)} {name}")
     for number in wave.lost_workers:

@@ -76,15 +76,15 @@ def finalise(
 
 
 def _environment(facts: dict[str, Any], spool_state: SpoolState) -> dict[str, Any]:
-    """The environment with what the workers told of payloads and sessions, and of what was sent before the load."""
-    told: dict[str, Any] = {}
+    """The environment with what the workers reported of payloads and sessions, and of what was sent before the load."""
+    fields: dict[str, Any] = {}
     if spool_state.payloads_in_turn is not None:
-        told["payloads"] = spool_state.payloads_in_turn
+        fields["payloads"] = spool_state.payloads_in_turn
     if spool_state.has_sessions:
-        told["sessions"] = True
+        fields["sessions"] = True
     if spool_state.warmed is not None:
-        told["warmed"] = spool_state.warmed
-    return {**facts.get("environment", {}), **told}
+        fields["warmed"] = spool_state.warmed
+    return {**facts.get("environment", {}), **fields}
 
 
 def offered(plan: WavePlan, spool_state: SpoolState) -> WavePlan:
@@ -104,9 +104,9 @@ def offered(plan: WavePlan, spool_state: SpoolState) -> WavePlan:
 def _ledgers(plan: WavePlan, spool_state: SpoolState) -> list[Ledger]:
     """Each worker's count. Of a change that it never heard of, before it was done, it could not say so itself."""
     end = plan.bounds.duration_ns
-    told = sum(end is None or change.at_ns < end for change in spool_state.changes)
+    reported = sum(end is None or change.at_ns < end for change in spool_state.changes)
     return [
-        replace(worker.ledger, late_changes=worker.ledger.late_changes + max(0, told - worker.changes))
+        replace(worker.ledger, late_changes=worker.ledger.late_changes + max(0, reported - worker.changes))
         if worker.final
         else worker.ledger
         for worker in spool_state.workers

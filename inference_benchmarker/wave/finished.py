@@ -125,8 +125,8 @@ class FinishedWave(WaveFacts):
 
     def to_json(self) -> dict[str, Any]:
         """The report for programs: the content of summary.json."""
-        told: dict[str, Any] = encoded(summary_of(self, self.summary, self.verdict))
-        return told
+        fields: dict[str, Any] = encoded(summary_of(self, self.summary, self.verdict))
+        return fields
 
     def stored_in(self, run_dir: RunDir | None) -> Self:
         """The same wave, to be found there."""

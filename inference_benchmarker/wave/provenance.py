@@ -50,14 +50,14 @@ def not_checked(folder: Path, data: Mapping[str, Any]) -> str:
     """Clauses on the results that it is built on and that are gone, or may be others; empty where all were checked."""
     children = list(_all_below(folder, data))
     gone = sum(not is_folder(child) for child in children)
-    told = []
+    reported = []
     if gone:
         are = "is" if gone == 1 else "are"
         number = pluralize(len(children), "result", "results")
-        told.append(f"{gone} of the {number} that it is built on {are} missing, and cannot be checked")
+        reported.append(f"{gone} of the {number} that it is built on {are} missing, and cannot be checked")
     if gone < len(children) and KEY not in data:
-        told.append(WITHOUT)
-    return "; ".join(told)
+        reported.append(WITHOUT)
+    return "; ".join(reported)
 
 
 def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str | None]]:
@@ -131,9 +131,9 @@ def _require_unchanged(folder: Path) -> None:
 
 def _undamaged(file: Path, kind: str) -> dict[str, Any]:
     """The content of a file that has its own digest; ValueError where it is another's."""
-    told = read_json(file, inside=file.parent.parent)
+    fields = read_json(file, inside=file.parent.parent)
     try:
-        require_digest(told)
+        require_digest(fields)
     except ValueError:
         raise ValueError(f"{file.parent.name}/{file.name} was changed after the {kind} was stored") from None
-    return told
+    return fields

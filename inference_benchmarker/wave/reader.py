@@ -127,54 +127,56 @@ def _facts_of(described: dict[str, Any]) -> SummaryResult:
     return decoded({name: described[name] for name in _FACTS if name in described}, SummaryResult)
 
 
-def _wave(kind: type[W], plan: WavePlan, requests: Requests, told: SummaryResult, run_dir: RunDir) -> W:
+def _wave(kind: type[W], plan: WavePlan, requests: Requests, summary_result: SummaryResult, run_dir: RunDir) -> W:
     """The wave that a summary describes."""
-    records, begin, client = requests.records, requests.checked.warmup, told.client
+    records, begin, client = requests.records, requests.checked.warmup, summary_result.client
     return kind(
         plan=plan,
-        window=_window(told.window),
+        window=_window(summary_result.window),
         records=records.between(begin, len(records)),
         warmup=records.between(0, begin),
-        ledgers=tuple(_ledger(each) for each in told.ledger.workers),
-        lost_workers=tuple(told.lost_workers),
-        primary_lost=told.primary_lost,
-        interrupted=told.interrupted,
-        aborted=told.aborted,
-        disk_error=told.disk_error,
-        loopback_down_s=told.loopback_down_s,
-        left_behind=tuple(told.left_behind),
-        foreign_connections=told.foreign_connections,
-        error_texts={row.key: row.texts for row in told.errors},
+        ledgers=tuple(_ledger(each) for each in summary_result.ledger.workers),
+        lost_workers=tuple(summary_result.lost_workers),
+        primary_lost=summary_result.primary_lost,
+        interrupted=summary_result.interrupted,
+        aborted=summary_result.aborted,
+        disk_error=summary_result.disk_error,
+        loopback_down_s=summary_result.loopback_down_s,
+        left_behind=tuple(summary_result.left_behind),
+        foreign_connections=summary_result.foreign_connections,
+        error_texts={row.key: row.texts for row in summary_result.errors},
         caps=tuple(client.caps),
         workers=tuple(client.workers),
         host=client.host,
         processes=tuple(client.processes),
-        hosts=tuple(_host(each) for each in told.hosts or ()),
-        calibration=told.calibration,
-        environment=told.environment,
+        hosts=tuple(_host(each) for each in summary_result.hosts or ()),
+        calibration=summary_result.calibration,
+        environment=summary_result.environment,
         counts=read_counts(run_dir.counts) if plan.counts_requests else None,
-        server_metrics=None if told.server_metrics is None else tuple(told.server_metrics),
-        server_logs=None if told.server_logs is None else tuple(told.server_logs),
+        server_metrics=None if summary_result.server_metrics is None else tuple(summary_result.server_metrics),
+        server_logs=None if summary_result.server_logs is None else tuple(summary_result.server_logs),
         instances=read_instances(run_dir.instances),
-        prompts=told.prompts,
+        prompts=summary_result.prompts,
         run_dir=run_dir,
     )
 
 
-def _window(told: WaveWindow) -> Window:
-    planned, stopped = told.planned_s, told.stopped_at_s
+def _window(wave_window: WaveWindow) -> Window:
+    planned, stopped = wave_window.planned_s, wave_window.stopped_at_s
     return Window(
-        told.start_unix_ns,
-        told.t0_monotonic_ns,
+        wave_window.start_unix_ns,
+        wave_window.t0_monotonic_ns,
         None if planned is None else round(planned * NS),
-        round(told.duration_s * NS),
+        round(wave_window.duration_s * NS),
         None if stopped is None else round(stopped * NS),
     )
 
 
-def _ledger(told: Counts) -> Ledger:
-    return Ledger(**{each.name: getattr(told, each.name) or 0 for each in fields(Ledger)})
+def _ledger(counts: Counts) -> Ledger:
+    return Ledger(**{each.name: getattr(counts, each.name) or 0 for each in fields(Ledger)})
 
 
-def _host(told: HostPart) -> HostFacts:
-    return HostFacts(told.name, tuple(told.workers), told.versions, told.use, told.clock, told.lost)
+def _host(host_part: HostPart) -> HostFacts:
+    return HostFacts(
+        host_part.name, tuple(host_part.workers), host_part.versions, host_part.use, host_part.clock, host_part.lost
+    )

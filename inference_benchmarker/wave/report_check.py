@@ -25,68 +25,68 @@ _NUMBERS = (
 _ROUNDING = 1e-6  # of values that are summed in another order
 
 
-def check_report(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Raise ValueError (KeyError) where ``told``, a summary.json, has no verdict, or a number that differs.
+def check_report(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Raise ValueError (KeyError) where ``stored``, a summary.json, has no verdict, or a number that differs.
 
     ``found`` is what the requests say. What only one of the two has, an earlier version did not tell, or no longer.
     """
-    check_verdict(told)
+    check_verdict(fields)
     for name in _NUMBERS:
-        if name in told:
-            _compare(name, told[name], found[name])
-    if _is_of_this_version(told) and told["verdict"] != _PENDING:  # which says of no limit yet that it is kept
-        _compare("verdict", told["verdict"], found["verdict"])
-        _compare("exit_code", told["exit_code"], found["exit_code"])
-        _compare_limits(told, found)
+        if name in fields:
+            _compare(name, fields[name], found[name])
+    if _is_of_this_version(fields) and fields["verdict"] != _PENDING:  # which says of no limit yet that it is kept
+        _compare("verdict", fields["verdict"], found["verdict"])
+        _compare("exit_code", fields["exit_code"], found["exit_code"])
+        _compare_limits(fields, found)
 
 
-def check_verdict(told: Mapping[str, Any]) -> None:
+def check_verdict(fields: Mapping[str, Any]) -> None:
     """Raise ValueError (KeyError) where a summary.json has no verdict, or an exit code that is none of its own."""
-    require(told["verdict"], str, "verdict")
-    if told["verdict"] not in _CODES:
-        raise ValueError(f"the verdict {quoted(told['verdict'], 20)} is none of {', '.join(_CODES)}")
-    require(told["exit_code"], int, "exit_code")
-    if told["exit_code"] not in GRAVEST_FIRST:
-        raise ValueError(f"exit_code {told['exit_code']} is not an exit code of a wave")
-    codes = (INTERRUPTED,) if told["interrupted"] else _CODES[told["verdict"]]
-    if told["exit_code"] not in codes:
-        raise ValueError(f"exit_code {told['exit_code']} does not belong to a wave that is {told['verdict']}")
+    require(fields["verdict"], str, "verdict")
+    if fields["verdict"] not in _CODES:
+        raise ValueError(f"the verdict {quoted(fields['verdict'], 20)} is none of {', '.join(_CODES)}")
+    require(fields["exit_code"], int, "exit_code")
+    if fields["exit_code"] not in GRAVEST_FIRST:
+        raise ValueError(f"exit_code {fields['exit_code']} is not an exit code of a wave")
+    codes = (INTERRUPTED,) if fields["interrupted"] else _CODES[fields["verdict"]]
+    if fields["exit_code"] not in codes:
+        raise ValueError(f"exit_code {fields['exit_code']} does not belong to a wave that is {fields['verdict']}")
 
 
-def _is_of_this_version(told: Mapping[str, Any]) -> bool:
+def _is_of_this_version(fields: Mapping[str, Any]) -> bool:
     """Tells whether it was judged by the rules of today; one that names no version counts as such."""
-    return bool(told["environment"].get("version", __version__) == __version__)
+    return bool(fields["environment"].get("version", __version__) == __version__)
 
 
-def _compare_limits(told: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+def _compare_limits(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """The limits that were missed are those that the requests miss."""
-    if "findings" not in told:
+    if "findings" not in fields:
         return
-    before, now = ({each["limit"] for each in of["findings"] if each["severity"] == "missed"} for of in (told, found))
+    before, now = ({each["limit"] for each in of["findings"] if each["severity"] == "missed"} for of in (fields, found))
     if odd := sorted(before ^ now):
         said = ("kept", "missed") if odd[0] in now else ("missed", "kept")
         raise ValueError(f"the limit {excerpt(odd[0], 60)} was {said[0]}, but the requests say that it was {said[1]}")
 
 
-def _compare(where: str, told: Any, found: Any) -> None:
+def _compare(where: str, value: Any, found: Any) -> None:
     """The same numbers and texts at every place that both have."""
-    if isinstance(told, Mapping) and isinstance(found, Mapping):
-        for key in (key for key in told if key in found):
-            _compare(f"{where}.{key}", told[key], found[key])
-    elif _is_list(told) and _is_list(found):
-        if len(told) != len(found):
-            raise ValueError(f"{where} has {len(told)} rows, and {len(found)} follow from the requests")
-        for place, pair in enumerate(zip(told, found, strict=True)):
+    if isinstance(value, Mapping) and isinstance(found, Mapping):
+        for key in (key for key in value if key in found):
+            _compare(f"{where}.{key}", value[key], found[key])
+    elif _is_list(value) and _is_list(found):
+        if len(value) != len(found):
+            raise ValueError(f"{where} has {len(value)} rows, and {len(found)} follow from the requests")
+        for place, pair in enumerate(zip(value, found, strict=True)):
             _compare(f"{where}[{place}]", *pair)
-    elif not _same(told, found):
-        raise ValueError(f"{where} is {told!r:.40}, and {found!r:.40} follows from the requests")
+    elif not _same(value, found):
+        raise ValueError(f"{where} is {value!r:.40}, and {found!r:.40} follows from the requests")
 
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _same(told: object, found: object) -> bool:
-    if isinstance(told, (int, float)) and isinstance(found, (int, float)):
-        return math.isclose(told, found, rel_tol=_ROUNDING, abs_tol=1e-9)
-    return told == found
+def _same(value: object, found: object) -> bool:
+    if isinstance(value, (int, float)) and isinstance(found, (int, float)):
+        return math.isclose(value, found, rel_tol=_ROUNDING, abs_tol=1e-9)
+    return value == found

@@ -38,7 +38,7 @@ def save(wave: W, run_dir: RunDir) -> W:
 
 
 def save_rest(wave: W, run_dir: RunDir) -> W:
-    """Store what is told beside the requests, which are stored already, and what is computed from them."""
+    """Store what is known beside the requests, which are stored already, and what is computed from them."""
     wave = _with_what_lies_beside(wave.stored_in(run_dir))
     if wave.counts is not None:
         write_counts(run_dir.counts, wave.counts, wave.window.start_unix_ns)

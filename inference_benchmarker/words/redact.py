@@ -161,11 +161,11 @@ def without(text: str, also: Iterable[str] = ()) -> str:
     They are those of this process's environment (see ``hide_values_of``), which nobody can leave out, and ``also``. Of
     secrets that overlap nothing is left, and one ``HIDDEN`` stands for them.
     """
-    pieces, told = [], 0
+    pieces, reported = [], 0
     for start, end in places(text, _own_and(also)):
-        pieces += [text[told:start], HIDDEN]
-        told = end
-    return "".join((*pieces, text[told:])) if pieces else text
+        pieces += [text[reported:start], HIDDEN]
+        reported = end
+    return "".join((*pieces, text[reported:])) if pieces else text
 
 
 def decided(text: str, also: Iterable[str] = ()) -> int:
@@ -215,7 +215,7 @@ def _begun_by_form(text: str) -> int:
 def beginning(text: str, limit: int, also: Iterable[str] = ()) -> str:
     """At most ``limit`` characters of what ``without`` leaves of the text; no secret is cut in half.
 
-    What was cut off is told by ``CUT``. Little more than the limit is looked at, whatever the text's length.
+    ``CUT`` stands for what was cut off. Little more than the limit is looked at, whatever the text's length.
     """
     also = tuple(also)
     spare = 2 * longest(_own_and(also))
@@ -227,7 +227,7 @@ def beginning(text: str, limit: int, also: Iterable[str] = ()) -> str:
 
 
 def excerpt(text: str, limit: int, also: Iterable[str] = ()) -> str:
-    """At most ``limit`` characters of the redacted text; no credential is told that a cut left half of."""
+    """At most ``limit`` characters of the redacted text; no credential is shown that a cut left half of."""
     clean = redact(beginning(text, 4 * limit, also))
     if len(clean) <= limit and clean.endswith(CUT):
         clean = _LAST_WORD.sub(CUT, clean)
@@ -246,12 +246,12 @@ def written(value: object, limit: int = 100) -> str:
 
 def part(text: str, start: int, end: int, also: Iterable[str] = ()) -> str:
     """The part of a text between two places, hidden as in the whole of it: it may be half of a secret."""
-    pieces, told = [], start
+    pieces, reported = [], start
     for first, last in places(text, _own_and(also)):
         if first < end and last > start:
-            pieces += [text[told:first], HIDDEN]
-            told = min(last, end)
-    return _without_forms("".join((*pieces, text[told:end])))
+            pieces += [text[reported:first], HIDDEN]
+            reported = min(last, end)
+    return _without_forms("".join((*pieces, text[reported:end])))
 
 
 def _own_and(also: Iterable[str]) -> tuple[str, ...]:

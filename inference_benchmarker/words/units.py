@@ -1,4 +1,4 @@
-"""Units that every clock and every duration of ours is told in."""
+"""Units of every clock and every duration here."""
 
 from __future__ import annotations
 

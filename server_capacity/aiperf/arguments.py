@@ -84,7 +84,7 @@ def brings_input(given: Mapping[str, Value]) -> bool:
 
 
 def problems_of(given: Mapping[str, Value], body: Mapping[str, Any] | None) -> list[str]:
-    """The problems where aiperf must be told what neither the user's flags nor the first request say."""
+    """The problems where aiperf needs what neither the user's flags nor the first request say."""
     found = []
     if "model" not in given and not (body and body.get("model")):
         found.append(

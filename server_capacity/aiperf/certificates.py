@@ -1,4 +1,4 @@
-"""The certificate authorities that aiperf believes: the system's, and those that other clients were told of."""
+"""The certificate authorities that aiperf believes: the system's, and those that other clients are configured with."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def certificate_problems(url: str, environment: Mapping[str, str]) -> list[str]:
 
 
 def certificates(environment: Mapping[str, str], scratch: Path) -> dict[str, str]:
-    """The variables by which OpenSSL, and so aiperf, is told of the same authorities beside those it knows.
+    """The variables by which OpenSSL, and so aiperf, gets the same authorities beside those it knows.
 
-    Nothing where no client was told of any. ``scratch``: a folder for a bundle of them.
+    Nothing where no client is configured with any. ``scratch``: a folder for a bundle of them.
     """
     system = ssl.get_default_verify_paths()
     given = list(dict.fromkeys(Path(environment[name]) for name in BUNDLES if environment.get(name)))

@@ -185,7 +185,7 @@ def environment_of(environment: Mapping[str, str], arguments: Sequence[str], scr
 def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str], None]) -> None:
     """Until it ends; every ten seconds how many requests its export tells of."""
     say("aiperf: starting, which takes a few seconds ...")
-    begun = told = time.monotonic()
+    begun = reported = time.monotonic()
     done = read = 0
     while process.poll() is None:
         time.sleep(_POLL_S)
@@ -194,8 +194,8 @@ def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str],
                 file.seek(read)
                 part = file.read()
             read, done = read + len(part), done + part.count(b"\n")
-        if (now := time.monotonic()) - told >= _TELL_S:
-            told = now
+        if (now := time.monotonic()) - reported >= _TELL_S:
+            reported = now
             say(f"aiperf: {done:,} requests done after {now - begun:.0f} s")
 
 

@@ -104,7 +104,7 @@ class Tokenizer:
                 process.kill()
         if said is None or process.returncode != _CANNOT:
             return None
-        return self._told(redact(said.decode(errors="replace"), secret_values(environment)))
+        return self._failure_text(redact(said.decode(errors="replace"), secret_values(environment)))
 
     def _wait(self, process: subprocess.Popen[bytes], say: Callable[[str], None]) -> bytes | None:
         """Its output, once it has ended; None where that takes too long."""
@@ -119,7 +119,7 @@ class Tokenizer:
                 line, wait_s = None, next_s
         return None
 
-    def _told(self, said: str) -> str:
+    def _failure_text(self, said: str) -> str:
         name, _, text = said.partition("\n")
         reason = " ".join(text.split()).removeprefix(f"Failed to load tokenizer '{name}': ")
         return f"aiperf cannot load the tokenizer {name!r}{self._whose(name)}: {excerpt(reason, _LONGEST)}"

@@ -14,7 +14,7 @@ CONNECT_S, READ_S, ATTEMPTS = 2, 10, 3
 
 
 class NoAnswerError(Exception):
-    """Nobody told it: why, in words; no words where there are no credentials, so that nobody was asked."""
+    """It is not known: why, in words; no words where there are no credentials, so that nobody was asked."""
 
 
 def region_of(given: str | None) -> str | None:

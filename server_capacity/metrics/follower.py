@@ -25,7 +25,7 @@ COUNTS_A_WAVE = 200
 PATIENCE_S = 3.0
 """A last answer is waited for so long when the wave is over."""
 
-TOLD_S = 30.0
+EVENTS_S = 30.0
 """And so long for what the service that scales tells of it: one that sends byte after byte never runs out of time."""
 
 
@@ -102,19 +102,21 @@ class _Watch:
 
     def followed(self, interval: Interval) -> Followed:
         """The counts, and what the service tells of that time. A fault of ours keeps its traceback."""
-        late = f"The scaling activities of {self.of} did not all arrive within {TOLD_S:g} s."
-        told: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
-        asking = threading.Thread(target=lambda: told.append(self._told(interval)), name="told", daemon=True)
+        late = f"The scaling activities of {self.of} did not all arrive within {EVENTS_S:g} s."
+        reported: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
+        asking = threading.Thread(
+            target=lambda: reported.append(self._scaling_events(interval)), name="scaling-events", daemon=True
+        )
         asking.start()
-        asking.join(TOLD_S)
-        events, untold = told[-1]
+        asking.join(EVENTS_S)
+        events, unknown = reported[-1]
         scaled = len({(count.current, count.desired) for count in self.counts}) > 1
-        remarks = (*self._remarks(), *(untold if scaled or events else ()))  # where nothing scaled nothing is missing
+        remarks = (*self._remarks(), *(unknown if scaled or events else ()))  # where nothing scaled nothing is missing
         return Followed(self.of, self._source.source, tuple(self.counts), tuple(events), remarks)
 
-    def _told(self, interval: Interval) -> tuple[list[ScalingEvent], list[str]]:
+    def _scaling_events(self, interval: Interval) -> tuple[list[ScalingEvent], list[str]]:
         try:
-            return self._source.told(interval.begin, interval.end)
+            return self._source.scaling_events(interval.begin, interval.end)
         except Exception as error:
             traceback.print_exc()
             return [], [f"The scaling activities of {self.of} could not be requested ({type(error).__name__})."]

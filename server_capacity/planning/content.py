@@ -56,7 +56,7 @@ def _whole(case: Case, law: Law, scale_out: ScaleOut | None, options: list[Optio
     return EndpointPlan(
         name=case.asked.name or main.name,
         capacity=main.folder,
-        capacities=[each.told() for each in case.searches],
+        capacities=[each.to_source() for each in case.searches],
         endpoint=main.data.endpoint,
         variant=main.variant or None,
         factories_file=main.factories_file,

@@ -34,7 +34,7 @@ class Recorded:
     peak_second: int
 
     @property
-    def told(self) -> str:
+    def peak_text(self) -> str:
         """The place of its peak, as a sentence begins."""
         if self.least_rps is None:
             length = "less than a second" if self.length_s < _LEAST_S else length_text(self.length_s)
@@ -46,13 +46,13 @@ class Recorded:
 class Demand:
     """Requests/s: the ``target`` that is to be held, the highest rate and, where it is known, the lowest.
 
-    ``told``: where the peak comes from, as a sentence says it; empty where it is the target.
+    ``peak_text``: where the peak comes from, as a sentence says it; empty where it is the target.
     """
 
     target_rps: float
     peak_rps: float
     least_rps: float | None
-    told: str = ""
+    peak_text: str = ""
     stages: tuple[Stage, ...] = ()
     recorded: Recorded | None = None
 
@@ -62,15 +62,15 @@ def demand_of(asked: PlanRequest, recording: Recorded | None) -> Demand:
     least: float | None
     if asked.stages:
         rates = [float(rate) for stage in asked.stages for rate in (stage.from_rps, stage.to_rps)]
-        peak, least, told = max(rates), min(rates), "The stages reach"
+        peak, least, text = max(rates), min(rates), "The stages reach"
     elif recording is not None:
-        peak, least, told = recording.peak_rps, recording.least_rps, recording.told
+        peak, least, text = recording.peak_rps, recording.least_rps, recording.peak_text
     else:
         assert asked.target_rps is not None
         return Demand(asked.target_rps, asked.target_rps, None)
     target = asked.target_rps or peak
-    told = "" if target > peak else told
-    return Demand(target, max(peak, target), least, told, asked.stages, recording)
+    text = "" if target > peak else text
+    return Demand(target, max(peak, target), least, text, asked.stages, recording)
 
 
 def recorded(arrivals_s: npt.NDArray[np.float64], length_s: float, peak_second: int) -> Recorded:

@@ -53,13 +53,13 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
             f"{folder}: is not the folder of a search (it has no {capacity_folder.FILE}).",
             "Give a <timestamp>_capacity folder that `benchmark capacity` wrote, or a <timestamp>_ranking.",
         )
-    data, _, told = capacity_folder.load(folder)
+    data, _, reported = capacity_folder.load(folder)
     try:
         found = measured(data, str(folder), instances, instance_type)
         if isinstance(found, str):
             code = worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code)
             return Refused.of(found, [*left_open_by(data), *best.beside], code)
-        found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, told))
+        found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, reported))
         return replace(
             found,
             variant=best.variant,
@@ -75,7 +75,7 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
 def changed_since(found: PlanResult) -> Iterator[str]:
     """Clauses on the searches of a plan that are where they were, and not any more what it was made from.
 
-    They lie beside it, and so it stands on its own numbers: those that are gone are not told of.
+    They lie beside it, and so it stands on its own numbers: those that are gone are not mentioned.
     """
     for source in (each for plan in found.endpoints for each in plan.capacities):
         folder = Path(source.folder)
@@ -131,9 +131,9 @@ def _best_of(folder: Path) -> _Best:
     )
 
 
-def _ranked_price(told: Price) -> Price:
+def _ranked_price(price: Price) -> Price:
     """The price that stands in a ranking; its source is the ranking where it was given on the command line."""
-    return replace(told, source="given with the ranking") if told.source == GIVEN else told
+    return replace(price, source="given with the ranking") if price.source == GIVEN else price
 
 
 def _factories_file_of(data: CapacityResult, folder: Path) -> str | None:

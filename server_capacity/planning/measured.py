@@ -62,7 +62,7 @@ class Measured:
     ranking_code: int = OK
     unchecked: str = ""
 
-    def told(self) -> Source:
+    def to_source(self) -> Source:
         """Its entry in the plan's ``capacities``."""
         return Source(self.folder, self.instances, self.low, self.data.digest)
 
@@ -125,11 +125,11 @@ class Measured:
         return len(files) < 2 and self._identity() == other._identity()
 
     def _identity(self) -> tuple[object, ...]:
-        told = self.endpoint
+        reported = self.endpoint
         counts = ("instances", "instance_count")
-        arguments = {name: value for name, value in (told.arguments or {}).items() if name not in counts}
-        called = None if told.arguments else told.name or self.data.name
-        alike = (told.instance_type, told.kind, told.region, told.variant, told.payload_arguments)
+        arguments = {name: value for name, value in (reported.arguments or {}).items() if name not in counts}
+        called = None if reported.arguments else reported.name or self.data.name
+        alike = (reported.instance_type, reported.kind, reported.region, reported.variant, reported.payload_arguments)
         return alike, called, arguments, [row.expression for row in self.data.limits]
 
     def remarks(self) -> Iterator[str]:

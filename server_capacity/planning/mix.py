@@ -30,7 +30,7 @@ KEYS = (*_OTHERS[:1], *_NUMBERS, *_COUNTS, *_TEXTS, *_OTHERS[1:])
 
 
 def read_mix(path: Path, usual: PlanRequest) -> list[PlanRequest]:
-    """The questions of a file; ``usual`` answers what an entry does not say. Folders are told from the file's own.
+    """The questions of a file; ``usual`` answers what an entry does not say. Folders are relative to the file's own.
 
     One BenchmarkError names everything that is wrong with it.
     """

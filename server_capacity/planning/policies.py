@@ -106,9 +106,9 @@ def policy_files(plan: EndpointPlan, search: Measured, given: str = "") -> tuple
         f"{STEP_FILE}."
     ]
     if resource.placeholders:
-        told = " and ".join(resource.placeholders)
-        named = f", or give --endpoint-name NAME{' for the first' if told != NAME else ''}" if NAME in told else ""
-        missing.append(f"Replace {told} in the files{named}.")
+        text = " and ".join(resource.placeholders)
+        named = f", or give --endpoint-name NAME{' for the first' if text != NAME else ''}" if NAME in text else ""
+        missing.append(f"Replace {text} in the files{named}.")
     for file, made in (
         (CONCURRENCY_FILE, _concurrency(resource, targets.concurrency)),
         (CPU_FILE, _cpu(resource, targets.cpu)),

@@ -116,11 +116,11 @@ def _with_one_lost(lost: WithOneLost) -> str:
 
 def _load(case: Case, plan: EndpointPlan) -> Iterator[str]:
     demand, chosen = case.demand, plan.chosen
-    if demand.told:
+    if demand.peak_text:
         bound = (
             ": the maximum allows for that" if case.asked.maximum is None else f", and --maximum is {chosen.maximum:,}"
         )
-        yield f"{demand.told} {metric_text(demand.peak_rps)}/s{bound}."
+        yield f"{demand.peak_text} {metric_text(demand.peak_rps)}/s{bound}."
     if demand.recorded is not None and demand.recorded.peak_second > 1.5 * demand.peak_rps:
         yield (
             f"The busiest second has {demand.recorded.peak_second:,} requests: no policy reacts that fast, and "

@@ -65,8 +65,8 @@ class PlanRequest:
             yield Problem(("stages", "replay"), "Give either --replay or --stages, not both.")
         if not LEAST_USE <= self.utilisation <= MOST_USE:
             meant = f": did you mean {self.utilisation:g}%?" if 1 < self.utilisation <= 100 else "."
-            told = f"{100 * self.utilisation:.6g}%{meant}"
-            text = f"--utilisation must be from {LEAST_USE:.0%} to {MOST_USE:.0%}, not {told}"
+            shown = f"{100 * self.utilisation:.6g}%{meant}"
+            text = f"--utilisation must be from {LEAST_USE:.0%} to {MOST_USE:.0%}, not {shown}"
             yield Problem(("utilisation",), text)
         if self.growth_per_min is not None and not 0 < self.growth_per_min <= MOST_GROWTH:
             text = f"--growth must be above 0 and at most {MOST_GROWTH:.0%} a minute, not {self.growth_per_min:.4%}."

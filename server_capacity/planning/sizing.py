@@ -27,7 +27,7 @@ _ARITHMETIC = 1e-9
 
 
 class CannotTellError(Exception):
-    """A rate needs more instances than can be told from what was measured; its text is the reason."""
+    """A rate needs more instances than follow from what was measured; its text is the reason."""
 
 
 class Law(Protocol):
@@ -68,7 +68,7 @@ class Linear:
 class Between:
     """Straight lines from each count that was measured to the next: ``(instances, rate)``, two or more, ascending.
 
-    No fewer than the smallest count, nor more than twice the largest one, is told of. Beyond the largest one an
+    No fewer than the smallest count, nor more than twice the largest one, is answered for. Beyond the largest one an
     instance adds no more than on average before, nor more than on the last line.
     """
 

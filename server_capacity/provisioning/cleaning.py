@@ -10,7 +10,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
 from inference_benchmarker.system.files import folders_in, kind_of
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, HeldError, left_in, read
-from server_capacity.provisioning.restoring import restore, told
+from server_capacity.provisioning.restoring import outcome_text, restore
 from server_capacity.provisioning.undo import Call
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _clean_one(folder: Path, say: Callable[[str], None], patience_s: float) -> i
                 cleanup.fail(number, _UNKNOWN)
         done = restore(cleanup, patience_s, busy_s=patience_s, of=known) and known == numbers
         for number in numbers:
-            say(f"{folder.name}: {told(cleanup.entries[number])}")
+            say(f"{folder.name}: {outcome_text(cleanup.entries[number])}")
     return OK if done else MISSED
 
 

@@ -20,7 +20,7 @@ from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, left_in
 from server_capacity.provisioning.keeper_process import ALL_PUT_BACK, SOME_LEFT
 from server_capacity.provisioning.maker import REMOVAL_S
 from server_capacity.provisioning.messages import ChangeOrder, EndpointOrder
-from server_capacity.provisioning.restoring import BUSY_S, PATIENCE_S, restore, told
+from server_capacity.provisioning.restoring import BUSY_S, PATIENCE_S, outcome_text, restore
 from server_capacity.provisioning.undo import Processes
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class MadeEndpoint:
 class Keeper:
     """A process of its own that undoes what was changed through it, however this one ends.
 
-    It starts when this is made, which takes it a while, and is not waited for until the first change. ``say`` is told
+    It starts when this is made, which takes it a while, and is not waited for until the first change. ``say`` gets
     what became of each change, and ``warn`` of what was not put back and of a factory that failed while
     it removed. ``all_is_put_back``: None before the context ends.
     """
@@ -82,7 +82,7 @@ class Keeper:
             )
         self._ordering = threading.Lock()
         self._has_folder = False
-        self._told: set[int] = set()
+        self._concluded: set[int] = set()
         self._longest_s = PATIENCE_S + LAST_ATTEMPT_S
         self._is_left = False
 
@@ -152,7 +152,7 @@ class Keeper:
                     self._say(event["say"])
                 if "warn" in event:
                     self._warn(event["warn"])
-                self._told.update(event.get("concluded", ()))
+                self._concluded.update(event.get("concluded", ()))
                 yield event
 
     def _order(self, order: dict[str, Any], channel: socket.socket | None = None) -> None:
@@ -205,8 +205,8 @@ class Keeper:
             return
         self.all_is_put_back = not left_in(entries)
         for number, entry in enumerate(entries):
-            if number not in self._told and entry.state != "refused" and not isinstance(entry.undo, Processes):
-                (self._warn if entry.state == "held" else self._say)(told(entry))
+            if number not in self._concluded and entry.state != "refused" and not isinstance(entry.undo, Processes):
+                (self._warn if entry.state == "held" else self._say)(outcome_text(entry))
         if not self.all_is_put_back:
             self._warn(f"{self._folder / NAME} still lists it; `benchmark endpoints clean {self._folder}` tries again.")
 

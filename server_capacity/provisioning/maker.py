@@ -113,7 +113,7 @@ class Line:
 
 
 class Spoken(io.TextIOBase):
-    """Standard output, of which each line is progress that is told to the keeper as well."""
+    """Standard output, of which each line is progress that goes to the keeper as well."""
 
     def __init__(self, line: Line, output: TextIO) -> None:
         self._line = line

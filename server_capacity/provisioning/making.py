@@ -23,7 +23,7 @@ from inference_benchmarker.words.text import one_line
 from server_capacity.provisioning.maker import REMOVAL_S
 from server_capacity.provisioning.messages import Job
 from server_capacity.provisioning.performing import NotDoneError, account_of_credentials, check_call, placed
-from server_capacity.provisioning.restoring import restore, told
+from server_capacity.provisioning.restoring import outcome_text, restore
 from server_capacity.provisioning.undo import MARK, Call, Processes, undo_given
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ LAST_S = 2.0
 class Making(threading.Thread):
     """One endpoint, from the order to make it until it is removed: at ``end``, or when ``channel`` is closed.
 
-    On the channel the command is told JSON objects, a line each: ``say`` (progress), ``warn`` (what went wrong),
+    On the channel the command gets JSON objects, a line each: ``say`` (progress), ``warn`` (what went wrong),
     ``made`` with ``seconds``, or ``failed`` with a ``hint``, and in the end ``concluded``, the numbers of its entries,
     with a ``warn`` for each that could not be removed. ``accounts``: those of AWS by region, as far as they are known.
     """
@@ -88,7 +88,7 @@ class Making(threading.Thread):
             logs.start()
             stack.callback(self._kill, maker)
             job = Job(self._order, str(self._cleanup.folder), self._cleanup.lock, self._mark)
-            with suppress(OSError):  # of a process that has ended already is told when it is listened to
+            with suppress(OSError):  # that a process has ended already is reported when it is listened to
                 ours.sendall(json.dumps(encoded(job)).encode() + b"\n")
             ended = self._listen(ours)
             self._tell_lines(self._spoken.rest())
@@ -197,12 +197,12 @@ class Making(threading.Thread):
             self._fail(text)
 
     def _remove(self) -> None:
-        """Undo what the factory told of, which finds nothing where the factory removed it itself."""
+        """Undo what the factory reported, which finds nothing where the factory removed it itself."""
         restore(self._cleanup, of=self._numbers, say=self._progress)
         entries = [self._cleanup.entries[number] for number in self._numbers]
         for entry in entries:
             if entry.state == "held":
-                self._tell(warn=self._hide(told(entry)))
+                self._tell(warn=self._hide(outcome_text(entry)))
         self._tell(concluded=self._numbers)
 
     def _progress(self, text: str) -> None:

@@ -230,8 +230,8 @@ def _remove(client: Any, call: Call) -> None:
     try:
         getattr(client, call.operation)(**call.parameters)
     except _failures() as error:
-        told = _response(error).get("Error", {})
-        said = f"{told.get('Code')}: {told.get('Message')}"
+        reported = _response(error).get("Error", {})
+        said = f"{reported.get('Code')}: {reported.get('Message')}"
         if _GONE.search(said):
             raise GoneError from None
         failure = _failure(error, client, call.operation)

@@ -38,7 +38,7 @@ def restore(
 
     Where the disk takes no more, an undo is made all the same, and made once more by whoever reads the file next.
     ``busy_s``: the patience with what is busy. ``of``: the numbers of the entries that are meant, None for all. ``say``
-    is told what is waited for.
+    gets what is waited for.
     """
     begun = clock()
     meant = [number for number in left_in(cleanup.entries) if of is None or number in of]
@@ -75,7 +75,7 @@ def _attempt(cleanup: CleanupFile, number: int) -> NotDoneError | None:
     return None
 
 
-def told(entry: Entry) -> str:
+def outcome_text(entry: Entry) -> str:
     """A sentence on what became of an entry, with the line to be pasted where it is still held."""
     puts_back = isinstance(entry.undo, Call) and not entry.undo.removes
     if entry.state == "gone":

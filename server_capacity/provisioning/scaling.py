@@ -73,7 +73,7 @@ class Suspension:
     targets: list[SuspendedTarget]
     put_back: bool | None = None
 
-    def told(self) -> Suspended:
+    def to_result(self) -> Suspended:
         """The part of a result, as it is by now."""
         return Suspended(self.targets, self.put_back)
 
@@ -93,7 +93,7 @@ def resources(blocks: Iterable[Block]) -> list[str]:
 def active_scaling(blocks: Iterable[Block], say: Callable[[str], None], *, made: bool = False) -> list[str]:
     """A sentence for each active scaling of what the blocks of ``load_config`` name: no search is to be begun then.
 
-    ``say`` is told where nobody knows, as permissions are missing. ``made``: the endpoint was made for the search.
+    ``say`` gets where nobody knows, as permissions are missing. ``made``: the endpoint was made for the search.
     """
     try:
         active = _active(resources(blocks))
@@ -107,28 +107,28 @@ def active_scaling(blocks: Iterable[Block], say: Callable[[str], None], *, made:
 def suspended_scaling(blocks: Iterable[Block], folder: Path, say: Callable[[str], None]) -> Iterator[Suspension | None]:
     """Suspend every active scaling of what the blocks name, and put it back in every case.
 
-    Yields None where there is none, else what is suspended, whose ``put_back`` is told when the context is over.
+    Yields None where there is none, else what is suspended, whose ``put_back`` is set when the context is over.
     ``folder``: where the list of what must be put back is kept. BenchmarkError where it cannot be found or suspended.
     """
     named = resources(blocks)
     if not named:
         refuse(["--suspend-scaling needs an --endpoint-config with a block that names the variant."])
     keeper = Keeper(folder, say, say)  # it starts while AWS is asked
-    told: Suspension | None = None
+    suspension: Suspension | None = None
     try:
         with keeper:
             active = _found(named)
             if not active:
                 say("No scaling is active, so none is suspended.")
             else:
-                told = Suspension([_described(target) for target in active])
+                suspension = Suspension([_described(target) for target in active])
             for target in active:
                 _suspend(target, keeper)
                 say(f"Suspended for the search: {target.text}.")
-            yield told
+            yield suspension
     finally:
-        if told is not None:
-            told.put_back = keeper.all_is_put_back
+        if suspension is not None:
+            suspension.put_back = keeper.all_is_put_back
 
 
 def _found(named: Sequence[str]) -> list[ScalableTarget]:

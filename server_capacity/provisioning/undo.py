@@ -11,7 +11,7 @@ from typing import Any
 from inference_benchmarker.words.text import one_line
 
 MARK = "BENCHMARK_MADE"
-"""The variable by which the processes that an endpoint_factory starts are told from others."""
+"""The variable by which the processes that an endpoint_factory starts are recognised."""
 
 PUTTING_BACK = {
     ("application-autoscaling", "register_scalable_target"): frozenset(
@@ -141,15 +141,15 @@ def _call_given(given: dict[str, Any], region: str | None) -> Call:
 
 
 def _command_given(given: Any) -> CommandLine:
-    told = one_line(repr(given), 100)
+    text = one_line(repr(given), 100)
     if isinstance(given, str):
-        raise ValueError(f"it was given {told}; {_EXPECTED}; write {given.split()!r}")
+        raise ValueError(f"it was given {text}; {_EXPECTED}; write {given.split()!r}")
     if not isinstance(given, list):
-        raise ValueError(f"it was given {told}; {_EXPECTED}")
+        raise ValueError(f"it was given {text}; {_EXPECTED}")
     try:
         return _command_line(given)
     except ValueError as error:
-        raise ValueError(f"{error}, without NUL; it was given {told}") from None
+        raise ValueError(f"{error}, without NUL; it was given {text}") from None
 
 
 def _processes(mark: Any) -> Processes:

@@ -71,11 +71,11 @@ def _codes(found: CapacityResult) -> Iterator[str]:
 
 
 def _own_code(found: CapacityResult) -> Iterator[str]:
-    """The exit code is that of the outcome and of what was left behind: an earlier version told no more of its end."""
+    """The exit code is that of the outcome and of what was left behind: earlier versions stored no more of its end."""
     if found.ended is None:
         return
     codes = {standing(replace(found, exit_code=code)).exit_code for code in _CODES_OF[found.outcome]}
-    if found.exit_code not in codes and found.exit_code != 0:  # which was told already
+    if found.exit_code not in codes and found.exit_code != 0:  # which was reported already
         meant = " or ".join(map(str, sorted(codes)))
         yield f"its exit code is {found.exit_code}, but its answer means {meant}"
 
@@ -87,19 +87,19 @@ def _of_limit(row: LimitRow) -> Iterator[str]:
         return
     bound = None if slo.stat in ("success", "goodput") else slo.limit
     allowed = 1 - slo.limit if bound is None else 1 - float(slo.stat[1:]) / 100 if slo.stat[1].isdigit() else None
-    for told, meant in ((row.bound, bound), (row.allowed, allowed)):
-        if told is not None and meant is not None and not like(told, meant):
-            yield f"{row.expression} is told with {told:g}, and has {meant:g}"
+    for reported, meant in ((row.bound, bound), (row.allowed, allowed)):
+        if reported is not None and meant is not None and not like(reported, meant):
+            yield f"{row.expression} is stored with {reported:g}, and has {meant:g}"
 
 
 def _at_low(found: CapacityResult) -> Iterator[str]:
     """The values at the lower end are those of the last wave there that nothing spoilt."""
     waves = [each for each in found.confirmation or [] if not each.spoilt]
-    told = {row.expression: row.value for row in waves[-1].limits} if waves else {}
+    fields = {row.expression: row.value for row in waves[-1].limits} if waves else {}
     for row in found.limits:
-        value = told.get(row.expression)
+        value = fields.get(row.expression)
         if value is not None and row.at_low is not None and not like(value, row.at_low):
-            yield f"{row.expression} was {value:g} in the wave at the lower end, and is told as {row.at_low:g}"
+            yield f"{row.expression} was {value:g} in the wave at the lower end, and is stored as {row.at_low:g}"
 
 
 def _counts(found: CapacityResult) -> Iterator[str]:
@@ -113,11 +113,11 @@ def _counts(found: CapacityResult) -> Iterator[str]:
         if found.in_ == "rps" and not each.void and not expected / 2 - _FEW <= each.sent <= 2 * expected + _FEW:
             yield f"stretch {each.number} sent {each.sent:,} requests, but its rate and time give {expected:,.0f}"
     rates = [each.rate for each in stretches] + [each.rate for each in found.confirmation or []]
-    told = found.at_least.rate if found.at_least else found.rate
+    reported = found.at_least.rate if found.at_least else found.rate
     if not stretches and found.interval is not None:  # it is confirmed at its lower end
-        told = found.interval.low
-    if rates and told is not None and told > _OFFERED * max(rates):
-        yield f"it tells of {told:g}, and the highest rate that was tried is {max(rates):g}"
+        reported = found.interval.low
+    if rates and reported is not None and reported > _OFFERED * max(rates):
+        yield f"it tells of {reported:g}, and the highest rate that was tried is {max(rates):g}"
 
 
 def _of_windows(windows: Windows | None) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _kept_nowhere(found: CapacityResult) -> Iterator[str]:
         return
     counting = [each for each in found.stretches or [] if not each.void]
     for place, limit in enumerate(found.limits):
-        told = [each.share_over[place] for each in counting if place < len(each.share_over)]
-        over = [share for share in told if share is not None]
+        reported = [each.share_over[place] for each in counting if place < len(each.share_over)]
+        over = [share for share in reported if share is not None]
         if limit.allowed is not None and over and min(over) > max(limit.allowed, _MOST):
             yield f"its outcome is {found.outcome.replace('_', ' ')}, and every stretch is over {limit.expression}"

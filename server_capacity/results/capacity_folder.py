@@ -26,7 +26,7 @@ def save(folder: Path, found: CapacityResult) -> CapacityResult:
     """Write capacity.json and capacity.txt, and give the result with its digest.
 
     Where they cannot be written, that joins the ``failures`` of the answer until they can: what was measured for
-    minutes is told whatever the disk does.
+    minutes is shown whatever the disk does.
     """
     others = [each for each in found.failures or [] if not each.endswith(_UNSAVED)]
     found = replace(found, failures=others or (found.failures and []))

@@ -42,7 +42,7 @@ class Scores(NamedTuple):
         """Tells whether the one may be the other's better as well as its worse."""
         return self.best <= other.worst and other.best <= self.worst
 
-    def told(self) -> Score:
+    def to_score(self) -> Score:
         """Both, a rate as it is; None where the best has no bound."""
         return Score(abs(self.best) if math.isfinite(self.best) else None, abs(self.worst))
 
@@ -73,9 +73,9 @@ def ranking(
 
 
 def require_order(found: RankingResult) -> None:
-    """Hold the order of a ranking against the one that its rows give; ValueError where another one is told.
+    """Compare the order of a ranking with the one that its rows give; ValueError where it is another one.
 
-    What an earlier version told by its own rule on rows without a rank is let pass; ``inherited_code`` and ``of_today``
+    What an earlier version gave by its own rule to rows without a rank is let pass; ``inherited_code`` and ``of_today``
     do not believe it.
     """
     made = _made_of(found)
@@ -85,8 +85,8 @@ def require_order(found: RankingResult) -> None:
         raise ValueError("its exit_code does not follow from its rows")
     if _equivalent(found.payload_variants) not in map(_equivalent, (made.payload_variants, traffics(found.rows))):
         raise ValueError("its payload_variants does not follow from its rows")
-    for place, (told, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
-        if _place_of(told) != _place_of(row):
+    for place, (reported, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
+        if _place_of(reported) != _place_of(row):
             raise ValueError(f"row {place} is not the one that follows from the rates, costs and counts of the rows")
 
 
@@ -110,17 +110,17 @@ def _earlier_codes(found: RankingResult) -> Iterator[int]:
     ranked = [row for row in found.rows if row.rank is not None]
     others = [row for row in found.rows if row.rank is None]
     for code in (OK, INVALID):
-        told = [replace(row, exit_code=code, warnings=[]) if _added_less(row) else row for row in others]
-        yield _exit_code(ranked, told, interrupted=found.interrupted)
+        reported = [replace(row, exit_code=code, warnings=[]) if _added_less(row) else row for row in others]
+        yield _exit_code(ranked, reported, interrupted=found.interrupted)
 
 
 def _added_less(row: RankedRow) -> bool:
     return is_unknown(row) or row.outcome == "interrupted"
 
 
-def _equivalent(told: Traffics | None) -> tuple[float | None, ...]:
+def _equivalent(reported: Traffics | None) -> tuple[float | None, ...]:
     """The answer on its traffic patterns, where it has one: another version may put it in other words."""
-    return () if told is None else (told.equivalent, told.within)
+    return () if reported is None else (reported.equivalent, reported.within)
 
 
 def _place_of(row: RankedRow) -> tuple[object, ...]:
@@ -166,7 +166,7 @@ def _placed(place: int, scored: Sequence[tuple[Scores, RankedRow]]) -> RankedRow
     mine, row = scored[place]
     better = sum(other.worst < mine.best for other, _ in scored)
     ties = [n + 1 for n, (other, _) in enumerate(scored) if n != place and mine.overlaps(other)]
-    return replace(row, rank=better + 1, tied_with=ties, score=mine.told())
+    return replace(row, rank=better + 1, tied_with=ties, score=mine.to_score())
 
 
 def _exit_code(ordered: Sequence[RankedRow], others: Sequence[RankedRow], *, interrupted: bool) -> int:

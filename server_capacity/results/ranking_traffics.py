@@ -1,7 +1,7 @@
 """Several traffics are equivalent to an endpoint, or not, by what it holds of each. Pure.
 
 Intervals (95%) that do not overlap: they differ. All of them within 10% of each other, from the least end to the most:
-they are equivalent. Anything else cannot be told.
+they are equivalent. Anything else is undecided.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ WITHIN = 0.10
 
 
 def traffics(rows: Sequence[RankedRow]) -> Traffics | None:
-    """``equivalent``: True, False, or None where it cannot be told; a sentence that says why. None without several."""
-    told = [_of_one_endpoint(group) for group in _by_endpoint(rows) if len(group) > 1]
-    if not told:
+    """``equivalent``: True, False, or None where it is undecided; a sentence that says why. None without several."""
+    reported = [_of_one_endpoint(group) for group in _by_endpoint(rows) if len(group) > 1]
+    if not reported:
         return None
-    answers = [equivalent for equivalent, _ in told]
+    answers = [equivalent for equivalent, _ in reported]
     whole = False if False in answers else None if None in answers else True
-    return Traffics(equivalent=whole, text=" ".join(text for _, text in told), within=WITHIN)
+    return Traffics(equivalent=whole, text=" ".join(text for _, text in reported), within=WITHIN)
 
 
 def _by_endpoint(rows: Sequence[RankedRow]) -> list[list[RankedRow]]:

@@ -47,7 +47,7 @@ def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: R
     if row.exit_code is not None and row.exit_code != made.exit_code:
         raise ValueError(f"{name} has exit code {made.exit_code}, not {row.exit_code}")
     of_both = [(key, getattr(row, key), getattr(made, key)) for key in _same_keys(row)]
-    if other := next((key for key, told, there in of_both if told != there), None):
+    if other := next((key for key, reported, there in of_both if reported != there), None):
         raise ValueError(f"{name} has another {other} than the ranking says")
     may_lack = made.outcome in OPEN and not row.warnings  # an earlier version had no words on these
     if row.rank is not None and bool(row.warnings) != bool(made.warnings) and not may_lack:
@@ -55,7 +55,7 @@ def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: R
 
 
 def _same_keys(row: RankedRow) -> tuple[str, ...]:
-    """The parts of a row that are its search's: an earlier version told no more of its end than the outcome."""
+    """The parts of a row that are its search's: an earlier version stored no more of its end than the outcome."""
     keys = ("outcome", "interval", "limit", "latency", "instances", "endpoint", "seconds_to_create")
     return keys if row.exit_code is None else (*keys, "ended", "confirmed")
 

@@ -61,8 +61,8 @@ class _Wave:
         found = _outcomes(run_dir)
         for outcome in OUTCOMES if found else ():
             if found[outcome] != self.summary["ledger"][outcome]:
-                told = f"{self.summary['ledger'][outcome]!r:.40}"
-                raise ValueError(f"{self.name} has {found[outcome]:,} {outcome} requests, and its ledger {told}")
+                text = f"{self.summary['ledger'][outcome]!r:.40}"
+                raise ValueError(f"{self.name} has {found[outcome]:,} {outcome} requests, and its ledger {text}")
 
     def value(self, expression: str) -> float | None:
         """The value that a limit is on, as the summary tells it; None where it does not."""
@@ -72,13 +72,13 @@ class _Wave:
         if slo.stat == "success":
             return self._number(self.summary.get("success_rate"))
         times = self.summary.get("response_time") or self.summary.get("latency")
-        told = times if slo.metric == "default" else self.summary.get(slo.metric)
-        return self._number((told or {}).get(slo.stat.replace(".", "_")))
+        reported = times if slo.metric == "default" else self.summary.get(slo.metric)
+        return self._number((reported or {}).get(slo.stat.replace(".", "_")))
 
-    def require(self, what: str, told: float, there: float | None) -> None:
+    def require(self, what: str, value: float, there: float | None) -> None:
         """ValueError where its own files tell another number than it is said to have."""
-        if there is not None and not math.isclose(told, there, rel_tol=_SAME, abs_tol=1e-9):
-            raise ValueError(f"{self.name} has {what} {there:g}, not {told:g}")
+        if there is not None and not math.isclose(value, there, rel_tol=_SAME, abs_tol=1e-9):
+            raise ValueError(f"{self.name} has {what} {there:g}, not {value:g}")
 
     def require_limits(self, rows: Iterable[ConfirmedLimit | ProvenLimit]) -> None:
         """The same of each limit's value."""
@@ -87,8 +87,8 @@ class _Wave:
                 self.require(f"for {row.expression} the value", row.value, self.value(row.expression))
 
     @staticmethod
-    def _number(told: object) -> float | None:
-        return float(told) if isinstance(told, (int, float)) else None
+    def _number(value: object) -> float | None:
+        return float(value) if isinstance(value, (int, float)) else None
 
 
 def _wave_in(folder: Path, name: str) -> _Wave | None:
@@ -126,15 +126,15 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
         wave = _wave_in(folder, name) if name else None
         if wave is not None and number > wave.sent:
             raise ValueError(f"{name} sent {wave.sent:,} requests, but its stretches have {number:,}")
-    for told in found.confirmation or []:
-        wave = _wave_in(folder, told.directory) if told.directory else None
+    for reported in found.confirmation or []:
+        wave = _wave_in(folder, reported.directory) if reported.directory else None
         if wave is None:
             continue
         wave.require_whole(RunDir(folder / wave.name))
-        if told.exit_code is not None:
-            wave.require("exit code", told.exit_code, wave.summary["exit_code"])
-        wave.require("the rate", told.rate, wave.rate)
-        wave.require_limits(told.limits)
+        if reported.exit_code is not None:
+            wave.require("exit code", reported.exit_code, wave.summary["exit_code"])
+        wave.require("the rate", reported.rate, wave.rate)
+        wave.require_limits(reported.limits)
 
 
 def require_wave(folder: Path, found: ProofResult) -> None:

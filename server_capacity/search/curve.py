@@ -31,7 +31,7 @@ Sizes = tuple[int, int, int]
 FINE: Sizes = (50, 22, 9)
 COARSE: Sizes = (32, 10, 7)
 FLATTEST, STEEPEST = 1.0, 250.0
-CARRIED = 0.25  # of a block where load is a half or more: it tells what the one before it told, as bursts go on
+CARRIED = 0.25  # of a block where load is a half or more: it repeats what the one before it said, as bursts go on
 WELL_OVER = 1.5  # of what is allowed: a share below it tells on which side of the limit a rate is
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
 MISTAKEN, MISTAKEN_SD = 0.1, 0.2  # the chance that an endpoint completes more than it did, and by how much
@@ -72,9 +72,9 @@ def _posterior(points: Sequence[Point], prior: Prior, x: Floats, sizes: Sizes) -
     slopes, away = np.geomspace(FLATTEST, STEEPEST, sizes[1]), np.linspace(-2.6, 2.2, sizes[2])
     log_slope, dispersions, log_dispersion = _log_prior(prior, x, slopes, away)
     log_density = np.stack([log_slope[:, :, None] + log_dispersion] * 2)
-    told = 1.0 - CARRIED * min(1.0, 2.0 * float(prior.load(np.exp(x)).mean())) if prior.bursty else 1.0
+    weight = 1.0 - CARRIED * min(1.0, 2.0 * float(prior.load(np.exp(x)).mean())) if prior.bursty else 1.0
     for point in points:
-        log_density += told * _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
+        log_density += weight * _log_likelihood(point, prior, np.exp(x), slopes, dispersions)
     density = np.exp(log_density - np.max(log_density))
     density = density.sum(axis=0) / density.sum()
     of_rate, of_slope = (density.sum(axis=axes) for axes in ((1, 2), (0, 2)))

@@ -53,7 +53,7 @@ def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stre
 def _answer(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], warm: Sequence[Stretch]
 ) -> Answer:
-    """``warm``: the stretches and those that were no more than accidents; by them a server may be told to remember."""
+    """``warm``: the stretches and those that were no more than accidents; by them a server shows that it remembers."""
     known = known_from_below(limits, settings, stretches)
     found = _estimates(known, limits, settings, stretches)
     estimates = tuple(found)
@@ -129,9 +129,9 @@ def _broken_at(limits: Sequence[Limit], lowest: LimitBracket, stretches: Sequenc
     """The rate that broke a limit which no rate kept, with its counts; or which was more than is kept up with."""
     for place, limit in enumerate(limits):
         if limit.expression == lowest.name:
-            told = lowest_breaking(points_of(stretches, place, pace_of(stretches)), limit.allowed)
-            if told is not None:
-                return told
+            reported = lowest_breaking(points_of(stretches, place, pace_of(stretches)), limit.allowed)
+            if reported is not None:
+                return reported
     return f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
 
 
@@ -181,7 +181,7 @@ class _EndOfGrowth:
 
 def _end_of_growth(stretches: Sequence[Stretch], place: int, allowed: float) -> _EndOfGrowth | None:
     """The end of growth, by the limit at that ``place``; None where no stretch clearly breaks it."""
-    at_once = Pace()  # all counts: what a queue forgets later is told here
+    at_once = Pace()  # all counts: what a queue forgets later is seen here
     points = {each.number: points_of([each], place, at_once) for each in stretches}
     first = next((at for at, each in enumerate(stretches) if _breaks(points[each.number], allowed)), None)
     if first is None:

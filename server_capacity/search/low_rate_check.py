@@ -80,12 +80,12 @@ def with_support(limits: Sequence[Limit], stretches: Sequence[Stretch], found: A
             points = [point for point in points_of(stretches, place, pace_of(stretches)) if point.rate <= broken.rate]
             lower = ([point for point in points if point.rate <= WELL_BELOW * of] for of in (rate, broken.rate))
             low = next((some for some in lower if some), [])
-            told = counts_text(broken.rate, points, limit.allowed)
+            text = counts_text(broken.rate, points, limit.allowed)
             of, over = totals(low)
             if over >= LEAST_BREAKING and over > limit.allowed * of and not _fewer(low, broken.share):
-                reason = f"{told}, and a lower rate did not reduce it"
+                reason = f"{text}, and a lower rate did not reduce it"
                 return Answer("not_kept", limit=found.limit, reason=reason, estimates=open_ones)
-            reason = f"{told}; at lower rates {over:,} of {of:,} were, which does not decide it: {MORE_TIME}"
+            reason = f"{text}; at lower rates {over:,} of {of:,} were, which does not decide it: {MORE_TIME}"
             return Answer("cannot_tell", limit=found.limit, reason=reason, estimates=open_ones)
     return found
 

@@ -1,4 +1,4 @@
-"""Limits on values of the user's own: what requests told at each rate, and between which rates a limit gives out. Pure.
+"""Limits on values of the user's own: what requests reported at each rate, and where a limit is violated. Pure.
 
 While a wave runs, a stretch that surely misses one counts as if all its requests were over. What is answered comes
 from the stretches when the wave is over, and from the waves that confirm.
@@ -36,7 +36,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Sums(NamedTuple):
-    """The number of a second's requests that told a value, and the sums of their scores and of the squares of these."""
+    """The number of a second's requests that reported a value, the sums of their scores and of the squares."""
 
     of: int
     total: float
@@ -110,7 +110,7 @@ def judge_user(limit: UserLimit, sums: Sequence[Sums]) -> Literal["holds", "fail
 def user_estimate(limit: UserLimit, stretches: Iterable[tuple[float, Sequence[Sums]]]) -> UserEstimate:
     """Between which rates a limit gives out: the highest that surely kept it below all that surely did not.
 
-    ``stretches``: the rate of each and what was told in it.
+    ``stretches``: the rate of each and what was reported in it.
     """
     groups = [group for rate, sums in _pooled(stretches) if (group := _judged(limit, rate, sums)) is not None]
     if not groups:
@@ -118,7 +118,7 @@ def user_estimate(limit: UserLimit, stretches: Iterable[tuple[float, Sequence[Su
     broken = next((group for group in groups if group.sure and not group.kept), None)
     kept = [group for group in groups if group.sure and group.kept]
     if broken is None and not kept:
-        return _unknown(limit, f"{_told(limit, groups[-1])} is too close to the limit to decide")
+        return _unknown(limit, f"{_group_text(limit, groups[-1])} is too close to the limit to decide")
     if broken is None:
         return UserEstimate(limit, Estimate(limit.expression, kept_everywhere=True))
     below = [group for group in kept if group.rate < broken.rate]
@@ -132,7 +132,7 @@ def user_estimate(limit: UserLimit, stretches: Iterable[tuple[float, Sequence[Su
 
 def _never(limit: UserLimit, groups: Sequence[_Group], broken: _Group, kept: Sequence[_Group]) -> UserEstimate:
     """It was missed at a rate, and kept surely at none below."""
-    reason = f"{_told(limit, broken)} at {broken.rate:.4g}"
+    reason = f"{_group_text(limit, broken)} at {broken.rate:.4g}"
     if kept:
         reason += f", although {kept[-1].rate:.4g} met it: it may change with time, for example while a cache fills"
     if groups[0] is broken:
@@ -140,7 +140,7 @@ def _never(limit: UserLimit, groups: Sequence[_Group], broken: _Group, kept: Seq
     return _unknown(limit, f"{reason}; below that, it is too close to the limit to decide")
 
 
-def _told(limit: UserLimit, group: _Group) -> str:
+def _group_text(limit: UserLimit, group: _Group) -> str:
     value = number_text(group.mean, limit.target)
     return f"{limit.metric} has a mean of {value}" if limit.allowed is None else f"{value} of the requests are over it"
 
@@ -167,7 +167,7 @@ def _pooled(stretches: Iterable[tuple[float, Sequence[Sums]]]) -> list[tuple[flo
 
 
 def _judged(limit: UserLimit, rate: float, sums: Sequence[Sums]) -> _Group | None:
-    """The mean over some seconds, and whether it is on its side of the limit; None where nothing was told.
+    """The mean over some seconds, and whether it is on its side of the limit; None where nothing was reported.
 
     Scores that are all 0 or 1 have the variance of such with the limit's own share; that of others is what was seen.
     Seconds that resemble each other more than independent requests would make the error larger (a ratio's, as Cochran

@@ -688,9 +688,9 @@ class TestEndpoint:
         assert url.startswith("http://127.0.0.1:")
         exports = "; ".join(line for line in lines if "export " in line)
         shell = subprocess.run(["sh", "-c", f"{exports}; env"], capture_output=True, text=True, check=True)
-        told = {"AWS_ENDPOINT_URL": url}
-        told |= {name: value for name, value in boto3_settings(url).items() if "URL" not in name}
-        assert {f"{name}={value}" for name, value in told.items()} <= set(shell.stdout.splitlines())
+        members = {"AWS_ENDPOINT_URL": url}
+        members |= {name: value for name, value in boto3_settings(url).items() if "URL" not in name}
+        assert {f"{name}={value}" for name, value in members.items()} <= set(shell.stdout.splitlines())
         once, chat = (shlex.split(line)[1:] for line in lines if line.startswith("  benchmark "))
         for words in (once, [*chat, "--model", "demo"]):
             assert wave_of(words).endpoint is not None
@@ -699,9 +699,9 @@ class TestEndpoint:
     def test_its_help_tells_what_it_answers_and_the_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):
             cli.main(["endpoint", "--help"])
-        told = " ".join(capsys.readouterr().out.split())
+        shown = " ".join(capsys.readouterr().out.split())
         for text in ("(default 8080)", "(default 0.02)", "(default demo)", "GetMetricData", "DescribeEndpoint"):
-            assert text in told
+            assert text in shown
 
     @pytest.mark.parametrize(
         ("arguments", "starts"),

@@ -67,9 +67,9 @@ def test_an_argument_without_a_meaning_is_accepted_and_says_what_is_done_instead
 ) -> None:
     with pytest.warns(
         DeprecationWarning, match=rf"^find_worker_saturation: {name} has no meaning any more: \w+"
-    ) as told:
+    ) as reported:
         _called(find_worker_saturation, "f.py", **{name: 1})
-    assert told[0].filename == __file__, "the script that gives it"
+    assert reported[0].filename == __file__, "the script that gives it"
     assert asked == [CONDITIONS]
 
 
@@ -185,7 +185,7 @@ def test_without_a_limit_it_is_waited_on(monkeypatch: pytest.MonkeyPatch) -> Non
     assert list(shares) == []
 
 
-def test_a_key_of_waiting_that_there_is_not_is_told() -> None:
+def test_a_key_of_waiting_that_there_is_not_is_reported() -> None:
     with pytest.raises(BenchmarkError, match="max_wait_config has no key cpu_treshold"):
         wait_for_client_idle({"cpu_treshold": 5})
 
@@ -205,7 +205,7 @@ def test_payloads_are_lines_as_aiperf_reads_them(tmp_path: Path) -> None:
         (True, "[b'[' * 9999]", "is not JSON"),
     ],
 )
-def test_payloads_that_make_no_lines_are_told(ready: bool, given: str, said: str, tmp_path: Path) -> None:
+def test_payloads_that_make_no_lines_are_reported(ready: bool, given: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / f"not_{ready}.py"
     file.write_text(FACTORIES.format(ready=ready, given=given))
     with pytest.raises(BenchmarkError, match=said):

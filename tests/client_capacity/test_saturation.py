@@ -162,7 +162,7 @@ class TestClientResult:
         assert found.advice_for(700) == "For 700/s use --workers 1 (1 can send 1,000/s)."
         assert mentions(found.advice_for(1800), "2", "1,900/s")
 
-    def test_a_given_rate_is_told_from_a_measured_one(self) -> None:
+    def test_a_given_rate_is_distinguished_from_a_measured_one(self) -> None:
         found = self.of(WorkersRow(1, 1000, None), row(2, 1800, "server"), limited_by="server")
         lines = found.to_text().splitlines()
         assert lines[3].split() == ["1", "1,000", "1,000", "-", "-", "(given)"]
@@ -311,7 +311,7 @@ def test_ctrl_c_keeps_what_was_measured(bench: Bench) -> None:
 
 
 @pytest.mark.process
-def test_ctrl_c_in_the_first_step_is_told_as_it_is(bench: Bench) -> None:
+def test_ctrl_c_in_the_first_step_is_reported_as_it_is(bench: Bench) -> None:
     folder = write(bench.folder(), BUSY)
     running = bench.start(
         "client", "rps-saturation", *QUICK, "--json", "--step-time", "30", factories=None, folder=folder

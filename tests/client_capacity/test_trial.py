@@ -197,7 +197,7 @@ def test_the_host_that_is_late_is_named_where_another_is_not() -> None:
     assert (everywhere.reason, everywhere.late_hosts) == ("lag p99 > 5 ms", ())
 
 
-def test_a_step_is_told_in_one_line() -> None:
+def test_a_step_is_reported_in_one_line() -> None:
     assert progress_line(Step("growing", 256, lag_p99_s=0.0004, worker_cpu_share=0.27)) == (
         "growing          256/s held      lag p99 0.4 ms, worker CPU 27%"
     )

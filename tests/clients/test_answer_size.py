@@ -183,7 +183,7 @@ BOMBS = {
 
 
 class _OldBrotli:
-    """A library that cannot be told to stop, as they were."""
+    """A library that cannot be made to stop, as they were."""
 
     error = brotli.error
 

@@ -198,10 +198,10 @@ def test_a_broken_answer_fails_its_request_and_nothing_is_sent_again(
     assert [asked.connection for asked in server.asked] == [0, 0, 1]
 
 
-def test_the_beginning_of_what_is_no_http_is_told() -> None:
-    told = r"the answer is not HTTP \(.*\): 'SSH-2.0-OpenSSH_9.6.* \.\.\."
+def test_the_beginning_of_what_is_no_http_is_reported() -> None:
+    text = r"the answer is not HTTP \(.*\): 'SSH-2.0-OpenSSH_9.6.* \.\.\."
     script = [b"SSH-2.0-OpenSSH_9.6\r\n" + b"x" * 1000]
-    with ScriptedServer([script]) as server, pytest.raises(NotHttpError, match=told) as failed:
+    with ScriptedServer([script]) as server, pytest.raises(NotHttpError, match=text) as failed:
         HttpClient(server.url).post(b"")
     assert len(str(failed.value)) < 300
 
@@ -375,7 +375,7 @@ def test_nobody_there() -> None:
     assert refused.value.errno == errno.ECONNREFUSED
 
 
-def test_a_name_that_nobody_knows_is_told_with_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_that_nobody_knows_is_reported_with_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(_: tuple[str, int]) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -426,7 +426,7 @@ def test_the_host_header(url: str, host: str) -> None:
     assert f"Host: {host}\r\n" in HttpClient(url)._common
 
 
-def test_tls_trusts_what_it_is_told_to(certificate: Path, tls: ssl.SSLContext) -> None:
+def test_tls_trusts_what_it_is_configured_to(certificate: Path, tls: ssl.SSLContext) -> None:
     import gevent.ssl
 
     own = gevent.ssl.create_default_context(cafile=str(certificate))
@@ -578,14 +578,14 @@ def test_verify_names_what_is_missing(tmp_path: Path) -> None:
     HttpClient("https://127.0.0.1:1", verify=tmp_path)
 
 
-def test_a_certificate_that_is_not_trusted_is_told_with_what_to_try(tls: ssl.SSLContext) -> None:
+def test_a_certificate_that_is_not_trusted_is_reported_with_what_to_try(tls: ssl.SSLContext) -> None:
     with ScriptedServer([[answer(b"")]], tls) as server, pytest.raises(ssl.SSLCertVerificationError) as raised:
         HttpClient(server.url).get()
     hint = "(to trust a certificate of your own: SSL_CERT_FILE=FILE.pem in the environment)"
     assert str(raised.value).endswith(f": 127.0.0.1:{server.port} {hint}")
 
 
-def test_an_empty_content_type_is_not_told() -> None:
+def test_an_empty_content_type_is_not_reported() -> None:
     with ScriptedServer([[answer(b"")]]) as server:
         HttpClient(server.url, content_type="").get()
         HttpClient(server.url).get()
@@ -594,8 +594,8 @@ def test_an_empty_content_type_is_not_told() -> None:
 
 def test_a_redirect_tells_where_it_leads() -> None:
     said = answer(b"moved", "308 Permanent Redirect", Location="https://there/")
-    told = r"^answered 308 \(it is at https://there/\): moved$"
-    with ScriptedServer([[said]]) as server, pytest.raises(HttpStatusError, match=told):
+    text = r"^answered 308 \(it is at https://there/\): moved$"
+    with ScriptedServer([[said]]) as server, pytest.raises(HttpStatusError, match=text):
         HttpClient(server.url).get()
 
 

@@ -38,15 +38,15 @@ class Outcome(NamedTuple):
 
     result: Any = None
     key: str | None = None
-    told: Any = None
+    response: Any = None
 
 
 def outcome(call: Callable[[], Any]) -> Outcome:
     try:
         return Outcome(call())
     except Exception as error:
-        told = [getattr(error, name, None) for name in ("code", "type", "param", "body")]
-        return Outcome(key=error_key(error), told=told)
+        reported = [getattr(error, name, None) for name in ("code", "type", "param", "body")]
+        return Outcome(key=error_key(error), response=reported)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def pair() -> Iterator[Pair]:
 
 
 def events(*objects: Any, end: bytes = b"\n\n", done: bool = True) -> bytes:
-    lines = [json.dumps(told).encode() for told in objects] + ([b"[DONE]"] if done else [])
+    lines = [json.dumps(reported).encode() for reported in objects] + ([b"[DONE]"] if done else [])
     return b"".join(b"data: " + line + end for line in lines)
 
 
@@ -173,16 +173,16 @@ def test_a_failure_is_the_same(name: str, pair: Pair) -> None:
     streamed = outcome(lambda: read(pair.ours))
     assert theirs.key
     assert ours == streamed
-    assert (ours.key, *ours.told[:3]) == (theirs.key, *theirs.told[:3])
-    if theirs.told[3] is not None:
-        assert (ours.told[3] or "") == theirs.told[3]
+    assert (ours.key, *ours.response[:3]) == (theirs.key, *theirs.response[:3])
+    if theirs.response[3] is not None:
+        assert (ours.response[3] or "") == theirs.response[3]
     assert len(pair.server.asked) == 3, "each was sent once"
 
 
 def whole(*reasons: str | None) -> Script:
     choices = [{"index": n, "message": {"content": "a"}, "finish_reason": reason} for n, reason in enumerate(reasons)]
-    told = {"model": "m", "choices": choices, "usage": USAGE}
-    return [answer(json.dumps(told).encode(), Content_Type="application/json")]
+    fields = {"model": "m", "choices": choices, "usage": USAGE}
+    return [answer(json.dumps(fields).encode(), Content_Type="application/json")]
 
 
 def ending(*reasons: str | None) -> Script:
@@ -190,19 +190,19 @@ def ending(*reasons: str | None) -> Script:
 
 
 @pytest.mark.parametrize(
-    ("reasons", "told"),
+    ("reasons", "expected"),
     [
         *(((reason,), reason) for reason in ("stop", "length", "tool_calls", "content_filter", "eos_token", None)),
         (("stop", "length"), "length"),
     ],
 )
-def test_why_an_answer_ended_is_told(reasons: tuple[str | None, ...], told: str | None, pair: Pair) -> None:
+def test_why_an_answer_ended_is_reported(reasons: tuple[str | None, ...], expected: str | None, pair: Pair) -> None:
     pair.give(whole(*reasons))
-    assert pair.ours.chat(CHAT).finish_reason == pair.ours.completions(TEXT).finish_reason == told
+    assert pair.ours.chat(CHAT).finish_reason == pair.ours.completions(TEXT).finish_reason == expected
     pair.give(ending(*reasons))
     for call, payload in ((pair.ours.stream_chat, CHAT), (pair.ours.stream_completions, TEXT)):
         last = list(call(payload))[-1]
-        assert last == Response(2, 3, model="m", finish_reason=told)
+        assert last == Response(2, 3, model="m", finish_reason=expected)
 
 
 @pytest.mark.parametrize("reasons", [("abort",), ("error",), ("stop", "abort"), ("abort", "stop")])
@@ -279,7 +279,7 @@ THINKING = {"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}
 
 
 @pytest.mark.parametrize(
-    ("told", "key"),
+    ("expected", "key"),
     [
         ([], "APIError empty_answer"),
         ([delta("")], "APIError empty_answer"),
@@ -290,8 +290,8 @@ THINKING = {"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}
         ([delta("", finish="tool_calls")], None),
     ],
 )
-def test_a_stream_with_nothing_in_it_is_a_failure(told: list[Any], key: str | None, pair: Pair) -> None:
-    pair.give(stream(events(*told)))
+def test_a_stream_with_nothing_in_it_is_a_failure(expected: list[Any], key: str | None, pair: Pair) -> None:
+    pair.give(stream(events(*expected)))
     assert outcome(lambda: read(pair.ours)).key == key
 
 
@@ -325,14 +325,14 @@ def test_json_of_another_shape_is_a_failure_that_names_what_came(body: bytes, pa
 
 
 @pytest.mark.parametrize("error", ["busy", ["busy"], {"detail": "busy"}])
-def test_an_error_in_whatever_words_is_told(error: Any, pair: Pair) -> None:
+def test_an_error_in_whatever_words_is_reported(error: Any, pair: Pair) -> None:
     pair.give([answer(json.dumps({"error": error}).encode(), Content_Type="application/json")])
     with pytest.raises(APIError, match="busy"):
         pair.ours.chat(CHAT)
 
 
 @pytest.mark.parametrize(
-    ("told", "tokens"),
+    ("expected", "tokens"),
     [
         (12.0, 12),
         (0, 0),
@@ -345,13 +345,13 @@ def test_an_error_in_whatever_words_is_told(error: Any, pair: Pair) -> None:
         (None, None),
     ],
 )
-def test_a_usage_that_can_be_none_is_as_if_none_were_told(told: Any, tokens: int | None, pair: Pair) -> None:
-    usage = {"prompt_tokens": told, "completion_tokens": told}
+def test_a_usage_that_can_be_none_is_as_if_none_were_reported(expected: Any, tokens: int | None, pair: Pair) -> None:
+    usage = {"prompt_tokens": expected, "completion_tokens": expected}
     pair.give(stream(events(delta("a", finish="stop"), {"choices": [], "usage": usage})))
     last = read(pair.ours)[-1]
     assert isinstance(last, Response)
     assert (last.tokens_in, last.tokens_out) == (tokens, tokens)
-    pair.give(stream(events(delta("a", finish="stop"), {"choices": [], "usage": [told]})))
+    pair.give(stream(events(delta("a", finish="stop"), {"choices": [], "usage": [expected]})))
     assert read(pair.ours)[-1] == Response(model="m", finish_reason="stop")
 
 
@@ -378,13 +378,15 @@ def test_the_cached_tokens_of_a_prompt_are_a_metric(details: Any, metrics: Any, 
     assert last.metrics == metrics
 
 
-@pytest.mark.parametrize(("details", "told"), [({"reasoning_tokens": 5}, 5.0), ({}, None), (None, None), ([5], None)])
-def test_the_tokens_of_a_models_reasoning_are_a_metric(details: Any, told: float | None, pair: Pair) -> None:
+@pytest.mark.parametrize(
+    ("details", "expected"), [({"reasoning_tokens": 5}, 5.0), ({}, None), (None, None), ([5], None)]
+)
+def test_the_tokens_of_a_models_reasoning_are_a_metric(details: Any, expected: float | None, pair: Pair) -> None:
     usage = {"prompt_tokens": 9, "completion_tokens": 8, "completion_tokens_details": details}
     pair.give(stream(events(delta("a", finish="stop"), {"choices": [], "usage": usage})))
     last = read(pair.ours)[-1]
     assert isinstance(last, Response)
-    assert last.metrics == (None if told is None else {"reasoning_tokens": told})
+    assert last.metrics == (None if expected is None else {"reasoning_tokens": expected})
 
 
 def test_llama_cpp_tells_cached_tokens_in_its_timings(pair: Pair) -> None:
@@ -397,7 +399,7 @@ def test_llama_cpp_tells_cached_tokens_in_its_timings(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("reason", [["stop"], {"type": "stop"}, 5, "x" * 10_000])
-def test_a_finish_reason_of_another_type_is_told_as_a_text(reason: Any, pair: Pair) -> None:
+def test_a_finish_reason_of_another_type_is_reported_as_a_text(reason: Any, pair: Pair) -> None:
     pair.give(stream(events(delta("a", finish=reason), delta("b", finish=reason))))
     last = read(pair.ours)[-1]
     assert isinstance(last, Response)
@@ -465,10 +467,10 @@ def test_a_stream_is_the_same(name: str, pair: Pair) -> None:
 
 
 def test_answers_that_a_server_compresses_unasked_are_read(pair: Pair) -> None:
-    told = {"choices": [{"message": {"content": "a"}}], "usage": USAGE}
-    packed = gzip.compress(json.dumps(told).encode())
+    fields = {"choices": [{"message": {"content": "a"}}], "usage": USAGE}
+    packed = gzip.compress(json.dumps(fields).encode())
     pair.give([answer(packed, Content_Type="application/json", Content_Encoding="gzip")])
-    assert pair.ours.chat(CHAT).content == told
+    assert pair.ours.chat(CHAT).content == fields
     packed = gzip.compress(events(*TOKENS))
     pair.give([chunked_head(Content_Type="text/event-stream", Content_Encoding="gzip"), chunks(packed)])
     assert read(pair.ours)[:-1] == ["a", " é", "b\n"]
@@ -503,7 +505,7 @@ def test_a_stream_that_fails_does_so_as_with_openai(name: str, pair: Pair) -> No
         assert theirs.key is not None
         if name != "no JSON":  # theirs is a JSONDecodeError, which does not say what came
             assert key.split()[0] == theirs.key.split()[0]
-            assert ours.told == theirs.told
+            assert ours.response == theirs.response
 
 
 @pytest.mark.parametrize(
@@ -535,7 +537,7 @@ def test_lines_of_json_are_a_stream(cut: int, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "piece"),
+    ("expected", "piece"),
     [
         (delta("a"), ["a"]),
         (delta(""), []),
@@ -554,17 +556,17 @@ def test_lines_of_json_are_a_stream(cut: int, pair: Pair) -> None:
         ({**delta("a"), "error": None}, ["a"]),
     ],
 )
-def test_what_is_a_piece(told: dict[str, Any], piece: list[str], pair: Pair) -> None:
-    pair.give(stream(events(told, *(() if piece else (delta("a"),)))))
+def test_what_is_a_piece(expected: dict[str, Any], piece: list[str], pair: Pair) -> None:
+    pair.give(stream(events(expected, *(() if piece else (delta("a"),)))))
     *pieces, last = read(pair.ours)
     assert pieces == (piece or ["a"])
     assert isinstance(last, Response)
-    assert last.tokens_in == (9 if "usage" in told else None)
+    assert last.tokens_in == (9 if "usage" in expected else None)
 
 
 def test_what_a_model_thinks_is_in_the_pieces_of_an_answer_and_not_in_its_text(pair: Pair) -> None:
-    told = (delta(reasoning_content="so "), delta("yes", reasoning="then "), delta("!"), *TOKENS)
-    pair.give(stream(events(*told)))
+    reported = (delta(reasoning_content="so "), delta("yes", reasoning="then "), delta("!"), *TOKENS)
+    pair.give(stream(events(*reported)))
     *pieces, _ = read(pair.ours)
     assert pieces[:3] == ["so ", "yesthen ", "!"]
     assert Answer.of(pieces[:3], None).text == "yes!"
@@ -618,8 +620,8 @@ def test_events_cut_anywhere_are_the_same(texts: list[str], end: bytes, cuts: li
     data = b"".join(b"data: " + text.encode() + end + b": comment" + end + end for text in texts)
     places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
     reader = EventReader()
-    found = [told for start, stop in itertools.pairwise(places) for told in reader.feed(data[start:stop])]
-    assert [told.decode() for told in (*found, *reader.end())] == texts
+    found = [reported for start, stop in itertools.pairwise(places) for reported in reader.feed(data[start:stop])]
+    assert [reported.decode() for reported in (*found, *reader.end())] == texts
 
 
 @pytest.mark.parametrize(
@@ -655,7 +657,7 @@ def test_an_event_is_given_before_the_next_piece_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"<html>", b": comment\n\n"])
-def test_pieces_without_an_event_are_told(text: bytes) -> None:
+def test_pieces_without_an_event_are_reported(text: bytes) -> None:
     with pytest.raises(NoEventsError) as raised:
         list(EventReader.over([text[:3], text[3:]]))
     assert str(raised.value) == f"expected events, but received: {text[:3].decode()}"

@@ -21,25 +21,31 @@ def tokens_of(*pieces: tuple[str, Any]) -> tuple[list[int | None], TokenCounter]
     return [getattr(text, "tokens", None) for text in texts], counter
 
 
-def told(tokens: Any) -> dict[str, Any]:
+def reported(tokens: Any) -> dict[str, Any]:
     return {"prompt_tokens": 5, "completion_tokens": tokens}
 
 
 @pytest.mark.parametrize(
     ("pieces", "tokens"),
     [
-        ([("ab", told(2)), ("c", told(3)), ("defg", told(7))], [2, None, 4]),
-        ([("a", None), ("b", None), ("cd", told(4))], [None] * 3),  # the usage of the end, in the last piece
-        ([("ab", told(2)), ("cd", None), ("ef", told(6))], [2, None, None]),  # four tokens are of two pieces
-        ([("ab", told(2)), ("c", told(2)), ("de", told(4))], [2, 0, 2]),  # the second one has a part of the same token
-        ([("a", told(1)), ("b", told(1)), ("cd", told(3))], [None, None, 2]),
-        ([("ab", told(4)), ("cd", told(2)), ("ef", told(6))], [4, None, None]),  # a count that falls is none
-        ([("ab", told(10**9)), ("cd", told(10**9 + 2))], [None, 2]),  # more than a text can have
-        ([("a" * 2000, told(1000)), ("b", told(1018))], [1000, None]),
-        ([("ab", told("2")), ("cd", told(4))], [None, None]),
-        ([("ab", told(True))], [None]),
+        ([("ab", reported(2)), ("c", reported(3)), ("defg", reported(7))], [2, None, 4]),
+        ([("a", None), ("b", None), ("cd", reported(4))], [None] * 3),  # the usage of the end, in the last piece
+        ([("ab", reported(2)), ("cd", None), ("ef", reported(6))], [2, None, None]),  # four tokens are of two pieces
+        (
+            [("ab", reported(2)), ("c", reported(2)), ("de", reported(4))],
+            [2, 0, 2],
+        ),  # the second one has a part of the same token
+        ([("a", reported(1)), ("b", reported(1)), ("cd", reported(3))], [None, None, 2]),
+        (
+            [("ab", reported(4)), ("cd", reported(2)), ("ef", reported(6))],
+            [4, None, None],
+        ),  # a count that falls is none
+        ([("ab", reported(10**9)), ("cd", reported(10**9 + 2))], [None, 2]),  # more than a text can have
+        ([("a" * 2000, reported(1000)), ("b", reported(1018))], [1000, None]),
+        ([("ab", reported("2")), ("cd", reported(4))], [None, None]),
+        ([("ab", reported(True))], [None]),
         ([("ab", [2])], [None]),
-        ([("", told(0)), ("é" * 5, told(10))], [None, 10]),
+        ([("", reported(0)), ("é" * 5, reported(10))], [None, 10]),
     ],
 )
 def test_a_piece_has_what_the_count_grew_by(pieces: list[tuple[str, Any]], tokens: list[int | None]) -> None:
@@ -51,7 +57,7 @@ def test_a_piece_has_what_the_count_grew_by(pieces: list[tuple[str, Any]], token
 
 def test_reasoning_is_still_reasoning() -> None:
     counter = TokenCounter()
-    piece = counter.counted(Reasoning("hm so", "so"), told(3))
+    piece = counter.counted(Reasoning("hm so", "so"), reported(3))
     assert isinstance(piece, Reasoning)
     assert (piece, piece.answer, piece.tokens) == ("hm so", "so", 3)
 
@@ -59,7 +65,7 @@ def test_reasoning_is_still_reasoning() -> None:
 def test_a_stream_has_no_more_tokens_than_a_worker_has_room_for() -> None:
     half = MOST_COUNTED // 2
     text = "x" * half
-    found, counter = tokens_of(*[(text, told(half * number)) for number in range(1, 5)])
+    found, counter = tokens_of(*[(text, reported(half * number)) for number in range(1, 5)])
     assert found == [half, half, None, None]
     assert counter.pieces == 4
 
@@ -68,6 +74,7 @@ def test_a_stream_has_no_more_tokens_than_a_worker_has_room_for() -> None:
 def test_counts_that_are_true_are_those_of_the_pieces(sizes: list[int]) -> None:
     counter = TokenCounter()
     pieces = [
-        counter.counted("x" * size, told(total)) for size, total in zip(sizes, itertools.accumulate(sizes), strict=True)
+        counter.counted("x" * size, reported(total))
+        for size, total in zip(sizes, itertools.accumulate(sizes), strict=True)
     ]
     assert [piece.tokens if isinstance(piece, Piece) else 1 for piece in pieces] == sizes

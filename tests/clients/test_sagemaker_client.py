@@ -80,11 +80,11 @@ def outcome(call: Callable[..., Any], client: Any, **parameters: Any) -> Outcome
     try:
         result = call(client, **parameters)
     except Exception as error:
-        return Outcome(key=error_key(error), response=_told(getattr(error, "response", None)))
-    return Outcome(_told(result))
+        return Outcome(key=error_key(error), response=_response_of(getattr(error, "response", None)))
+    return Outcome(_response_of(result))
 
 
-def _told(response: Any) -> Any:
+def _response_of(response: Any) -> Any:
     """Without what only says that boto3 was allowed one attempt."""
     if isinstance(response, dict) and "ResponseMetadata" in response:
         response["ResponseMetadata"].pop("MaxAttemptsReached", None)
@@ -114,9 +114,9 @@ def pair() -> Iterator[Pair]:
         yield Pair(server, both(server.url))
 
 
-def exception(kind: str, **told: str) -> bytes:
+def exception(kind: str, **text: str) -> bytes:
     headers = {":exception-type": kind, ":content-type": "application/json", ":message-type": "exception"}
-    return frame(headers, json.dumps(told).encode())
+    return frame(headers, json.dumps(text).encode())
 
 
 def in_chunks(*frames: bytes) -> Script:

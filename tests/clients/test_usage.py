@@ -58,6 +58,6 @@ ANTHROPIC = {"input_tokens": 5, "cache_read_input_tokens": 90, "cache_creation_i
 def test_tokens_are_read_of_every_shape(
     usage: Any, timings: Any, tokens_in: int | None, tokens_out: int | None, metrics: Any
 ) -> None:
-    told = read_usage(usage, "m", "stop", timings=timings)
-    assert (told.tokens_in, told.tokens_out, told.metrics) == (tokens_in, tokens_out, metrics)
-    assert (told.model, told.finish_reason) == ("m", "stop")
+    response = read_usage(usage, "m", "stop", timings=timings)
+    assert (response.tokens_in, response.tokens_out, response.metrics) == (tokens_in, tokens_out, metrics)
+    assert (response.model, response.finish_reason) == ("m", "stop")

@@ -57,10 +57,10 @@ def test_every_answer_ends_for_the_reason_that_was_configured(
 @pytest.mark.parametrize("asked", [CHAT, GENERATION])
 def test_behind_sagemaker_too(asked: dict[str, Any], aborting: RunningEndpoint) -> None:
     body = json.dumps(asked).encode()
-    told = runtime(aborting).invoke_endpoint(EndpointName="e", Body=body)["Body"].read()
+    stored = runtime(aborting).invoke_endpoint(EndpointName="e", Body=body)["Body"].read()
     parts = runtime(aborting).invoke_endpoint_with_response_stream(EndpointName="e", Body=body)["Body"]
     streamed = b"".join(part["PayloadPart"]["Bytes"] for part in parts)
-    assert (b'"finish_reason":"abort"' in told, b'"finish_reason":"abort"' in streamed) == (True, True)
+    assert (b'"finish_reason":"abort"' in stored, b'"finish_reason":"abort"' in streamed) == (True, True)
 
 
 RESPONSE: dict[str, Any] = {"model": "m", "input": "two words"}
@@ -71,7 +71,7 @@ def post(asked: dict[str, Any]) -> Request:
 
 
 @pytest.mark.parametrize(
-    ("reason", "status", "told"),
+    ("reason", "status", "expected"),
     [
         ("abort", "cancelled", None),
         ("error", "failed", None),
@@ -80,7 +80,7 @@ def post(asked: dict[str, Any]) -> Request:
         ("stop", "completed", None),
     ],
 )
-def test_a_response_ends_with_the_status_of_the_reason(reason: str, status: str, told: str | None) -> None:
+def test_a_response_ends_with_the_status_of_the_reason(reason: str, status: str, expected: str | None) -> None:
     dialect = ResponsesDialect(2, reason)
     whole = dialect.reply(post(RESPONSE), 1)
     assert isinstance(whole, Answer)
@@ -90,7 +90,7 @@ def test_a_response_ends_with_the_status_of_the_reason(reason: str, status: str,
     response = json.loads(content.removeprefix("data: "))["response"]
     assert kind == f"event: response.{status}"
     for found in (json.loads(whole.body), response):
-        assert (found["status"], (found["incomplete_details"] or {}).get("reason")) == (status, told)
+        assert (found["status"], (found["incomplete_details"] or {}).get("reason")) == (status, expected)
         assert (found["error"] is None) == (status != "failed")
 
 
@@ -139,7 +139,7 @@ def test_a_stream_that_breaks_is_a_whole_gzip_file() -> None:
         connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
         connection.request("POST", "/v1/chat/completions", json.dumps({**CHAT, "stream": True}))
         response = connection.getresponse()
-        told = gzip.decompress(response.read())
+        reported = gzip.decompress(response.read())
         connection.close()
     assert response.headers["Content-Encoding"] == "gzip"
-    assert (told.count(b"data: "), b"as configured" in told) == (2, True)
+    assert (reported.count(b"data: "), b"as configured" in reported) == (2, True)

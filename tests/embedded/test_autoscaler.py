@@ -31,7 +31,7 @@ START = 4 * MINUTE
 
 
 class World:
-    """An autoscaler and its instances, which start in 4 minutes, and a metric that shows what it is told to."""
+    """An autoscaler and its instances, which start in 4 minutes, and a metric that shows what the test sets."""
 
     def __init__(self, count: int = 1, minimum: int = 1, maximum: int = 8, **settings: Any) -> None:
         self.now = 0
@@ -64,15 +64,15 @@ class World:
 
     def minutes(self, values: Iterable[float | None]) -> list[tuple[int, int]]:
         """The instances that serve and that are asked for, at the end of each minute with its value of the metric."""
-        told = []
+        reported = []
         for self.value in values:
             self.now += MINUTE
             if self.due is not None and self.due <= self.now:
                 at, self.due = self.due, None
                 self._arrive(at)
             self.autoscaler.passed(1, self.now)
-            told.append((self.instances.current, self.instances.desired))
-        return told
+            reported.append((self.instances.current, self.instances.desired))
+        return reported
 
     def activities(self) -> list[tuple[str, str, float, float | None]]:
         return [(each.description, each.status, each.started_at, each.ended_at) for each in self.autoscaler.activities]
@@ -114,7 +114,7 @@ def test_a_constant_load_gets_the_instances_that_it_needs_and_keeps_them(count: 
     assert (world.instances.current, len(world.activities())) == (there, before)
 
 
-def test_a_bound_in_the_way_is_told_once_for_each_alarm() -> None:
+def test_a_bound_in_the_way_is_reported_once_for_each_alarm() -> None:
     world = World(2, maximum=2)
     world.minutes([500] * 10)
     assert [(each.status, each.reason) for each in world.autoscaler.activities] == [
@@ -131,8 +131,8 @@ def test_the_alarms_history_says_when_it_went_off_and_what_it_did() -> None:
     world = World()
     world.minutes([50, 150, 150, 150, 150, 80])
     high = world.policy.alarms[0]
-    told = [(item.at, item.kind, item.summary) for item in high.history]
-    assert told == [
+    reported = [(item.at, item.kind, item.summary) for item in high.history]
+    assert reported == [
         (0, "ConfigurationUpdate", f'Alarm "{high.name}" created'),
         (60, "StateUpdate", "Alarm updated from INSUFFICIENT_DATA to OK"),
         (240, "StateUpdate", "Alarm updated from OK to ALARM"),
@@ -252,7 +252,7 @@ def test_concurrency_is_the_mean_number_of_requests_on_an_instance(routing: str)
 
 
 def test_a_metric_that_is_published_less_than_once_a_minute_is_its_newest_publication() -> None:
-    """A short minute of 1 s here, and a publication every 10 s: sums are told as of a minute, too."""
+    """A short minute of 1 s here, and a publication every 10 s: sums are those of a minute, too."""
     store, published = MetricStore(), {"publish_interval_s": 10, "publication_delay_s": 1.0}
     watched = telemetry(store)
     named = [{"Name": "VariantName", "Value": VARIANT}, {"Name": "EndpointName", "Value": "demo"}]

@@ -727,7 +727,7 @@ def test_errors_are_counted_by_their_kind_and_instances_report_one_by_one() -> N
         (530, 530, "InternalDependencyException", "5XX"),
     ],
 )
-def test_an_error_is_told_as_sagemaker_would_and_counted_as_the_models(
+def test_an_error_is_reported_as_sagemaker_would_and_counted_as_the_models(
     status: int, answered: int, code: str, kind: str
 ) -> None:
     config = EndpointConfig(service="none", error_share=1, error_status=status, publish_interval_s=1)

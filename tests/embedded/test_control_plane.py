@@ -93,10 +93,10 @@ def live(endpoint: RunningEndpoint, sagemaker: Any) -> None:
     assert refused(sagemaker.delete_endpoint, EndpointName="life") == in_progress
     missing = ("ValidationError", "Endpoint life of account 123456789012 not found.")
     assert refused(invoke, EndpointName="life", Body=b"{}") == missing
-    told = in_service(sagemaker, "life")
-    assert told["ProductionVariants"][0]["VariantName"] == "main"
-    assert told["ProductionVariants"][0]["CurrentInstanceCount"] == 2
-    assert told["CreationTime"] < told["LastModifiedTime"]
+    reported = in_service(sagemaker, "life")
+    assert reported["ProductionVariants"][0]["VariantName"] == "main"
+    assert reported["ProductionVariants"][0]["CurrentInstanceCount"] == 2
+    assert reported["CreationTime"] < reported["LastModifiedTime"]
     answer = invoke(EndpointName="life", Body=b"{}")
     assert (answer["Body"].read(), answer["InvokedProductionVariant"]) == (b'{"predictions":[0.5]}', "main")
     assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == tags
@@ -149,7 +149,7 @@ def test_each_endpoint_has_its_own_metrics(endpoint: RunningEndpoint, sagemaker:
     create(sagemaker, "counted", InitialInstanceCount=2)
     for _ in range(4):
         runtime(endpoint).invoke_endpoint(EndpointName="counted", Body=b"")["Body"].read()
-    sagemaker.delete_endpoint(EndpointName="counted")  # what is left of its interval is told nevertheless
+    sagemaker.delete_endpoint(EndpointName="counted")  # what is left of its interval is reported nevertheless
     dimensions = [{"Name": "EndpointName", "Value": "counted"}, {"Name": "VariantName", "Value": "main"}]
     cloudwatch = client(endpoint, "cloudwatch")
 
@@ -171,9 +171,9 @@ def test_what_cannot_be_had_fails_and_can_be_removed(sagemaker: Any) -> None:
     sagemaker.create_endpoint(EndpointName="none", EndpointConfigName="none")
     with pytest.raises(Exception, match="EndpointInService"):
         in_service(sagemaker, "none")
-    told = sagemaker.describe_endpoint(EndpointName="none")
-    assert told["EndpointStatus"] == "Failed"
-    assert "InsufficientInstanceCapacity" in told["FailureReason"]
+    reported = sagemaker.describe_endpoint(EndpointName="none")
+    assert reported["EndpointStatus"] == "Failed"
+    assert "InsufficientInstanceCapacity" in reported["FailureReason"]
     failed = sagemaker.list_endpoints(StatusEquals="Failed")["Endpoints"]
     assert [each["EndpointName"] for each in failed] == ["none"]
     sagemaker.delete_endpoint(EndpointName="none")
@@ -187,8 +187,8 @@ def test_what_cannot_be_had_fails_and_can_be_removed(sagemaker: Any) -> None:
 def test_a_serverless_endpoint_throttles_what_is_beyond_its_concurrency(
     endpoint: RunningEndpoint, sagemaker: Any
 ) -> None:
-    told = create(sagemaker, "less", ServerlessConfig={"MemorySizeInMB": 1024, "MaxConcurrency": 2})
-    (variant,) = told["ProductionVariants"]
+    reported = create(sagemaker, "less", ServerlessConfig={"MemorySizeInMB": 1024, "MaxConcurrency": 2})
+    (variant,) = reported["ProductionVariants"]
     assert variant["CurrentServerlessConfig"]["MaxConcurrency"] == 2
     assert "CurrentInstanceCount" not in variant
     endpoint.clear()
@@ -228,9 +228,9 @@ def test_a_component_serves_those_that_name_it(endpoint: RunningEndpoint, sagema
             Specification=required,
             RuntimeConfig={"CopyCount": copies},
         )
-        while (told := described(name))["InferenceComponentStatus"] == "Creating":
+        while (reported := described(name))["InferenceComponentStatus"] == "Creating":
             time.sleep(0.02)
-        return str(told["InferenceComponentStatus"])
+        return str(reported["InferenceComponentStatus"])
 
     def described(name: str) -> dict[str, Any]:
         found: dict[str, Any] = sagemaker.describe_inference_component(InferenceComponentName=name)
@@ -259,8 +259,8 @@ def test_an_endpoint_that_was_made_is_resized_and_scaled_by_itself(endpoint: Run
     create(sagemaker, "sized")
     wanted = [{"VariantName": "main", "DesiredInstanceCount": 3}]
     sagemaker.update_endpoint_weights_and_capacities(EndpointName="sized", DesiredWeightsAndCapacities=wanted)
-    told = sagemaker.describe_endpoint(EndpointName="sized")
-    assert (told["EndpointStatus"], told["ProductionVariants"][0]["DesiredInstanceCount"]) == ("Updating", 3)
+    reported = sagemaker.describe_endpoint(EndpointName="sized")
+    assert (reported["EndpointStatus"], reported["ProductionVariants"][0]["DesiredInstanceCount"]) == ("Updating", 3)
     target = {
         "ServiceNamespace": "sagemaker",
         "ResourceId": "endpoint/sized/variant/main",

@@ -55,20 +55,20 @@ def test_a_text_as_a_stream_has_a_line_a_token_and_the_whole_in_the_last(endpoin
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "expected"),
     [
         (body(max_new_tokens=0), "max_new_tokens` must be from 1 to 1000000. Given: 0"),
         (body(max_new_tokens=True), "Given: True"),
         (b'{"inputs": "", "parameters": {}}', "`inputs` must be a string"),
     ],
 )
-def test_a_wrong_request_is_the_models_error(endpoint: RunningEndpoint, asked: bytes, told: str) -> None:
+def test_a_wrong_request_is_the_models_error(endpoint: RunningEndpoint, asked: bytes, expected: str) -> None:
     for call in ("invoke_endpoint", "invoke_endpoint_with_response_stream"):
         with pytest.raises(ClientError) as caught:
             getattr(runtime(endpoint), call)(EndpointName="e", Body=asked)
         error: Any = caught.value.response
         assert (error["Error"]["Code"], error["OriginalStatusCode"]) == ("ModelError", 422)
-        assert told in error["Error"]["Message"]
+        assert expected in error["Error"]["Message"]
 
 
 @pytest.mark.parametrize("asked", [b"", b'"parameters"', b'{"parameters": 1}', b'{"parameters": {}', b"1,2,3"])

@@ -35,9 +35,9 @@ def ask(
     connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
     connection.request(method, path, body, dict(headers or {}))
     response = connection.getresponse()
-    told = json.loads(response.read())
+    fields = json.loads(response.read())
     connection.close()
-    return response.status, told
+    return response.status, fields
 
 
 def infer(
@@ -65,8 +65,8 @@ def test_tensors_may_stand_behind_the_json(instant: RunningEndpoint) -> None:
 
 def test_a_version_may_be_named(instant: RunningEndpoint) -> None:
     body = json.dumps({"inputs": [FLAT]}).encode()
-    status, told = ask(instant, "/v2/models/m/versions/3/infer", body)
-    assert (status, told["model_version"]) == (200, "3")
+    status, reported = ask(instant, "/v2/models/m/versions/3/infer", body)
+    assert (status, reported["model_version"]) == (200, "3")
     assert ask(instant, "/v2/health/ready", b"", method="GET") == (200, {"ready": True})
 
 
@@ -89,9 +89,9 @@ def test_a_version_may_be_named(instant: RunningEndpoint) -> None:
 def test_what_is_no_tensor_is_refused(
     instant: RunningEndpoint, tensors: list[Any], binary: bytes | None, length: str | None, reason: str
 ) -> None:
-    status, told = infer(instant, *tensors, binary=binary, length=length)
+    status, reported = infer(instant, *tensors, binary=binary, length=length)
     assert status == 400
-    assert told["error"].startswith(reason)
+    assert reported["error"].startswith(reason)
 
 
 def test_triton_tells_a_failure_as_error() -> None:

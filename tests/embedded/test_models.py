@@ -66,10 +66,10 @@ def test_a_stream_has_a_token_a_delta_when_it_is_due() -> None:
     kinds = [next(iter(event)) for _, event in seen]
     deltas = ["contentBlockDelta"] * 4
     assert kinds == ["messageStart", *deltas, "contentBlockStop", "messageStop", "metadata"]
-    told = [(at, event["contentBlockDelta"]["delta"]["text"]) for at, event in seen if "contentBlockDelta" in event]
-    assert [text for _, text in told] == ["0", " 1", " 2", " 3"]
+    reported = [(at, event["contentBlockDelta"]["delta"]["text"]) for at, event in seen if "contentBlockDelta" in event]
+    assert [text for _, text in reported] == ["0", " 1", " 2", " 3"]
     due = [log["start_ns"][0] + 50 * MS * (number + 1) for number in range(4)]
-    assert all(at >= earliest for (at, _), earliest in zip(told, due, strict=True))
+    assert all(at >= earliest for (at, _), earliest in zip(reported, due, strict=True))
     assert seen[-1][1]["metadata"]["usage"]["outputTokens"] == 4
     assert log["route"] == ["/model/{id}/converse-stream"]
 

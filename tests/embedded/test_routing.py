@@ -16,7 +16,7 @@ from inference_benchmarker.embedded.queueing.rules import Rules
 from inference_benchmarker.errors import BenchmarkError
 from tests.performance.capacity.truths import response_longer
 from tests.queue_capacity import Load, Simulation, response_times
-from tests.queue_models import LATER, arrival_lists, told
+from tests.queue_models import LATER, arrival_lists, reported
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.queueing.job import Job
@@ -55,7 +55,7 @@ def test_a_request_goes_where_the_fewest_are() -> None:
     queue = routed("least_outstanding", instances=3, servers=3)
     jobs = [queue.offer(0) for _ in range(6)]
     queue.take_ready(LATER)
-    assert sorted(told(job).start_ns for job in jobs if job) == [0] * 3 + [10 * MS] * 3
+    assert sorted(reported(job).start_ns for job in jobs if job) == [0] * 3 + [10 * MS] * 3
 
 
 def test_an_instance_that_comes_takes_only_what_comes_after_it() -> None:
@@ -101,11 +101,11 @@ def test_nothing_is_lost_when_instances_come_and_go(
         taken += queue.take_ready(at)
     taken += queue.take_ready(LATER)
     assert len(taken) == len(set(taken)) == len(arrivals)
-    assert {job.service_ns for job in map(told, taken)} <= {70}
+    assert {job.service_ns for job in map(reported, taken)} <= {70}
     assert queue.busy_ns(LATER) == 70 * len(arrivals)
     assert queue.present(LATER) == 0
     assert queue.next_ns() is None
-    spans = np.array([(job.start_ns, job.finish_ns) for job in map(told, taken)]).reshape(-1, 2)
+    spans = np.array([(job.start_ns, job.finish_ns) for job in map(reported, taken)]).reshape(-1, 2)
     for at, _ in spans:
         assert ((spans[:, 0] <= at) & (at < spans[:, 1])).sum() <= 8
 

@@ -49,8 +49,8 @@ def events(stream: bytes) -> list[Any]:
 
 
 def test_a_chat_in_one_piece(endpoint: RunningEndpoint) -> None:
-    kind, told = whole(endpoint, body(max_tokens=3))
-    answer = json.loads(told)
+    kind, reported = whole(endpoint, body(max_tokens=3))
+    answer = json.loads(reported)
     assert kind == "application/json"
     assert (answer["object"], answer["usage"]) == ("chat.completion", USAGE)
     (choice,) = answer["choices"]

@@ -93,9 +93,9 @@ def test_instances_come_under_load_and_go_when_it_is_over() -> None:
         cloudwatch = client(endpoint, "cloudwatch")
 
         def variant() -> tuple[str, int, int]:
-            told = sagemaker.describe_endpoint(EndpointName="demo")
-            (found,) = told["ProductionVariants"]
-            return told["EndpointStatus"], found["CurrentInstanceCount"], found["DesiredInstanceCount"]
+            reported = sagemaker.describe_endpoint(EndpointName="demo")
+            (found,) = reported["ProductionVariants"]
+            return reported["EndpointStatus"], found["CurrentInstanceCount"], found["DesiredInstanceCount"]
 
         def activities(**more: Any) -> list[dict[str, Any]]:
             found: list[dict[str, Any]] = scaling.describe_scaling_activities(**VARIANT, **more)["ScalingActivities"]
@@ -115,8 +115,8 @@ def test_instances_come_under_load_and_go_when_it_is_over() -> None:
                     each for each in activities(IncludeNotScaledActivities=True) if each.get("NotScaledReasons") == most
                 ]
             )
-            (told,) = cloudwatch.describe_alarms(AlarmNames=[high])["MetricAlarms"]
-        assert told["StateValue"] == "ALARM"
+            (reported,) = cloudwatch.describe_alarms(AlarmNames=[high])["MetricAlarms"]
+        assert reported["StateValue"] == "ALARM"
         assert await_that(lambda: variant() == ("InService", 1, 1))
         assert set(load.statuses) == {200}
         assert len(endpoint.arrivals()["status"]) == load.statuses[200]
@@ -147,8 +147,8 @@ def test_instances_asked_for_by_hand_serve_when_they_have_started() -> None:
         sagemaker = client(endpoint, "sagemaker")
 
         def status() -> str:
-            told: str = sagemaker.describe_endpoint(EndpointName="demo")["EndpointStatus"]
-            return told
+            text: str = sagemaker.describe_endpoint(EndpointName="demo")["EndpointStatus"]
+            return text
 
         def set_count(count: int, variant: str = "AllTraffic") -> None:
             wanted = [{"VariantName": variant, "DesiredInstanceCount": count}]
@@ -344,8 +344,8 @@ def test_steps_and_alarms_that_are_not_spoken_here_are_refused(quiet: RunningEnd
     with pytest.raises(ClientError, match="has an alarm above a threshold already, out"):
         cloudwatch.put_metric_alarm(**{**alarm, "AlarmName": "twice"})
     cloudwatch.put_metric_alarm(**{**alarm, "Threshold": 700.0})
-    (told,) = cloudwatch.describe_alarms(AlarmNames=["out"])["MetricAlarms"]
-    assert told["Threshold"] == 700
+    (reported,) = cloudwatch.describe_alarms(AlarmNames=["out"])["MetricAlarms"]
+    assert reported["Threshold"] == 700
     for unknown in (["none"], ["out", "none"]):
         with pytest.raises(cloudwatch.exceptions.ResourceNotFound):
             cloudwatch.delete_alarms(AlarmNames=unknown)
@@ -357,7 +357,7 @@ def test_steps_and_alarms_that_are_not_spoken_here_are_refused(quiet: RunningEnd
 
 
 @pytest.mark.process
-def test_whoever_may_do_nothing_is_told_so() -> None:
+def test_whoever_may_do_nothing_is_reported_so() -> None:
     with start(EndpointConfig(access_denied=True)) as endpoint:
         scaling = client(endpoint, "application-autoscaling")
         calls: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (

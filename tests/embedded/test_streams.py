@@ -112,8 +112,9 @@ def test_embeddings_of_no_text_are_refused(instant: RunningEndpoint, wrong: dict
 
 
 @pytest.mark.parametrize(
-    ("shares", "told"), [({"break_share": 2}, "break_share is 2"), ({"break_share": 0.6, "error_share": 0.6}, "1.2")]
+    ("shares", "expected"),
+    [({"break_share": 2}, "break_share is 2"), ({"break_share": 0.6, "error_share": 0.6}, "1.2")],
 )
-def test_the_share_that_breaks_is_a_share(shares: dict[str, Any], told: str) -> None:
-    with pytest.raises(BenchmarkError, match=told):
+def test_the_share_that_breaks_is_a_share(shares: dict[str, Any], expected: str) -> None:
+    with pytest.raises(BenchmarkError, match=expected):
         EndpointConfig(**shares)

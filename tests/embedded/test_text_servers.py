@@ -41,9 +41,9 @@ def ask(endpoint: RunningEndpoint, path: str, asked: object, accept: str = "*/*"
     connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=10)
     connection.request("POST", path, json.dumps(asked), {"Accept": accept})
     response = connection.getresponse()
-    told = response.read().decode()
+    text = response.read().decode()
     connection.close()
-    return response.status, response.headers["Content-Type"], told
+    return response.status, response.headers["Content-Type"], text
 
 
 def data(stream: str) -> list[Any]:
@@ -98,9 +98,9 @@ def test_a_response_that_breaks_has_failed(breaking: RunningEndpoint) -> None:
 @pytest.mark.parametrize("wrong", [{}, {"input": ""}, {"input": []}, {"input": ["a"]}, {"max_output_tokens": 0}])
 def test_a_response_to_nothing_is_refused(instant: RunningEndpoint, wrong: dict[str, Any]) -> None:
     asked = {"input": "a", **wrong} if "max_output_tokens" in wrong else wrong
-    status, _, told = ask(instant, "/v1/responses", asked)
+    status, _, reported = ask(instant, "/v1/responses", asked)
     assert status == 400
-    assert json.loads(told)["error"]["type"] == "invalid_request_error"
+    assert json.loads(reported)["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize("path", [GENERATE, "/v2/models/m/versions/2/generate_stream"])
@@ -108,14 +108,14 @@ def test_a_response_to_nothing_is_refused(instant: RunningEndpoint, wrong: dict[
 def test_a_generated_stream_is_in_the_words_of_the_server_that_was_asked(
     instant: RunningEndpoint, path: str, asked: dict[str, Any]
 ) -> None:
-    status, kind, told = ask(instant, path, {**asked, "parameters": {"max_tokens": 2}})
+    status, kind, reported = ask(instant, path, {**asked, "parameters": {"max_tokens": 2}})
     assert (status, kind) == (200, "text/event-stream; charset=utf-8")
     model = {"model_name": "m", "model_version": "1"}
     if asked is TRITON:
-        assert data(told) == [{**model, "text_output": text} for text in ("0", " 1")]
+        assert data(reported) == [{**model, "text_output": text} for text in ("0", " 1")]
     else:
         outputs = [[{"name": "output", "shape": [1, 1], "datatype": "BYTES", "data": [text]}] for text in ("0", " 1")]
-        assert data(told) == [{**model, "outputs": each} for each in outputs]
+        assert data(reported) == [{**model, "outputs": each} for each in outputs]
     assert len(data(ask(instant, path, asked)[2])) == 4
 
 
@@ -128,26 +128,26 @@ def test_a_generated_stream_tells_its_error_within(breaking: RunningEndpoint) ->
     "wrong", [{}, {"text_input": 1}, {"inputs": []}, {"inputs": [1]}, {**TRITON, "parameters": {"max_tokens": 0}}]
 )
 def test_a_generated_stream_of_nothing_is_refused(instant: RunningEndpoint, wrong: dict[str, Any]) -> None:
-    status, _, told = ask(instant, GENERATE, wrong)
+    status, _, reported = ask(instant, GENERATE, wrong)
     assert status == 400
-    assert list(json.loads(told)) == ["error"]
+    assert list(json.loads(reported)) == ["error"]
 
 
 def test_plain_http_streams_what_is_accepted_first(instant: RunningEndpoint) -> None:
     texts = [{"text": text} for text in ("0", " 1", " 2", " 3")]
-    _, kind, told = ask(instant, "/invocations", {}, "text/event-stream;q=1, application/json")
-    *events, last, end = told.split("\n\n")
+    _, kind, reported = ask(instant, "/invocations", {}, "text/event-stream;q=1, application/json")
+    *events, last, end = reported.split("\n\n")
     assert kind == "text/event-stream"
     assert (data("\n\n".join([*events, ""])), last, end) == (texts, "data: [DONE]", "")
-    _, kind, told = ask(instant, "/invocations", {}, "application/x-ndjson")
-    assert (kind, [json.loads(line) for line in told.splitlines()]) == ("application/x-ndjson", texts)
+    _, kind, reported = ask(instant, "/invocations", {}, "application/x-ndjson")
+    assert (kind, [json.loads(line) for line in reported.splitlines()]) == ("application/x-ndjson", texts)
     for accept in ("*/*", "application/json, text/event-stream"):
         assert json.loads(ask(instant, "/invocations", {}, accept)[2]) == {"predictions": [0.5]}
 
 
 def test_plain_streams_tell_their_error_within(breaking: RunningEndpoint) -> None:
-    _, _, told = ask(breaking, "/invocations", {}, "application/x-ndjson")
-    assert [list(json.loads(line)) for line in told.splitlines()] == [["text"], ["text"], ["error"]]
+    _, _, reported = ask(breaking, "/invocations", {}, "application/x-ndjson")
+    assert [list(json.loads(line)) for line in reported.splitlines()] == [["text"], ["text"], ["error"]]
     assert ask(breaking, "/invocations", {}, "text/event-stream")[2].endswith(
         f'data: {{"error":"{FAILED_AS_CONFIGURED}"}}\n\n'
     )
@@ -155,8 +155,8 @@ def test_plain_streams_tell_their_error_within(breaking: RunningEndpoint) -> Non
 
 def test_texts_are_ranked_as_tei_does_and_documents_as_jina_does(instant: RunningEndpoint) -> None:
     texts = ["one two", "three"]
-    _, _, told = ask(instant, "/rerank", {"query": "a b", "texts": texts})
-    assert json.loads(told) == [{"index": 0, "score": 1.0}, {"index": 1, "score": 0.5}]
+    _, _, reported = ask(instant, "/rerank", {"query": "a b", "texts": texts})
+    assert json.loads(reported) == [{"index": 0, "score": 1.0}, {"index": 1, "score": 0.5}]
     for path in ("/rerank", "/v1/rerank"):
         ranked = json.loads(ask(instant, path, {"model": "m", "query": "a b", "documents": texts})[2])
         assert [(each["index"], each["document"]["text"]) for each in ranked["results"]] == [*enumerate(texts)]

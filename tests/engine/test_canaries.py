@@ -61,7 +61,7 @@ def test_what_is_remembered_of_other_answers_is_bounded() -> None:
     assert canaries.judge(first, "an answer 1") == DIFFERENT
 
 
-def test_of_a_server_that_always_says_the_same_nothing_is_told() -> None:
+def test_of_a_server_that_always_says_the_same_nothing_is_reported() -> None:
     canaries, first, _, other = asked(["always the same"] * 2)
     assert canaries.judge(other, "always the same") == {}
     assert canaries.judge(first, "always the same") == SAME
@@ -130,7 +130,7 @@ def check_log(wave: Finished, endpoint: RunningEndpoint) -> list[dict[str, Any]]
 
 
 @pytest.mark.process
-def test_a_server_that_mixes_requests_up_is_told_and_one_that_does_not_is_not(bench: Bench) -> None:
+def test_a_server_that_mixes_requests_up_is_reported_and_one_that_does_not_is_not(bench: Bench) -> None:
     """One that swaps 30% of the requests that are with it; and, meanwhile, requests and sessions to one that does not.
 
     Canaries among sessions are sessions of one turn. With --hosts they are asked alone once, for the workers of all.
@@ -184,7 +184,7 @@ def test_canaries_where_they_cannot_be_are_refused(
 
 
 @pytest.mark.process
-def test_a_file_without_canaries_is_told_how_to_have_some(bench: Bench) -> None:
+def test_a_file_without_canaries_is_reported_how_to_have_some(bench: Bench) -> None:
     finished = bench.run("--expect", "canary", "--client-rps", "1", "--num-requests", "1")
     assert finished.code == 2
     assert "has no canary_factory, which --expect canary needs" in finished.err

@@ -57,18 +57,18 @@ def payload_factory():
 """
         done = run(bench, source, "--endpoint-name", "mine", "--json")
         assert (done.code, printed(done)) == (0, [])
-        told = json.loads(done.out)
-        assert told["payload"] == {
+        fields = json.loads(done.out)
+        assert fields["payload"] == {
             "pre_computed": 2,
             "smallest_bytes": 8,
             "largest_bytes": 11,
             "type": "dict",
             "bytes": 8,
         }
-        assert told["answer"] == {"kind": "streamed", "type": "str", "bytes": 3, "pieces": 3, "preview": "abc"}
-        assert told["tokens"] == {"tokens_in": 5, "tokens_out": 7, "counted": "usage"}
-        assert (told["outcome"], told["label"]) == ("ok", "mine")
-        assert 0.01 <= told["times"]["ttft"] < told["times"]["latency"]
+        assert fields["answer"] == {"kind": "streamed", "type": "str", "bytes": 3, "pieces": 3, "preview": "abc"}
+        assert fields["tokens"] == {"tokens_in": 5, "tokens_out": 7, "counted": "usage"}
+        assert (fields["outcome"], fields["label"]) == ("ok", "mine")
+        assert 0.01 <= fields["times"]["ttft"] < fields["times"]["latency"]
 
     def test_a_plain_request_to_the_embedded_endpoint(self, bench: Bench) -> None:
         folder = bench.folder()
@@ -83,7 +83,7 @@ def payload_factory():
         assert row(done.out, "To") == f"{endpoint.url.removeprefix('http://')} (loopback: this host)"
         assert row(done.out, "Answer") == 'returned bytes, 21 bytes: {"predictions":[0.5]}'
 
-    def test_a_failure_is_told_and_what_was_printed_is_kept_without_secrets(self, bench: Bench) -> None:
+    def test_a_failure_is_reported_and_what_was_printed_is_kept_without_secrets(self, bench: Bench) -> None:
         source = """
 import os, sys
 import botocore.session
@@ -111,7 +111,7 @@ def payload_factory():
         assert row(done.out, "Raised").startswith("f.py, line 12, in invoke: raise HttpError(")
         assert row(done.out, "With") == "answer = {'told': '[hidden]'}"
 
-    def test_a_factory_that_raises_with_a_secret_is_told_without_it(self, bench: Bench) -> None:
+    def test_a_factory_that_raises_with_a_secret_is_reported_without_it(self, bench: Bench) -> None:
         source = """
 import base64, os
 def invoke_factory():
@@ -141,16 +141,16 @@ def payload_factory():
     def test_a_file_that_cannot_be_used_is_bad_input(self, bench: Bench, source: str, said: str) -> None:
         done = run(bench, source)
         assert (done.code, done.out) == (2, "")
-        *words, told = printed(done)
-        assert said in told
+        *words, reported = printed(done)
+        assert said in reported
         assert words == (["words"] if "words" in source else [])
 
     def test_a_file_that_is_not_loaded_in_time_is_bad_input(self, bench: Bench) -> None:
         done = run(bench, HANGING, "--load-timeout", "3")
         assert (done.code, done.out) == (2, "")
-        *waiting, told = done.err.splitlines()
+        *waiting, reported = done.err.splitlines()
         assert waiting == ["Loading the endpoint ..."]
-        assert told.endswith("was not loaded within 3 s. Make it faster, or allow more time with --load-timeout.")
+        assert reported.endswith("was not loaded within 3 s. Make it faster, or allow more time with --load-timeout.")
 
     @pytest.mark.parametrize(
         ("body", "key"),

@@ -273,7 +273,7 @@ def test_a_turn_that_is_none_is_refused(values: dict[str, Any], error: type[Exce
         Turn("payload", **values)
 
 
-def test_the_first_piece_of_an_answer_is_told_from_reasoning() -> None:
+def test_the_first_piece_of_an_answer_is_distinguished_from_reasoning() -> None:
     def invoke(payload: list[tuple[str, str]]) -> Generator[Any, None, None]:
         for kind, text in payload:
             gevent.sleep(0.002)

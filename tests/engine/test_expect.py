@@ -61,8 +61,8 @@ def test_what_is_expected_of_an_address_a_file_and_embeddings(bench: Bench) -> N
         file = factories("""if payload % 3 == 0: return b'{"predictions": 1'""")
         finished = bench.run("--expect", "json", *LOAD, factories=file, target=endpoint)
     assert all((row["outcome"] == "failed") == (row["index"] % 3 == 0) for row in finished.rows)
-    told = json.loads((finished.folder / "plan.json").read_text())["expect"]
-    assert told == [{"kind": "json", "text": "json", "schema": None, "share": 0.0}]
+    reported = json.loads((finished.folder / "plan.json").read_text())["expect"]
+    assert reported == [{"kind": "json", "text": "json", "schema": None, "share": 0.0}]
 
 
 def test_a_turn_that_says_something_else_ends_its_session(bench: Bench) -> None:

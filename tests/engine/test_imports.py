@@ -18,9 +18,9 @@ OF_LOCUST = {"gevent", "locust", "requests"}
 OF_NUMBERS = {"numpy", "pyarrow"}
 
 
-def loaded(told: str) -> set[str]:
+def loaded(text: str) -> set[str]:
     """The packages that an interpreter says it has imported."""
-    return set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\w+)", told, re.MULTILINE))
+    return set(re.findall(r"^import time: +\d+ \| +\d+ \| +(\w+)", text, re.MULTILINE))
 
 
 def test_a_wave_loads_nothing_that_only_other_commands_need(bench: Bench) -> None:

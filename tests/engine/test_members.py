@@ -17,7 +17,7 @@ def unloaded(message: str) -> Member:
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "expected"),
     [
         ([loaded(), loaded()], []),
         ([loaded(None), loaded(None)], []),
@@ -27,8 +27,8 @@ def unloaded(message: str) -> Member:
         ([loaded(3), loaded(4)], ["payload_factory returned lists of different lengths in different workers: 3, 4."]),
     ],
 )
-def test_each_reason_not_to_start_is_told_once(members: list[Member], told: list[str]) -> None:
-    assert [problem["message"] for problem in problems(members)] == told
+def test_each_reason_not_to_start_is_reported_once(members: list[Member], expected: list[str]) -> None:
+    assert [problem["message"] for problem in problems(members)] == expected
 
 
 def test_whoever_did_not_acknowledge_the_start_is_named() -> None:

@@ -49,17 +49,17 @@ def test_each_value_is_with_the_request_that_the_endpoint_answered(bench: Bench)
         assert row["metric.number"] == number
         assert row["metric.odd"] == (None if number is None else number % 2)
         assert row["metric.rare"] == (None if number is None or number % 10 else number)
-    told = run.summary["metrics"]
+    reported = run.summary["metrics"]
     numbers = [row["index"] for row in rows if row["outcome"] == "ok"]
     assert numbers == sorted(number for number in answered if number < 100), "the warm-up sends the last payloads"
-    assert told["number"]["count"] == len(numbers)
-    assert told["number"]["mean"] == pytest.approx(sum(numbers) / len(numbers))
-    assert told["odd"]["mean"] == pytest.approx(sum(number % 2 for number in numbers) / len(numbers))
-    assert set(told) == {"number", "odd", "rare"}
+    assert reported["number"]["count"] == len(numbers)
+    assert reported["number"]["mean"] == pytest.approx(sum(numbers) / len(numbers))
+    assert reported["odd"]["mean"] == pytest.approx(sum(number % 2 for number in numbers) / len(numbers))
+    assert set(reported) == {"number", "odd", "rare"}
     missed = [finding["limit"] for finding in run.summary["findings"] if finding["code"] == "slo_missed"]
     assert missed == ["metric.nobody.mean<1"]
     again = Wave.load(run.folder)
-    assert json.loads(json.dumps(again.to_json()))["metrics"] == told
+    assert json.loads(json.dumps(again.to_json()))["metrics"] == reported
     assert sorted(again.frame(["metric.number"])["metric.number"].dropna()) == sorted(numbers)
 
 
@@ -78,7 +78,7 @@ def payload_factory():
 """
 
 
-def test_the_tokens_that_a_servers_cache_had_are_told_of_each_chat(bench: Bench) -> None:
+def test_the_tokens_that_a_servers_cache_had_are_reported_of_each_chat(bench: Bench) -> None:
     with bench.endpoint(servers=20, cache_size=100) as endpoint:
         run = bench.run("--client-rps", 50, "--num-requests", 40, factories=CHATS, target=endpoint)
         page = endpoint.metrics()

@@ -1,4 +1,4 @@
-"""The primary's port: whoever is not one of the wave's own processes is counted, told and changes nothing."""
+"""The primary's port: whoever is not one of the wave's own processes is counted, reported and changes nothing."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_worker_speaks_for_itself_alone_and_what_it_should_not_say_does_no_har
     assert "'quit' of" in log
 
 
-def test_strangers_at_the_port_are_counted_and_told_and_change_nothing(bench: Bench) -> None:
+def test_strangers_at_the_port_are_counted_and_reported_and_change_nothing(bench: Bench) -> None:
     """Each of these once made the wave hang for ever, lose its records, or report requests that nobody sent."""
     folder = bench.folder()
     with bench.endpoint(servers=20, service_s=SERVICE_S) as endpoint, zmq.Context() as context, ExitStack() as attacks:

@@ -163,13 +163,13 @@ def test_an_exception_that_cannot_be_asked_ends_nobody(raised: Callable[..., Bas
     assert traceback_text(wrapper).startswith("ValueError: outer\nfrom Untrue: ")
 
 
-def test_exceptions_that_came_from_each_other_are_told_once() -> None:
+def test_exceptions_that_came_from_each_other_are_reported_once() -> None:
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
     assert traceback_text(first) == "ValueError: a\nfrom ValueError: b"
 
 
-def test_what_python_would_not_tell_is_not_told() -> None:
+def test_what_python_would_not_tell_is_not_reported() -> None:
     error = ValueError("told")
     error.__context__ = OSError("hidden by its raiser")
     assert traceback_text(error) == "ValueError: told\nfrom OSError: hidden by its raiser"
@@ -181,11 +181,11 @@ def test_what_python_would_not_tell_is_not_told() -> None:
 def test_no_half_of_a_secret_is_left_where_a_text_is_cut(secret: str, begins: str) -> None:
     writer = BatchWriter(["open-sesame-and-close"])
     for before in range(MAX_TEXT_LENGTH - 30, MAX_TEXT_LENGTH + 1):
-        told: list[str] = []
+        lines: list[str] = []
         error = ValueError("x" * before + f" {secret} " + "y" * 5000)
-        Tracebacks(told.append, writer.cut).take(0, "ValueError", error)
+        Tracebacks(lines.append, writer.cut).take(0, "ValueError", error)
         with case(before):
-            assert begins not in told[0]
+            assert begins not in lines[0]
 
 
 def test_a_traceback_is_bounded() -> None:
@@ -202,15 +202,15 @@ def test_a_traceback_is_bounded() -> None:
     assert len(traceback_text(failed.value)) < 20_000
 
 
-def test_the_first_three_of_each_key_and_a_hundred_keys_are_told() -> None:
-    told: list[str] = []
-    tracebacks = Tracebacks(told.append)
+def test_the_first_three_of_each_key_and_a_hundred_keys_are_reported() -> None:
+    lines: list[str] = []
+    tracebacks = Tracebacks(lines.append)
     for number in range(10):
         for key in range(2 * MOST_KEYS):
             tracebacks.take(number, f"E{key}", ValueError(str(key)))
-    assert len(told) == 3 * MOST_KEYS
-    assert told[0] == "arrival 0 failed: ValueError: 0"
-    assert [text.split()[1] for text in told if text.endswith(" 7")] == ["0", "1", "2"]
+    assert len(lines) == 3 * MOST_KEYS
+    assert lines[0] == "arrival 0 failed: ValueError: 0"
+    assert [text.split()[1] for text in lines if text.endswith(" 7")] == ["0", "1", "2"]
 
 
 def test_json_that_is_none_is_what_it_choked_on(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ class Slotted:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (InMidStream(_content=b"read"), ["answer = read"]),
         (InMidStream(_content=False), []),  # as of an answer of requests of which nothing was read
@@ -261,9 +261,11 @@ class Slotted:
     ],
     ids=["read", "unread", "properties", "plain", "tuple", "slots"],
 )
-def test_nothing_is_read_of_an_answer_that_was_not_read_yet(answer: object, told: list[str], tmp_path: Path) -> None:
+def test_nothing_is_read_of_an_answer_that_was_not_read_yet(
+    answer: object, expected: list[str], tmp_path: Path
+) -> None:
     error = raised_holding(answer, tmp_path)
-    assert list(in_hand(error, None, tmp_path)) == told
+    assert list(in_hand(error, None, tmp_path)) == expected
 
 
 def test_an_answer_of_requests_in_mid_stream_is_left_where_it_is(tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def check_stored(folder: Path, dues: list[int]) -> None:
     loaded = Wave.load(folder)
     assert [arrival.due for arrival in TokenBucket.of(loaded.plan).arrivals(0)][:5] == dues[:: loaded.plan.workers][:5]
     assert loaded.summary.ledger.scheduled == len(dues)
-    told = json.loads((folder / "plan.json").read_text())["load"]["replay"]["recording"]
-    assert (told["rows"], told["format"]) == (len(dues), "CSV")
+    reported = json.loads((folder / "plan.json").read_text())["load"]["replay"]["recording"]
+    assert (reported["rows"], reported["format"]) == (len(dues), "CSV")
 
 
 def test_a_wave_that_was_cut_off_is_finalised_with_what_was_due(bench: Bench, tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_wave_that_was_cut_off_is_finalised_with_what_was_due(bench: Bench, tm
         running.kill_all()
         (run_dir,) = running.run_dirs()
         assert (run_dir / "recorded_rows").exists()
-        told = bench.report(run_dir)
-    assert "trace.csv, 3,000 arrivals" in told.out
+        reported = bench.report(run_dir)
+    assert "trace.csv, 3,000 arrivals" in reported.out
     assert not (run_dir / "recorded_rows").exists()
     ledger = Wave.load(run_dir).ledger
     assert ledger.scheduled == ledger.sent + ledger.dropped + ledger.lost == 3000

@@ -148,19 +148,19 @@ def test_a_label_is_asked_for_once_a_payload() -> None:
     assert sorted(asked) == ["a", "b"]
 
 
-def test_warmup_is_recorded_but_neither_counted_nor_told() -> None:
+def test_warmup_is_recorded_but_neither_counted_nor_reported() -> None:
     bench = Bench(Endpoint(invoke=lambda _: None, payloads=["p"]))
     assert [record.index for record in bench.send(-2, -1, 0)] == [-2, -1, 0]
     assert (bench.requests.ledger.sent, bench.requests.ledger.ok, len(bench.fired)) == (1, 1, 1)
 
 
-def test_locust_is_told_the_size_that_a_response_gives() -> None:
+def test_locust_is_reported_the_size_that_a_response_gives() -> None:
     bench = Bench(Endpoint(invoke=lambda _: Response(bytes=271), payloads=["p"]))
     bench.send(0)
     assert [event["response_length"] for event in bench.fired] == [271]
 
 
-def test_every_sent_request_is_told_once_and_errors_share_one_exception() -> None:
+def test_every_sent_request_is_reported_once_and_errors_share_one_exception() -> None:
     def invoke(payload: str) -> bytes:
         if payload == "bad":
             raise ValueError("a text of its own")

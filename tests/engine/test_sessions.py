@@ -83,7 +83,9 @@ def by_session(wave: Finished) -> dict[int, list[dict[str, Any]]]:
 
 def seen(endpoint: RunningEndpoint) -> list[tuple[int, int]]:
     """Session and turn of each request, in the order in which the server received them."""
-    return [(int(number), int(turn)) for number, turn in (told.split(".") for told in endpoint.arrivals()["id"])]
+    return [
+        (int(number), int(turn)) for number, turn in (reported.split(".") for reported in endpoint.arrivals()["id"])
+    ]
 
 
 def check_books(wave: Finished) -> None:
@@ -126,35 +128,35 @@ def percentile(values: list[float], percent: float) -> float:
     return sorted(values)[max(math.ceil(round(percent * len(values) / 100, 9)), 1) - 1]
 
 
-def check_times(told: dict[str, Any] | None, values: list[float]) -> None:
+def check_times(fields: dict[str, Any] | None, values: list[float]) -> None:
     """A distribution of summary.json against the values that it is of."""
-    assert (told is None) == (not values)
-    if told is not None:
-        assert (told["count"], told["max"]) == (len(values), pytest.approx(max(values)))
-        assert told["mean"] == pytest.approx(sum(values) / len(values))
+    assert (fields is None) == (not values)
+    if fields is not None:
+        assert (fields["count"], fields["max"]) == (len(values), pytest.approx(max(values)))
+        assert fields["mean"] == pytest.approx(sum(values) / len(values))
         for name, percent in (("p50", 50), ("p90", 90), ("p95", 95), ("p99", 99), ("p99_9", 99.9)):
-            assert told[name] == pytest.approx(percentile(values, percent)), name
+            assert fields[name] == pytest.approx(percentile(values, percent)), name
 
 
 def check_figures(wave: Finished) -> None:
     """Every figure by session and by turn in summary.json follows from the rows of requests.parquet."""
-    found, told, end = by_session(wave), wave.summary["sessions"], max(row["done"] for row in wave.rows)
+    found, reported, end = by_session(wave), wave.summary["sessions"], max(row["done"] for row in wave.rows)
     endings = Counter(rows[-1]["ended"] or "open" for rows in found.values())
-    assert {name: told[name] for name in ("completed", "failed", "raised", "open")} == {
+    assert {name: reported[name] for name in ("completed", "failed", "raised", "open")} == {
         name: endings[name] for name in ("completed", "failed", "raised", "open")
     }
-    assert told["started"] == len(found)
-    assert told["success"] == pytest.approx(endings["completed"] / len(found))
+    assert reported["started"] == len(found)
+    assert reported["success"] == pytest.approx(endings["completed"] / len(found))
     durations, turns = [], []
     for rows in found.values():
         if rows[-1]["ended"] in ("completed", None):
             over = rows[-1]["done"] if rows[-1]["ended"] else end
             durations.append((over - rows[0]["due"]) / NS)
             turns.append(float(rows[-1]["turn"]))
-    check_times(told["duration"], durations)
-    check_times(told["turns_a_session"], turns)
-    assert [row["turn"] for row in told["by_turn"]] == sorted({row["turn"] for row in wave.rows})
-    for turn in told["by_turn"]:
+    check_times(reported["duration"], durations)
+    check_times(reported["turns_a_session"], turns)
+    assert [row["turn"] for row in reported["by_turn"]] == sorted({row["turn"] for row in wave.rows})
+    for turn in reported["by_turn"]:
         own = [row for row in wave.rows if row["turn"] == turn["turn"]]
         assert turn["sent"] == len(own)
         assert (turn["ok"], turn["failed"]) == tuple(
@@ -171,7 +173,7 @@ def check_figures(wave: Finished) -> None:
         if cached:
             share = sum(row["metric.cached_tokens"] for row in cached) / sum(row["context_tokens"] for row in cached)
             assert turn["cached_share"] == pytest.approx(share)
-    for name, part in told["of_turns"].items():
+    for name, part in reported["of_turns"].items():
         own = [row for row in wave.rows if (row["turn"] == 1) == (name == "turn1")]
         assert part["sent"] == len(own)
         check_times(part["lag"], [(row["sent"] - row["build_ns"] - row["due"]) / NS for row in own])
@@ -204,9 +206,9 @@ def test_each_turn_is_seen_by_the_server_in_order_and_the_same_for_any_number_of
             assert rows[-1]["ended"] == ended
             thought = [round((0.02 + (number + turn) % 7 * 0.005) * NS) for turn in range(2, turns + 1)]
             assert [row["think_ns"] for row in rows] == [None, *thought]
-        told = wave.summary["sessions"]
+        reported = wave.summary["sessions"]
         endings = Counter(expected(number)[1] for number in range(300))
-        assert {name: told[name] for name in ("started", *endings)} == {"started": 300, **endings}
+        assert {name: reported[name] for name in ("started", *endings)} == {"started": 300, **endings}
         assert {row["label"]: row["sent"] for row in wave.summary["labels"]} == Counter(
             "first" if turn == 1 else "later" for _, turn in log
         )
@@ -260,10 +262,10 @@ def test_an_interrupt_cuts_the_sessions_that_think_and_nothing_more_is_sent(benc
     check_books(wave)
     assert wave.code == 130
     assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
-    told = wave.summary["sessions"]
+    reported = wave.summary["sessions"]
     check_figures(wave)
-    assert told["open"] == wave.ledger["not_begun"] > 10
-    assert told["open"] == sum(rows[-1]["ended"] is None for rows in by_session(wave).values())
+    assert reported["open"] == wave.ledger["not_begun"] > 10
+    assert reported["open"] == sum(rows[-1]["ended"] is None for rows in by_session(wave).values())
     assert {"sessions_open"} <= set(wave.findings)
 
 
@@ -291,11 +293,11 @@ def test_sessions_that_are_open_when_the_drain_ends_are_lower_bounds(bench: Benc
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run(*flags, factories=sessions("2", think="5 * (number % 2)"), target=endpoint)
     check_books(wave)
-    told = wave.summary["sessions"]
-    assert (told["started"], told["open"], told["completed"]) == (20, 9, 9)  # the others raise
+    reported = wave.summary["sessions"]
+    assert (reported["started"], reported["open"], reported["completed"]) == (20, 9, 9)  # the others raise
     assert wave.ledger["not_begun"] == 9
-    assert told["duration"]["lower_bound_from"] is not None
-    assert told["duration"]["count"] == 18
+    assert reported["duration"]["lower_bound_from"] is not None
+    assert reported["duration"]["count"] == 18
     assert "≥" in wave.out.split("Session duration:")[1].splitlines()[0]
 
 
@@ -366,8 +368,10 @@ def test_an_address_gets_the_same_conversations_from_any_number_of_workers(bench
         log = Counter(map(str, endpoint.arrivals()["id"]))
     for wave in waves:
         check_figures(wave)
-    told = [[(row["session"], row["turn"], row["tokens_in"], row["think_ns"]) for row in wave.rows] for wave in waves]
-    assert told[0] == told[1]
+    reported = [
+        [(row["session"], row["turn"], row["tokens_in"], row["think_ns"]) for row in wave.rows] for wave in waves
+    ]
+    assert reported[0] == reported[1]
     assert log == Counter(f"5-{session}" for wave in waves for session in (row["session"] for row in wave.rows))
     assert set(log.values()) == {4, 6, 8}
     assert {row["tokens_in"] for row in waves[0].rows} == {50 + 20 + 23 * turn for turn in range(4)}
@@ -389,10 +393,10 @@ def test_recorded_conversations_follow_their_answers_from_any_number_of_workers(
         log = Counter(map(str, endpoint.arrivals()["id"]))
     for wave in waves:
         check_books(wave)
-        told = [
+        reported = [
             (row["session"], row["turn"], row["tokens_in"], row["tokens_out"], row["think_ns"]) for row in wave.rows
         ]
-        assert told == [
+        assert reported == [
             (at % 4, 1 + at // 4, 520 + 40 * (at // 4), 2 + at % 3, 200 * NS // 1000 if at // 4 else None)
             for at in sorted(range(12), key=lambda at: (at % 4, at))
         ]
@@ -462,7 +466,7 @@ def test_the_server_reuses_what_it_could_have_or_what_it_has_room_for(bench: Ben
             *("--model", "demo", "--output-dir", "runs"),
         )
         wave = bench.run(*flags, factories=None)
-    prompts, told = wave.summary["prompts"], wave.summary["sessions"]
+    prompts, reported = wave.summary["prompts"], wave.summary["sessions"]
     assert prompts["requests"] == sum(row["requests"] for row in prompts["by_turn"]) == len(wave.rows)
     for row in prompts["by_turn"]:
         own = [each for each in wave.rows if each["turn"] == row["turn"]]
@@ -471,8 +475,8 @@ def test_the_server_reuses_what_it_could_have_or_what_it_has_room_for(bench: Ben
         if room > 400:
             assert abs(row["reusable_tokens"] - row["cached_tokens"]) <= 16 * len(own)
     if room == 400:
-        assert told["cached_share"] < told["reusable_share"] - 0.1
-    assert f"{percent_text(told['cached_share'])} of the input tokens" in wave.out
+        assert reported["cached_share"] < reported["reusable_share"] - 0.1
+    assert f"{percent_text(reported['cached_share'])} of the input tokens" in wave.out
     assert Wave.load(wave.folder).to_json()["prompts"] == prompts
 
 

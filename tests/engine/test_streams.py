@@ -132,13 +132,13 @@ def test_every_kind_of_stream_is_recorded_as_what_it_is(bench: Bench) -> None:
     assert rows["cut"]["error"] not in (None, "StreamError 500")
     assert {label for label, row in rows.items() if row["first_token"] is None} == {"usage", "nothing"}
     assert [len(rows[label]["gaps"]) for label in ("plain", "several", "empty", "nothing")] == [2, 1, 1, 0]
-    told = run.summary
-    counts = [told[name]["count"] for name in ("latency", "failed_latency", "ttft", "itl", "tpot")]
+    reported = run.summary
+    counts = [reported[name]["count"] for name in ("latency", "failed_latency", "ttft", "itl", "tpot")]
     assert counts == [5, 2, 3, 4, 3]  # only over requests that have the thing
-    tokens = told["tokens"]
+    tokens = reported["tokens"]
     assert (tokens["tokens_in"], tokens["tokens_out"], tokens["counted"]) == (5, 11, "usage and pieces")
     assert [tokens[f"tokens_{name}_per_request"]["count"] for name in ("in", "out", "out_per_s")] == [2, 5, 3]
-    assert told["goodput"]["share"] == pytest.approx(3 / 7)
+    assert reported["goodput"]["share"] == pytest.approx(3 / 7)
 
 
 def test_streams_of_the_embedded_endpoint_some_of_them_cut(bench: Bench) -> None:

@@ -232,7 +232,7 @@ def test_a_ctrl_c_between_the_last_ready_worker_and_the_start_is_not_forgotten(b
 
 
 def test_a_ctrl_c_at_any_moment_ends_the_wave_in_good_order(bench: Bench) -> None:
-    """The moments lie around the start, where workers are gathered, told to start and wait for the first token."""
+    """The moments lie around the start, where workers are gathered, started and wait for the first arrival."""
     with bench.endpoint(service="none") as endpoint:
         started = [bench.start("--client-rps", 50, "--obs-time", 60, "--quiet", target=endpoint) for _ in range(3)]
         for running, delay_s in zip(started, (0.1, 0.6, 1.1), strict=True):
@@ -369,20 +369,20 @@ BLOCKS_WHEN_IT_STARTS = ENDS_WHEN_IT_STARTS.replace("os._exit(7)", "gevent.monke
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (ENDS_WHEN_IT_STARTS, "ended before it acknowledged the start"),
         pytest.param(BLOCKS_WHEN_IT_STARTS, "did not acknowledge the start", marks=pytest.mark.slow),
     ],
     ids=("ends", "blocks"),
 )
-def test_where_one_worker_does_not_acknowledge_the_start_none_fires(bench: Bench, text: str, told: str) -> None:
+def test_where_one_worker_does_not_acknowledge_the_start_none_fires(bench: Bench, text: str, expected: str) -> None:
     with bench.endpoint(service="none") as endpoint:
         ended = bench.run("--client-rps", 40, "--obs-time", 2, "--workers", 3, factories=text, target=endpoint)
         assert ids(endpoint.arrivals()) == []
     assert ended.code == 3
     (line,) = [line for line in ended.err.splitlines() if line.startswith("benchmark: ")]
-    assert told in line
+    assert expected in line
     assert "no load was sent" in line
     assert "Traceback" not in ended.err
 

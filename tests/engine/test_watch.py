@@ -365,7 +365,7 @@ class TestLoopWatch:
         assert [signal.getsignal(number) for number in numbers] == before
         assert [signal.getitimer(timer) for timer in timers] == [(0, 0)] * 2
 
-    def test_the_place_that_is_found_most_often_is_told(self, loop: LoopWatch) -> None:
+    def test_the_place_that_is_found_most_often_is_reported(self, loop: LoopWatch) -> None:
         def a() -> None:
             loop.look(sys._getframe())
 
@@ -510,12 +510,12 @@ class TestLoopWatch:
         before = thread_count()
         sys.setswitchinterval(1e-6)
         start_native(look_on)
-        end, rounds, told = monotonic_ns() + 700 * MS, 0, 0
+        end, rounds, reported = monotonic_ns() + 700 * MS, 0, 0
         while monotonic_ns() < end:
             rounds += 1
             worst = loop.worst()
             if worst is not None:
-                told += 1
+                reported += 1
                 assert 0 < worst["share"] <= 1
             if loop.block:
                 loop.end_block(rounds)
@@ -523,7 +523,7 @@ class TestLoopWatch:
         until(lambda: thread_count() == before)
         assert raised == []
         assert rounds > 50
-        assert told
+        assert reported
 
 
 POOL_LOG = logging.getLogger("urllib3.connectionpool")
@@ -910,19 +910,19 @@ class TestWatch:
             "retries": 0,
             "refused": {"EMFILE": 3},
         }
-        told = json.loads(json.dumps(connections))
+        fields = json.loads(json.dumps(connections))
         requests.refused["EMFILE"] += 1
-        assert connections == told, "a report once made does not change"
-        assert Connections(**told).refused == {"EMFILE": 3}
+        assert connections == fields, "a report once made does not change"
+        assert Connections(**fields).refused == {"EMFILE": 3}
 
-    def test_a_delay_is_told_once(self, watch: Watch) -> None:
+    def test_a_delay_is_reported_once(self, watch: Watch) -> None:
         watch.start()
         watch.begin()
         some_of(watch)
         delays = facts_of(watch, sending=True)["delays_us"]
         assert delays
         assert facts_of(watch, sending=True)["delays_us"][: len(delays)] == delays, "no report has them yet"
-        watch.told()
+        watch.mark_reported()
         assert facts_of(watch, sending=True)["delays_us"] == []
 
     def test_shares_and_delays_are_of_the_time_it_sent(self, watch: Watch) -> None:
@@ -999,11 +999,11 @@ ballast = bytearray(300 << 20)
 ballast[::4096] = b"x" * len(ballast[::4096])
 subprocess.run([sys.executable, "-c", sys.argv[1]], check=True)
 """
-    told = "from inference_benchmarker.engine.worker.watch import max_rss_bytes; print(max_rss_bytes())"
-    done = subprocess.run([sys.executable, "-c", script, told], capture_output=True, text=True, timeout=60, check=True)
+    text = "from inference_benchmarker.engine.worker.watch import max_rss_bytes; print(max_rss_bytes())"
+    done = subprocess.run([sys.executable, "-c", script, text], capture_output=True, text=True, timeout=60, check=True)
     assert 10 << 20 < int(done.stdout) < 250 << 20
 
 
-def test_a_place_that_is_just_being_noted_is_not_told(loop: LoopWatch) -> None:
+def test_a_place_that_is_just_being_noted_is_not_reported(loop: LoopWatch) -> None:
     loop.places["f", 1] = Place("invoke", "x")
     assert loop.worst() is None

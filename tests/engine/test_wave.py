@@ -579,14 +579,14 @@ def test_a_notebook_runs_waves_unpatched_keeps_its_handlers_and_has_no_file_left
         )
         arrivals = len(endpoint.arrivals()["id"])
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["patched"] is False
-    assert told["handlers"] is True
-    assert told["children"] == [], "a zombie counts as well"
-    assert told["open"] < 20
-    assert "wrong.py, line 2: invoke_factory() raised ZeroDivisionError" in told["wrong"]
-    assert told["sent"] == told["frames"] == [40, 30]
-    assert told["alike"] == [True, True]
+    fields = json.loads(done.stdout)
+    assert fields["patched"] is False
+    assert fields["handlers"] is True
+    assert fields["children"] == [], "a zombie counts as well"
+    assert fields["open"] < 20
+    assert "wrong.py, line 2: invoke_factory() raised ZeroDivisionError" in fields["wrong"]
+    assert fields["sent"] == fields["frames"] == [40, 30]
+    assert fields["alike"] == [True, True]
     assert arrivals == 70
     assert [line for line in done.stderr.splitlines() if not line.startswith("Loading the endpoint: ")] == []
 
@@ -594,8 +594,8 @@ def test_a_notebook_runs_waves_unpatched_keeps_its_handlers_and_has_no_file_left
 def test_json_is_all_that_stands_on_standard_output_and_quiet_is_silent(bench: Bench) -> None:
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run("--client-rps", 30, "--obs-time", "0.5", "--json", "--quiet", target=endpoint)
-    told = json.loads(wave.out)
-    assert told["ledger"]["ok"] == 15
+    fields = json.loads(wave.out)
+    assert fields["ledger"]["ok"] == 15
     assert wave.err == ""
 
 
@@ -785,7 +785,7 @@ def test_a_client_that_raises_and_tells_what_it_likes_ends_no_worker_and_leaves_
     assert wave.errors() == {"ClientError [hidden]": 10, "Unspeakable": 10, "SystemExit": 10}
     assert {row["label"] for row in wave.rows} == {"", "=of [hidden]"}
     log = (wave.folder / "logs" / "worker_0.log").read_text()
-    assert log.count(" failed: ClientError [hidden]: [hidden]") == 3, "of the first of each kind the place is told"
+    assert log.count(" failed: ClientError [hidden]: [hidden]") == 3, "of the first of each kind the place is shown"
     assert log.count("factories.py, line ") >= 9
     in_base64 = ("ay83ZjNhOW", "svN2YzYTlj", "rLzdmM2E5Y")
     assert files_holding(wave.folder, (key, quote(key, safe=""), *in_base64)) == []

@@ -50,15 +50,15 @@ def test_a_destination_is_understood(text: str, found: Destination) -> None:
         "otlp:1",
     ],
 )
-def test_anything_else_is_told_with_what_is_expected(text: str) -> None:
+def test_anything_else_is_reported_with_what_is_expected(text: str) -> None:
     with pytest.raises(BenchmarkError, match=r"--export must be prometheus|must start with http"):
         parse_destination("--export", text)
 
 
-def test_a_password_in_a_destination_is_not_told() -> None:
-    with pytest.raises(BenchmarkError) as told:
+def test_a_password_in_a_destination_is_not_reported() -> None:
+    with pytest.raises(BenchmarkError) as reported:
         parse_destination("--export", "otlp://user:secret-word@host")
-    assert "secret-word" not in str(told.value)
+    assert "secret-word" not in str(reported.value)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_a_collector_is_where_it_is_said_nearest(given: str | None, environment:
     assert collector_url(Collector(given), environment) == url
 
 
-def test_every_problem_is_told_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_problem_is_reported_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "soon")
     given = ["--export", "otlp", "--export", "graphite", "--export-wait", "2h", "--client-rps", "many"]
     assert main(["--demo", *given]) == 2
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     for part in ("OTEL_METRIC_EXPORT_INTERVAL", "'graphite'", "--export-wait must be", "--client-rps must be"):
-        assert part in told
+        assert part in reported
 
 
 def test_several_destinations_are_kept_once_each() -> None:

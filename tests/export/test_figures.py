@@ -89,7 +89,7 @@ def test_counts_are_those_of_the_ledger() -> None:
     assert sample(found, "latency_seconds_bucket", le="+Inf") == 5
 
 
-def test_what_is_not_measured_is_not_told() -> None:
+def test_what_is_not_measured_is_not_reported() -> None:
     found = page(count_of([0.02]))
     assert not [name for name, _ in found if "response_time" in name or "ttft" in name or "verdict" in name]
     assert sample(found, "schedule_lag_seconds_count") == 0  # always measured: none was late yet
@@ -115,7 +115,7 @@ def test_only_so_many_errors_have_a_series_and_those_that_came_first_keep_it() -
     assert sum(1 for name, _ in first if name == "benchmark_errors_total") == MOST_ERRORS + 1
 
 
-def test_labels_and_users_values_are_told_as_they_are() -> None:
+def test_labels_and_users_values_are_reported_as_they_are() -> None:
     count = count_of([0.02])
     count.named.labels['a "b"\n\\'].failed = 2
     count.named.labels["b"].ok = 1
@@ -198,13 +198,13 @@ def test_sessions_are_counted_where_there_are_any() -> None:
     (with_sessions,), (without,) = (
         [Figures({}, Count(ledger=each), Now())] for each in (ledger, Ledger(sent=30, ok=30))
     )
-    told = {
+    fields = {
         (metric.name, point.labels.get("ended", "")): point.value
         for metric in metrics_of([with_sessions])
         for point in metric.points
         if metric.name.startswith("sessions")
     }
-    assert told == {
+    assert fields == {
         ("sessions.started", ""): 10,
         ("sessions", "completed"): 7,
         ("sessions", "failed"): 1,

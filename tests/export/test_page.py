@@ -135,7 +135,7 @@ def connect(page: Page) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=30)
 
 
-def test_a_page_is_on_loopback_unless_told() -> None:
+def test_a_page_is_on_loopback_unless_reported() -> None:
     made = Page(PageAt(port=0), Exporter())
     assert made.is_loopback
     made.close()
@@ -151,7 +151,7 @@ def test_a_port_that_is_taken_ends_the_command_before_the_wave(capsys: pytest.Ca
         with pytest.raises(BenchmarkError, match="cannot listen there"):
             Page(PageAt(port=port), Exporter())
         assert main(["--demo", "--export", f"prometheus:{port}"]) == 2
-    told = capsys.readouterr()
-    assert f"prometheus:127.0.0.1:{port}: cannot listen there" in told.err
-    assert "prometheus:0" in told.err
-    assert "Sending" not in told.err
+    stored = capsys.readouterr()
+    assert f"prometheus:127.0.0.1:{port}: cannot listen there" in stored.err
+    assert "prometheus:0" in stored.err
+    assert "Sending" not in stored.err

@@ -111,13 +111,13 @@ def test_a_collector_receives_them_with_the_headers_of_the_environment(
     (latency,) = metrics["benchmark.latency"].histogram.data_points
     assert (latency.count, tuple(latency.explicit_bounds)) == (5, EDGES_S)
     assert server.headers[-1]["api-key"] == "not-to-be-told"
-    told = capsys.readouterr().err
-    assert "took" not in told  # nothing failed
-    assert "not-to-be-told" not in told
+    reported = capsys.readouterr().err
+    assert "took" not in reported  # nothing failed
+    assert "not-to-be-told" not in reported
 
 
 @pytest.mark.parametrize(("status", "reason"), [(None, "Connection refused"), (401, "Unauthorized")])
-def test_a_collector_that_does_not_take_them_is_told_once_in_the_end(
+def test_a_collector_that_does_not_take_them_is_reported_once_in_the_end(
     status: int | None, reason: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1.5")  # more than the library waits to try again
@@ -128,10 +128,10 @@ def test_a_collector_that_does_not_take_them_is_told_once_in_the_end(
             server.server_close()
         with exporting(Exports(collectors=(Collector(f"{url}/v1/metrics"),), interval_s=0.2)):
             threading.Event().wait(0.5)
-    told = capsys.readouterr().err
-    assert told.count(reason) == 1
-    assert "accepted 0 of" in told
-    assert "secret-word" not in told
+    reported = capsys.readouterr().err
+    assert reported.count(reason) == 1
+    assert "accepted 0 of" in reported
+    assert "secret-word" not in reported
 
 
 def test_without_the_package_a_line_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:

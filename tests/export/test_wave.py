@@ -84,9 +84,9 @@ def books(found: Samples, summary: dict[str, Any]) -> None:
         for name in ("ok", "failed"):
             assert sample(found, "label_requests_total", outcome=name, **label) == row[name]
         assert sample(found, "label_latency_seconds_count", **label) == row["latency"]["count"]
-    for name, told in summary["metrics"].items():
-        assert sample(found, "user_metric_count", metric=name) == told["count"]
-        assert sample(found, "user_metric_sum", metric=name) == pytest.approx(told["mean"] * told["count"])
+    for name, reported in summary["metrics"].items():
+        assert sample(found, "user_metric_count", metric=name) == reported["count"]
+        assert sample(found, "user_metric_sum", metric=name) == pytest.approx(reported["mean"] * reported["count"])
 
 
 def test_a_real_prometheus_answers_the_dashboard_while_a_wave_runs(tmp_path: Path, bench: Bench) -> None:

@@ -57,9 +57,9 @@ def ask(path: Path, endpoint_name: str = "demo", times: int = 1) -> list[Any]:
 def test_an_arn_is_a_model(name: str, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with start(EndpointConfig()) as endpoint:
         aim(monkeypatch, endpoint.url)
-        told = ask(FACTORIES / f"{name}.py", PROFILE)
-    figures = [piece for piece in told if isinstance(piece, Response)]
-    assert len(told) - len(figures) == pieces
+        reported = ask(FACTORIES / f"{name}.py", PROFILE)
+    figures = [piece for piece in reported if isinstance(piece, Response)]
+    assert len(reported) - len(figures) == pieces
     assert figures[-1].tokens_out == 64
     assert figures[0].finish_reason == "max_tokens"
 
@@ -179,15 +179,17 @@ USAGE = {"inputTokens": 2, "outputTokens": 1, "totalTokens": 3}
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("expected", "said"),
     [
         ({}, "stopReason is None, its usage {}"),
         ({"predictions": [0.5]}, "no content"),
         ({"output": {"message": {"role": "assistant", "content": []}}, "stopReason": "end_turn"}, "is end_turn"),
     ],
 )
-def test_an_answer_without_content_has_failed(told: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with ScriptedServer([[answer(json.dumps({**told, "usage": USAGE} if told else {}).encode())]]) as server:
+def test_an_answer_without_content_has_failed(
+    expected: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedServer([[answer(json.dumps({**expected, "usage": USAGE} if expected else {}).encode())]]) as server:
         aim(monkeypatch, server.url)
         with pytest.raises(Exception, match=said):
             ask(FACTORIES / f"{CONVERSE}.py")

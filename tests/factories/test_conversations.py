@@ -38,12 +38,12 @@ def test_an_example_of_sessions_works_against_the_embedded_endpoint(name: str, t
     with start(EndpointConfig(service_s=0.001)) as endpoint:
         wave = run_example(f"conversations/{name}", endpoint.url, tmp_path, *flags, load=FEW)
         log = Counter(endpoint.arrivals()["route"])
-    told, ledger = wave.summary["sessions"], wave.summary["ledger"]
-    assert (told["started"], told["completed"], ledger["failed"]) == (10, 10, 0), wave.summary["errors"]
+    reported, ledger = wave.summary["sessions"], wave.summary["ledger"]
+    assert (reported["started"], reported["completed"], ledger["failed"]) == (10, 10, 0), wave.summary["errors"]
     assert ledger["sent"] >= 20
     assert set(log) <= routes
     if "/ping" not in routes:
         assert log.total() == ledger["sent"]
-        contexts = [row["context_tokens"] for row in told["by_turn"]]
+        contexts = [row["context_tokens"] for row in reported["by_turn"]]
         assert contexts == sorted(contexts), "each turn sends what was said before it"
     assert {row["label"] for row in wave.summary["labels"]} - {"demo"} == labels

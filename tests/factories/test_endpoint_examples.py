@@ -35,7 +35,7 @@ ANSWERED_S = 20.0
 
 
 class Held:
-    """Whoever is told what is created, as the keeper is."""
+    """Whoever gets what is created, as the keeper does."""
 
     run = "a-run"
 

@@ -246,7 +246,7 @@ def test_boto3_keeps_connections_and_patience(name: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_container_is_told_what_it_gets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_is_reported_what_it_gets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with ScriptedServer([[answer(b"{}")]]) as server, suppress(Exception):
         ask(name, server.url, monkeypatch)
     (asked,) = server.asked

@@ -61,8 +61,8 @@ def test_an_error_is_counted_by_its_status_and_not_repeated(bench: Bench, refusa
         wave = run(bench, server, "--client-rps", 50, "--num-requests", 30)
     assert wave.errors() == {f"RpcError {refusal}": 10}
     assert Counter(server.seen["outcome"]) == {"ok": 20, refusal: 10}
-    (told,) = wave.summary["errors"]
-    assert "refused, as the test wants it" in told["texts"][0]
+    (reported,) = wave.summary["errors"]
+    assert "refused, as the test wants it" in reported["texts"][0]
 
 
 @pytest.mark.slow
@@ -104,8 +104,8 @@ def test_streams_over_grpc_overlap_and_each_piece_is_timed(bench: Bench) -> None
         load = ("--concurrency", 25, "--num-requests", 80, "--workers", 1, "--request-timeout", 30)
         wave = run(bench, server, *load, example=STREAM)
     assert wave.errors() == {"StreamError": 20}
-    (told,) = wave.summary["errors"]
-    assert "refused, as the test wants it" in told["texts"][0]
+    (reported,) = wave.summary["errors"]
+    assert "refused, as the test wants it" in reported["texts"][0]
     assert Counter(server.seen["outcome"]) == {"ok": 60, "UNAVAILABLE": 20}
     ttft, itl, tokens = (wave.summary[part] for part in ("ttft", "itl", "tokens"))
     assert (ttft["count"], itl["count"], tokens["tokens_out"], tokens["counted"]) == (60, 180, 240, "pieces")
@@ -148,8 +148,8 @@ def test_a_stream_of_the_other_server_has_failed(bench: Bench, triton: bool) -> 
     with GrpcServer(enveloped=not triton) as server:
         wave = run(bench, server, "--client-rps", 50, "--num-requests", 10, example=example)
     assert wave.ledger["failed"] == 10
-    (told,) = wave.summary["errors"]
-    assert "TRITON" in told["texts"][0]
+    (reported,) = wave.summary["errors"]
+    assert "TRITON" in reported["texts"][0]
 
 
 def test_over_http_tensors_may_be_bytes(bench: Bench) -> None:

@@ -122,7 +122,9 @@ def test_reasoning_counts_as_tokens_with_the_package_too(monkeypatch: pytest.Mon
     assert pieces == ["hm", "so", "a", Response(2, 3, model="m"), Response(finish_reason="stop")]
 
 
-def test_tokens_that_are_told_and_not_shown_are_an_answer_with_the_package_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_that_are_reported_and_not_shown_are_an_answer_with_the_package_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pieces = [*read(monkeypatch, event(finish_reason="stop"), USAGE, b"data: [DONE]\n\n")]
     assert pieces == [Response(2, 3, model="m"), Response(finish_reason="stop")]
 
@@ -133,7 +135,7 @@ def test_an_answer_that_the_server_gave_up_has_failed_with_the_package_too(monke
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "expected"),
     [
         (THOUGHT[:2], "after 2 pieces, without a finish_reason"),
         ([b'{"choices": []}\n'], "without a finish_reason"),
@@ -142,7 +144,7 @@ def test_an_answer_that_the_server_gave_up_has_failed_with_the_package_too(monke
     ids=["cut off", "lines of JSON", "nothing"],
 )
 def test_a_stream_that_the_package_takes_for_whole_has_failed(
-    events: list[bytes], told: str, monkeypatch: pytest.MonkeyPatch
+    events: list[bytes], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Exception, match=told):
+    with pytest.raises(Exception, match=expected):
         list(read(monkeypatch, *events))

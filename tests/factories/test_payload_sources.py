@@ -48,7 +48,7 @@ def test_each_line_of_a_file_is_a_request(prompts: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (None, "No such file"),
         ("\n", "prompts.jsonl, which is empty: expected a JSON object a line"),
@@ -56,10 +56,10 @@ def test_each_line_of_a_file_is_a_request(prompts: Path) -> None:
         ("{", "line 1: expected a JSON object, found '{'"),
     ],
 )
-def test_a_wrong_file_of_requests_is_told_by_its_line(prompts: Path, content: str | None, told: str) -> None:
+def test_a_wrong_file_of_requests_is_reported_by_its_line(prompts: Path, content: str | None, expected: str) -> None:
     if content is not None:
         prompts.write_text(content, encoding="utf-8")
-    with pytest.raises(BenchmarkError, match=told):
+    with pytest.raises(BenchmarkError, match=expected):
         payloads("jsonl")
 
 
@@ -88,7 +88,7 @@ def test_rows_of_a_trace_are_sent_in_their_order_without_those_that_had_no_answe
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (None, "No such file"),
         ("a,GeneratedTokens\n1,2\n", r"has no ContextTokens, but \['a', 'GeneratedTokens'\]"),
@@ -96,10 +96,10 @@ def test_rows_of_a_trace_are_sent_in_their_order_without_those_that_had_no_answe
         ("", "has no ContextTokens, GeneratedTokens"),
     ],
 )
-def test_a_wrong_trace_is_told(trace: Path, content: str | None, told: str) -> None:
+def test_a_wrong_trace_is_reported(trace: Path, content: str | None, expected: str) -> None:
     if content is not None:
         trace.write_text(content, encoding="utf-8")
-    with pytest.raises(BenchmarkError, match=told):
+    with pytest.raises(BenchmarkError, match=expected):
         payloads("trace")
 
 

@@ -61,8 +61,8 @@ def test_a_real_server_and_the_wave_count_the_same_tokens(
     assert wave.outcomes() == {"ok": REQUESTS}, wave.summary["errors"]
     noted = server.noted("words", stream=name == "stream")
     assert len({row["prompt"] for row in noted}) == len(noted) == REQUESTS
-    told = [(row["tokens_in"], row["tokens_out"]) for row in wave.rows]
-    assert sorted(told) == sorted((row["prompt_tokens"], row["completion_tokens"]) for row in noted)
+    reported = [(row["tokens_in"], row["tokens_out"]) for row in wave.rows]
+    assert sorted(reported) == sorted((row["prompt_tokens"], row["completion_tokens"]) for row in noted)
 
 
 def test_the_tokens_of_a_real_server_are_timed_as_they_come(server: LitServer, waves: dict[str, Finished]) -> None:

@@ -135,7 +135,7 @@ def test_a_call_of_a_tool_is_an_answer_and_nothing_is_one_where_it_was_filtered(
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         (b"", "expected a chat completion, but got: $"),
         (b"<html>", "got: <html>"),
@@ -153,13 +153,15 @@ def test_a_call_of_a_tool_is_an_answer_and_nothing_is_one_where_it_was_filtered(
         ({**completion(content="a"), "usage": {"completion_tokens": "x"}}, 'got:.*"completion_tokens": "x"'),
     ],
 )
-def test_an_answer_without_a_chat_in_it_has_failed(body: object, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Exception, match=f"(?s){told}"):
+def test_an_answer_without_a_chat_in_it_has_failed(
+    body: object, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Exception, match=f"(?s){expected}"):
         whole(monkeypatch, body)
 
 
 @pytest.mark.parametrize(
-    ("parts", "told"),
+    ("parts", "expected"),
     [
         ([], "ended after 0 pieces, without a finish_reason"),
         ([b"data: [DONE]\n\n"], "ended after 0 pieces"),
@@ -177,7 +179,7 @@ def test_an_answer_without_a_chat_in_it_has_failed(body: object, told: str, monk
     ],
 )
 def test_a_stream_without_a_chat_in_it_has_failed(
-    parts: list[bytes], told: str, monkeypatch: pytest.MonkeyPatch
+    parts: list[bytes], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Exception, match=told):
+    with pytest.raises(Exception, match=expected):
         list(read(monkeypatch, *parts))

@@ -67,13 +67,13 @@ def read(monkeypatch: pytest.MonkeyPatch, *parts: bytes) -> Iterator[Any]:
 def test_a_stream_is_read_however_its_parts_cut_it(
     monkeypatch: pytest.MonkeyPatch, stream: bytes, tokens_in: int | None
 ) -> None:
-    told = ["Deep", " é", Response(tokens_in=tokens_in, tokens_out=2, finish_reason="length")]
-    assert [*read(monkeypatch, stream)] == told
-    assert [*read(monkeypatch, stream.rstrip(b"\n"))] == told
-    assert [*read(monkeypatch, *(bytes([byte]) for byte in stream))] == told
-    assert [*read(monkeypatch, stream.replace(b"\n", b"\r\n"), b"data: [DONE]\n\n")] == told
+    lines = ["Deep", " é", Response(tokens_in=tokens_in, tokens_out=2, finish_reason="length")]
+    assert [*read(monkeypatch, stream)] == lines
+    assert [*read(monkeypatch, stream.rstrip(b"\n"))] == lines
+    assert [*read(monkeypatch, *(bytes([byte]) for byte in stream))] == lines
+    assert [*read(monkeypatch, stream.replace(b"\n", b"\r\n"), b"data: [DONE]\n\n")] == lines
     for cut in range(len(stream)):
-        assert [*read(monkeypatch, stream[:cut], b"", stream[cut:])] == told
+        assert [*read(monkeypatch, stream[:cut], b"", stream[cut:])] == lines
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_an_answer_in_one_piece_tells_its_tokens_where_it_has_them(monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "expected"),
     [
         (b'{"error": "out of memory"}', "out of memory"),
         (b'{"generated_text": "a", "details": {"finish_reason": "error"}}', "finish_reason 'error'"),
@@ -126,13 +126,15 @@ def test_an_answer_in_one_piece_tells_its_tokens_where_it_has_them(monkeypatch: 
         (b'{"predictions": [0.5]}', "predictions"),
     ],
 )
-def test_an_answer_without_a_generated_text_has_failed(body: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Exception, match=told):
+def test_an_answer_without_a_generated_text_has_failed(
+    body: bytes, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Exception, match=expected):
         given(monkeypatch, WHOLE, "invoke_endpoint", BytesIO(body))
 
 
 @pytest.mark.parametrize(
-    ("part", "told"),
+    ("part", "expected"),
     [
         (b"", "ended after 0 tokens, without its last line"),
         (b"data: [DONE]\n\n", "ended after 0 tokens"),
@@ -142,8 +144,8 @@ def test_an_answer_without_a_generated_text_has_failed(body: bytes, told: str, m
         (b"0 1 2", "got: 0 1 2"),
     ],
 )
-def test_a_stream_without_a_token_has_failed(part: bytes, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Exception, match=told):
+def test_a_stream_without_a_token_has_failed(part: bytes, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Exception, match=expected):
         list(read(monkeypatch, part))
 
 

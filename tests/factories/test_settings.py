@@ -35,11 +35,11 @@ def as_text(setting: Setting) -> str:
 @pytest.mark.parametrize("name", sorted(set(NAMES) - WITHOUT))
 def test_an_example_has_settings_that_say_what_they_mean(name: str) -> None:
     settings = settings_of(FACTORIES / f"{name}.py").values()
-    told = [setting for setting in settings if setting.about]
-    assert told
-    assert all(len(setting.about) > 4 and not setting.about.startswith("put ") for setting in told)
+    reported = [setting for setting in settings if setting.about]
+    assert reported
+    assert all(len(setting.about) > 4 and not setting.about.startswith("put ") for setting in reported)
     page = settings_page(find(name, shipped()))
-    assert all(f"   {setting.name}" in page for setting in told)
+    assert all(f"   {setting.name}" in page for setting in reported)
     assert max(map(len, page.splitlines())) <= 120
 
 

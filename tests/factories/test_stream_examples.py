@@ -61,7 +61,7 @@ class Examples:
         answered = example.invoke(example.build() if example.build else (example.payloads or [])[0])
         yield from answered if isinstance(answered, GeneratorType) else [answered]
 
-    def told(self, name: str, body: bytes, edits: dict[str, str] | None = None) -> list[Any]:
+    def responses(self, name: str, body: bytes, edits: dict[str, str] | None = None) -> list[Any]:
         """What it makes of these bytes, whole and cut into single ones."""
         whole = [answer(body, Content_Type="text/event-stream")]
         cut = [chunked_head() + chunks(*(bytes([byte]) for byte in body))]
@@ -98,8 +98,8 @@ def delta(kind: str = "output_text", text: object = "a") -> dict[str, object]:
 def last(status: str, reason: str | None = None, **response: Any) -> dict[str, Any]:
     usage = {"input_tokens": 5, "output_tokens": 2}
     details = {"reason": reason} if reason else None
-    told = {"model": "m", "status": status, "incomplete_details": details, "usage": usage, **response}
-    return {"type": f"response.{status}", "response": told}
+    fields = {"model": "m", "status": status, "incomplete_details": details, "usage": usage, **response}
+    return {"type": f"response.{status}", "response": fields}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ COUNTED = {"text_output": "a", "num_output_tokens": 3, "finish_reason": "None"}
 
 
 @pytest.mark.parametrize(
-    ("name", "edits", "body", "told"),
+    ("name", "edits", "body", "expected"),
     [
         (HTTP, {}, b": hello\n\n" + TEXTS + b"data: [DONE]\n\n", ["a", "é"]),
         (HTTP, ND_JSON, b'{"text": "a"}\r\n{"text": "b"}', ["a", "b"]),
@@ -191,13 +191,13 @@ COUNTED = {"text_output": "a", "num_output_tokens": 3, "finish_reason": "None"}
     ],
 )
 def test_a_stream_is_read_however_it_is_cut(
-    name: str, edits: dict[str, str], body: bytes, told: list[Any], examples: Examples
+    name: str, edits: dict[str, str], body: bytes, expected: list[Any], examples: Examples
 ) -> None:
-    assert examples.told(name, body, edits) == told
+    assert examples.responses(name, body, edits) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "edits", "body", "told"),
+    ("name", "edits", "body", "expected"),
     [
         (HTTP, {}, b"", "expected events, but received: "),
         (HTTP, {}, b"<html>", "expected events, but received: <html>"),
@@ -243,9 +243,9 @@ def test_a_stream_is_read_however_it_is_cut(
     ],
 )
 def test_an_answer_without_what_was_asked_for_has_failed(
-    name: str, edits: dict[str, str], body: bytes, told: str, examples: Examples
+    name: str, edits: dict[str, str], body: bytes, expected: str, examples: Examples
 ) -> None:
-    assert told in str(examples.fails(name, body, edits))
+    assert expected in str(examples.fails(name, body, edits))
 
 
 @pytest.mark.parametrize(
@@ -264,8 +264,10 @@ def test_a_response_that_did_not_come_to_its_end_is_counted_by_the_servers_word(
     assert error_key(examples.fails(RESPONSES, sse(delta(), end))) == f"ResponsesError {key}"
 
 
-def test_a_response_whose_tokens_are_told_and_not_shown_is_an_answer(examples: Examples) -> None:
-    assert examples.told(RESPONSES, sse(last("completed"))) == [Response(5, 2, model="m", finish_reason="completed")]
+def test_a_response_whose_tokens_are_reported_and_not_shown_is_an_answer(examples: Examples) -> None:
+    assert examples.responses(RESPONSES, sse(last("completed"))) == [
+        Response(5, 2, model="m", finish_reason="completed")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -275,4 +277,4 @@ def test_a_ranking_has_the_tokens_that_the_server_tells(
     usage: dict[str, int] | None, tokens: int | None, examples: Examples
 ) -> None:
     body = json.dumps({"results": [{"index": 0, "relevance_score": 0.5}] * 8, "usage": usage}).encode()
-    assert examples.told(RERANK, body) == [Response(tokens_in=tokens, bytes=len(body))]
+    assert examples.responses(RERANK, body) == [Response(tokens_in=tokens, bytes=len(body))]

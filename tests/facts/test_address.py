@@ -1,4 +1,4 @@
-"""An address is told with the kind of network that it is in."""
+"""An address is shown with the kind of network that it is in."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ def test_the_kind_of_network(address: str, name: str | None, kind: str) -> None:
     assert f"{kind.partition('_')[0].replace('vpc', 'private')}: " in str(found)
 
 
-def test_it_is_told_with_its_name_and_port() -> None:
+def test_it_is_reported_with_its_name_and_port() -> None:
     assert str(Address("10.0.3.7", 443, SAGEMAKER)).startswith(f"{SAGEMAKER} at 10.0.3.7:443 (private: a VPC endpoint")
     assert str(Address("::1", 8080)) == "[::1]:8080 (loopback: this host)"

@@ -89,10 +89,10 @@ def reported(sent: list[Sent], tokens: bool = False) -> PromptsSent:
 
 def take(found: PromptsSent, number: int, worker: SentPrompts) -> None:
     """What a worker tells, by way of a report."""
-    told = json.loads(json.dumps(worker.untold()))
-    worker.told()
-    if told:
-        found.take(number, told["prompt_rows"], told["prompt_sums"], told["stems"])
+    fields = json.loads(json.dumps(worker.unreported()))
+    worker.mark_reported()
+    if fields:
+        found.take(number, fields["prompt_rows"], fields["prompt_sums"], fields["stems"])
 
 
 def reusable(each: Sent, sent: list[Sent], block: int = BLOCK_BYTES) -> int:
@@ -135,8 +135,8 @@ def test_a_cache_that_is_full_has_longer_blocks(monkeypatch: pytest.MonkeyPatch)
     found, exact = reported(sent).reuse(), sum(reusable(each, sent) for each in sent)
     assert found is not None
     assert found.block_bytes > BLOCK_BYTES
-    told = sum(row.reusable_bytes for row in found.by_turn)
-    assert exact - found.block_bytes * len(sent) <= told < exact
+    known = sum(row.reusable_bytes for row in found.by_turn)
+    assert exact - found.block_bytes * len(sent) <= known < exact
 
 
 def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,11 +172,11 @@ def test_the_answer_of_a_model_that_reasoned_is_not_there_to_be_used_again() -> 
         assert reuse.by_turn[1].reusable_bytes == 64
 
 
-def test_what_is_no_prompt_is_not_told() -> None:
+def test_what_is_no_prompt_is_not_reported() -> None:
     worker, slot = SentPrompts(), Slot()
     slot.payload = "3.1"
     worker.add(slot, OpenSession(3))
-    assert worker.untold() == {}
+    assert worker.unreported() == {}
     assert PromptsSent().reuse() is None
 
 
@@ -254,8 +254,8 @@ GOOD = (0, 1, 10, 20, 64, 10, 3, -1, 0, 1, 0)
 
 def packed(*rows: tuple[int, ...]) -> tuple[str, str, list[str]]:
     """Rows as a worker tells them, each with one block, whose sum is 0."""
-    told = b"".join(ROW.pack(*row) for row in rows), bytes(4 * len(rows))
-    return b64encode(told[0]).decode(), b64encode(told[1]).decode(), []
+    lines = b"".join(ROW.pack(*row) for row in rows), bytes(4 * len(rows))
+    return b64encode(lines[0]).decode(), b64encode(lines[1]).decode(), []
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_worker_looks_at_no_more_than_is_taken(monkeypatch: pytest.MonkeyPatch
                 slot = Slot()
                 slot.payload = {"messages": [{"role": "user", "content": "x" * 40}]}
                 worker.add(slot, OpenSession(number))
-            assert len(b64decode(worker.untold()["prompt_rows"])) == known * ROW.size
+            assert len(b64decode(worker.unreported()["prompt_rows"])) == known * ROW.size
 
 
 def test_counts_that_exceed_their_whole_are_refused() -> None:

@@ -135,7 +135,7 @@ def test_whatever_was_counted_its_changes_are_in_order_and_lead_from_one_number_
 
 def test_lines_lead_back_to_what_was_followed() -> None:
     followed = (
-        Followed("a/b", "DescribeEndpoint", GROWN, (alarm(5), asked(6, 3, 9)), ("It was not told.",)),
+        Followed("a/b", "DescribeEndpoint", GROWN, (alarm(5), asked(6, 3, 9)), ("It was not reported.",)),
         Followed("replicas at h", "count(up)", counts((1, 1, None))),
     )
     assert gathered(line for each in followed for line in each.lines()) == followed

@@ -63,9 +63,9 @@ worker_uses = st.builds(
 
 @given(worker_uses)
 def test_a_workers_use_comes_back_from_json_as_it_went(use: WorkerUse) -> None:
-    told = encoded(use)
-    assert json.loads(json.dumps(told)) == told, "as a file has it"
-    assert decoded(json.loads(json.dumps(told)), WorkerUse) == use
+    reported = encoded(use)
+    assert json.loads(json.dumps(reported)) == reported, "as a file has it"
+    assert decoded(json.loads(json.dumps(reported)), WorkerUse) == use
 
 
 def test_nothing_known_comes_back_as_nothing_known() -> None:

@@ -13,7 +13,7 @@ from tests.waves import observe
 
 
 @pytest.mark.parametrize(
-    ("told", "found"),
+    ("expected", "found"),
     [
         ({"requests": 4, "seconds": 0.5}, (4, 0.5)),
         ({"requests": 4.0, "seconds": 1}, (4, 1.0)),
@@ -27,6 +27,6 @@ from tests.waves import observe
         ({"requests": 1e300, "seconds": 0}, None),
     ],
 )
-def test_what_is_no_number_is_as_if_nothing_were_told(told: Any, found: tuple[int, float] | None) -> None:
-    facts = observe(WavePlan(OpenLoop(Decimal(10)), Bounds(Decimal(1))), [], environment={"warmed": told})
+def test_what_is_no_number_is_as_if_nothing_were_reported(expected: Any, found: tuple[int, float] | None) -> None:
+    facts = observe(WavePlan(OpenLoop(Decimal(10)), Bounds(Decimal(1))), [], environment={"warmed": expected})
     assert facts.warmed == found

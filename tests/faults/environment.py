@@ -65,7 +65,7 @@ def hides_proc() -> tuple[str, ...]:
 
 
 def without_proc(stage: Stage) -> Ending:
-    """A wave where nothing is told of the host and its processes, and of which a forked one stays."""
+    """A wave where nothing is known of the host and its processes, and of which a forked one stays."""
     text = factories("if payload == 3 and os.fork() == 0:\n    time.sleep(100)")
     with stage.server() as asked:
         flags = (*SHORT, "--sample-client-hw")

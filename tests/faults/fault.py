@@ -50,16 +50,16 @@ LEAVING_S = 20.0  # what goes by itself after a kill is gone by then
 class Ending:
     """What a fault left: the command's end, and the ids that its server saw; None: there was no server to ask.
 
-    ``untold``: no verdict reached the reader. ``unsent``: requests that failed before the server saw them.
+    ``unread``: no verdict reached the reader. ``unsent``: requests that failed before the server saw them.
     ``stored``: whether there was a wave to store; ``logs``: without one, whether a run directory is kept for them.
     ``changed``: the run was changed afterwards, and a command that reads it is judged.
-    ``broken``: our own fault is told with its traceback. ``apart``: exit code 3 has another reason than a finding
+    ``broken``: our own fault is shown with its traceback. ``apart``: exit code 3 has another reason than a finding
     that no busy machine makes. ``built``: it is built on waves, as a search is, and judged where it is brought about.
     """
 
     finished: Finished
     arrived: list[int] | None
-    untold: bool = False
+    unread: bool = False
     unsent: bool = False
     stored: bool = True
     logs: bool = False
@@ -125,14 +125,14 @@ class Stage:
         **options: Any,
     ) -> Running:
         """Start the command; its factories file prints a secret in every spelling."""
-        told = (
+        shown = (
             None
             if text is None
             else text.replace("from sender import post", f"import os{TELLING}\nfrom sender import post", 1)
         )
         variables = {SECRET_NAME: SECRET, ASKED_NAME: ASKED, "TMPDIR": str(self.temporary), **(environment or {})}
         return self.bench.start(
-            *flags, factories=told, target=target, environment=variables, folder=self.folder, **options
+            *flags, factories=shown, target=target, environment=variables, folder=self.folder, **options
         )
 
     @contextmanager
@@ -212,16 +212,16 @@ class Judge:
         finished = self.ending.finished
         again = Wave.load(finished.folder)
         assert json.loads(json.dumps(again.to_json())) == finished.summary
-        told = f"{again.text()}".replace(f"{self.stage.folder}/", "")
+        text = f"{again.text()}".replace(f"{self.stage.folder}/", "")
         stored = (finished.folder / "summary.txt").read_text().replace(f"{self.stage.folder}/", "")
-        assert stored == told, difference(stored, told)
-        if self.ending.untold:
+        assert stored == text, difference(stored, text)
+        if self.ending.unread:
             return
         if finished.out.startswith("{"):
             assert json.loads(finished.out) == finished.summary
         else:
             printed = finished.out.replace(f"{self.stage.folder}/", "")
-            assert printed == told, difference(printed, told)
+            assert printed == text, difference(printed, text)
 
     def _books_of_both_sides(self) -> None:
         """Every arrival is a row and every row an arrival, but for what was lost or never got there."""
@@ -234,7 +234,7 @@ class Judge:
         lost, workers = finished.summary["lost_workers"], len(finished.ledger["workers"])
         assert {index % workers for index in arrived - outcomes.keys()} <= set(lost), "only a lost worker's are missing"
         unseen = {outcomes[index] for index in outcomes.keys() - arrived}
-        assert unseen <= ({"failed"} if self.ending.unsent else set()), f"told and not seen by the server: {unseen}"
+        assert unseen <= ({"failed"} if self.ending.unsent else set()), f"reported and not seen by the server: {unseen}"
 
     def _nothing_left(self) -> None:
         """No temporary file; that no process is left was seen when the command ended."""

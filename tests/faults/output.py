@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SLOW_START = factories("pass", "time.sleep(60)")
 STOPPING = "Stopping"
-UNTOLD = {"untold": True}
+UNREAD = {"unread": True}
 
 
 def ctrl_c(running: Running) -> None:
@@ -84,7 +84,7 @@ def with_tee_that_ctrl_c_ends(stage: Stage) -> Ending:
         tee.send_signal(signal.SIGINT)
         tee.wait()
         ctrl_c(running)
-        return Ending(running.finish(), asked.arrived(), untold=True)
+        return Ending(running.finish(), asked.arrived(), unread=True)
 
 
 def with_terminal_closed(stage: Stage) -> Ending:
@@ -95,7 +95,7 @@ def with_terminal_closed(stage: Stage) -> Ending:
         running = stage.start(*LONG, target=asked.url, streams=streams, session=("setsid", "--ctty"))
         asked.wait_for(60, running)
         os.close(master)
-        return Ending(running.finish(), asked.arrived(), untold=True)
+        return Ending(running.finish(), asked.arrived(), unread=True)
 
 
 def with_a_reader_that_leaves(stage: Stage) -> Ending:
@@ -105,7 +105,7 @@ def with_a_reader_that_leaves(stage: Stage) -> Ending:
         head = subprocess.Popen(["head", "-1"], stdin=reader, stdout=subprocess.DEVNULL)
         os.close(reader)
         running = stage.start(*SHORT, target=asked.url, streams={"stdout": writer})
-        ending = Ending(running.finish(), asked.arrived(), untold=True)
+        ending = Ending(running.finish(), asked.arrived(), unread=True)
     head.wait()
     return ending
 
@@ -217,7 +217,7 @@ OUTPUT = (
         EVERYTHING,
         "the printed report, and a message says so",
         3,
-        wave(before="exec >/dev/full", like={**UNTOLD, "apart": True}),
+        wave(before="exec >/dev/full", like={**UNREAD, "apart": True}),
         slow=True,
     ),
     Fault(
@@ -235,7 +235,7 @@ OUTPUT = (
         EVERYTHING,
         "the printed report",
         0,
-        wave(before="exec >&-", like=UNTOLD),
+        wave(before="exec >&-", like=UNREAD),
         slow=True,
     ),
     Fault(
@@ -244,7 +244,7 @@ OUTPUT = (
         EVERYTHING,
         "all that is printed",
         0,
-        wave(before="exec <&- >&- 2>&-", like=UNTOLD),
+        wave(before="exec <&- >&- 2>&-", like=UNREAD),
         slow=True,
     ),
     Fault(
@@ -253,7 +253,7 @@ OUTPUT = (
         EVERYTHING,
         "the printed report, and a message says so",
         3,
-        wave(*SHORT, "--json", before="exec >/dev/full", like={**UNTOLD, "apart": True}),
+        wave(*SHORT, "--json", before="exec >/dev/full", like={**UNREAD, "apart": True}),
         slow=True,
     ),
     Fault(

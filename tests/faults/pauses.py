@@ -23,7 +23,7 @@ def pause(running: Running) -> None:
 
 
 def one_hiccup(stage: Stage) -> Ending:
-    """A wave with one pause: whoever reads its figures is told what the pause did to them."""
+    """A wave with one pause: whoever reads its figures sees what the pause did to them."""
     ending = wave("--client-rps", "10", "--num-requests", "30", act=pause, arrivals=8)(stage)
     found = {finding["code"]: finding["severity"] for finding in ending.finished.summary["findings"]}
     late = [row for row in ending.finished.rows if row["sent"] - row["due"] > LATE_NS]

@@ -57,8 +57,8 @@ def not_removed(stage: Stage) -> Ending:
     with stage.bench.endpoint(**SERVER) as endpoint:
         finished = stage.start(*flags(stage, "/nowhere/to/be/found"), text=None, target=endpoint).finish(180)
     (folder,) = (stage.folder / "runs").glob("*_capacity")
-    told = json.loads((folder / "capacity.json").read_text())
-    assert (told["ended"], told["clean_up"], told["exit_code"]) == ("complete", "failed", 3), told
+    fields = json.loads((folder / "capacity.json").read_text())
+    assert (fields["ended"], fields["clean_up"], fields["exit_code"]) == ("complete", "failed", 3), fields
     assert search(stage, folder, "report").code == 3
     return Ending(finished, None, built=True)
 
@@ -73,9 +73,9 @@ def killed_in_a_ranking(stage: Stage) -> Ending:
         running.primary().kill()
         finished = running.finish(240)
     (folder,) = (stage.folder / "runs").glob("*_ranking")
-    told = json.loads((folder / "ranking.json").read_text())
-    rows = {row["variant"]["kind"]: row for row in told["rows"]}
-    assert (rows["a"]["rank"], rows["a"]["exit_code"], rows["b"]["exit_code"], told["exit_code"]) == (None, 3, 0, 3)
+    fields = json.loads((folder / "ranking.json").read_text())
+    rows = {row["variant"]["kind"]: row for row in fields["rows"]}
+    assert (rows["a"]["rank"], rows["a"]["exit_code"], rows["b"]["exit_code"], fields["exit_code"]) == (None, 3, 0, 3)
     assert "ended early" in finished.out, finished.out
     planned = search(stage, folder / rows["a"]["capacity"], "plan", "--target-rps", "100", "--output-dir", "runs")
     assert planned.code == 3, planned.err
@@ -90,9 +90,9 @@ def not_removed_in_a_ranking(stage: Stage) -> Ending:
         ranked = flags(stage, "/nowhere/to/be/found", "--vary", "kind=a,b", "--parallel", "1")
         finished = stage.start(*ranked, text=None, target=endpoint).finish(240)
     (folder,) = (stage.folder / "runs").glob("*_ranking")
-    told = json.loads((folder / "ranking.json").read_text())
-    assert (told["exit_code"], [row["exit_code"] for row in told["rows"]]) == (3, [3, 3]), told
-    assert "was not removed" in told["headline"], told
+    fields = json.loads((folder / "ranking.json").read_text())
+    assert (fields["exit_code"], [row["exit_code"] for row in fields["rows"]]) == (3, [3, 3]), fields
+    assert "was not removed" in fields["headline"], fields
     assert search(stage, folder, "report").code == 3
     planned = search(stage, folder, "plan", "--target-rps", "100", "--output-dir", "runs")
     assert (planned.code, "was not removed" in planned.out) == (3, True), planned
@@ -112,8 +112,10 @@ def without_its_keeper(name: str) -> Callable[[Stage], Ending]:
             one.kill()
             finished = running.finish(180)
         (folder,) = (stage.folder / "runs").glob("*_capacity")
-        told = json.loads((folder / "capacity.json").read_text())
-        assert (told["rate"], told["at_least"], told["ended"], told["exit_code"]) == (None, None, "early", 3), told
+        fields = json.loads((folder / "capacity.json").read_text())
+        assert (fields["rate"], fields["at_least"], fields["ended"], fields["exit_code"]) == (None, None, "early", 3), (
+            fields
+        )
         assert search(stage, folder, "report").code == 3
         return Ending(finished, None, built=True)
 

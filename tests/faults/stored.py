@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEPT, LOST = "the files as they are; none of their numbers is reported", "nothing"
 
 
-def told_after(
+def loaded_after(
     change: Callable[[Path], None], *flags: str, command: tuple[str, ...] = ("report",)
 ) -> Callable[[Stage], Ending]:
     """A wave whose run directory is changed before a command reads it."""
@@ -41,7 +41,7 @@ def told_after(
     return play
 
 
-def plan_told_after(*path: str | int, value: float) -> Callable[[Stage], Ending]:
+def plan_loaded_after(*path: str | int, value: float) -> Callable[[Stage], Ending]:
     """A plan of which a value is forged, and its digest made anew, before ``report`` reads it."""
 
     def play(stage: Stage) -> Ending:
@@ -64,7 +64,7 @@ def plan_told_after(*path: str | int, value: float) -> Callable[[Stage], Ending]
     return play
 
 
-def ranking_told_after(change: Callable[[Path, Path], None]) -> Callable[[Stage], Ending]:
+def ranking_loaded_after(change: Callable[[Path, Path], None]) -> Callable[[Stage], Ending]:
     """A ranking of two searches, to whose folders something happens before ``report`` reads it."""
 
     def play(stage: Stage) -> Ending:
@@ -72,9 +72,9 @@ def ranking_told_after(change: Callable[[Path, Path], None]) -> Callable[[Stage]
         rows = []
         for rate, folder in zip((300.0, 250.0), folders, strict=True):
             folder.mkdir(parents=True)
-            told = searched(rate=rate, interval={"low": 0.95 * rate, "high": 1.05 * rate})
-            capacity.save(folder, told)
-            rows.append(row_of({"kind": folder.name[0]}, folder.name, told, None, Aim()))
+            reported = searched(rate=rate, interval={"low": 0.95 * rate, "high": 1.05 * rate})
+            capacity.save(folder, reported)
+            rows.append(row_of({"kind": folder.name[0]}, folder.name, reported, None, Aim()))
         ranking_folder.save(stage.folder / "ranked", ranking(rows, Aim()))
         assert stage.start("report", "ranked", text=None).finish().code == 0
         change(*folders)
@@ -93,8 +93,8 @@ def swapped(one: Path, other: Path) -> None:
 
 def forget_digests(run: Path, *more: str) -> None:
     """Make it a run of an earlier version, which lacks some ``more``."""
-    told = json.loads((run / "summary.json").read_text())
-    kept = {key: value for key, value in told.items() if key not in ("digest", "files", *more)}
+    fields = json.loads((run / "summary.json").read_text())
+    kept = {key: value for key, value in fields.items() if key not in ("digest", "files", *more)}
     (run / "summary.json").write_text(json.dumps(kept))
 
 
@@ -144,8 +144,8 @@ def without_verdict(run: Path) -> None:
 
 def another_verdict(run: Path) -> None:
     """Make it a run of an earlier version with the other verdict."""
-    told = json.loads((run / "summary.json").read_text())
-    valid = told["verdict"] == "VALID"  # on a busy machine it may be INVALID
+    fields = json.loads((run / "summary.json").read_text())
+    valid = fields["verdict"] == "VALID"  # on a busy machine it may be INVALID
     forget_digests(run)
     facts("summary.json", verdict="INVALID" if valid else "VALID", exit_code=3 if valid else 0)(run)
 
@@ -160,92 +160,92 @@ STORED = (
         "stored-rows-missing",
         "half of the rows of `requests.parquet` are missing, and `report` reads the run",
         "requests of worker 0, but",
-        told_after(rows(lambda table: table.slice(0, len(table) // 2))),
+        loaded_after(rows(lambda table: table.slice(0, len(table) // 2))),
         slow=False,
     ),
     fault(
         "stored-done-before-sent",
         "requests are done before they were sent in the file that `compare` reads",
         "lies before its sent",
-        told_after(rows(moved("done", -(10**9))), command=("compare",)),
+        loaded_after(rows(moved("done", -(10**9))), command=("compare",)),
     ),
     fault(
         "stored-faster",
         "answers came earlier in the file than `summary.json` says, and `plot` reads it",
         "follows from the requests",
-        told_after(rows(moved("due", -(10**9))), command=("plot", "--plot-format", "html")),
+        loaded_after(rows(moved("due", -(10**9))), command=("plot", "--plot-format", "html")),
     ),
     fault(
         "stored-rows-changed",
         "`requests.parquet` was written again with other instants after the wave was stored",
         "requests.parquet: was changed after the wave was stored",
-        told_after(rows(moved("done", 10**6), digests=True)),
+        loaded_after(rows(moved("done", 10**6), digests=True)),
     ),
     fault(
         "stored-counts-emptied",
         "`counts.parquet` of a wave with `--records none` is emptied",
         "ok requests, but 0 are stored",
-        told_after(emptied_counts, "--records", "none"),
+        loaded_after(emptied_counts, "--records", "none"),
     ),
     fault(
         "stored-summary-changed",
         "the success rate in `summary.json` is changed by hand",
         "it was changed after it was stored",
-        told_after(facts("summary.json", success_rate=0.5), command=("plot", "--plot-format", "html")),
+        loaded_after(facts("summary.json", success_rate=0.5), command=("plot", "--plot-format", "html")),
     ),
     fault(
         "stored-plan-changed",
         "the name in `plan.json` is changed by hand",
         "plan.json: was changed after the wave was stored",
-        told_after(facts("plan.json", name="another")),
+        loaded_after(facts("plan.json", name="another")),
     ),
     fault(
         "stored-without-verdict",
         "`summary.json` of an earlier version has no verdict",
         "missing required field `verdict`",
-        told_after(without_verdict),
+        loaded_after(without_verdict),
     ),
     fault(
         "stored-plan-negative",
         "`fleet_plan.json` is forged to -3 instances, with a digest of that",
         f"fleet_plan.json: {FOREIGN}",
-        plan_told_after("chosen", "instances", value=-3),
+        plan_loaded_after("chosen", "instances", value=-3),
     ),
     fault(
         "stored-plan-no-instances",
         "`fleet_plan.json` is forged to 0 instances, with a digest of that",
         f"fleet_plan.json: {FOREIGN}",
-        plan_told_after("chosen", "instances", value=0),
+        plan_loaded_after("chosen", "instances", value=0),
     ),
     fault(
         "stored-plan-rate",
         "the rate of an instance in `fleet_plan.json` does not follow from its search",
         "but its search",
-        plan_told_after("capacities", 0, "low", value=500.0),
+        plan_loaded_after("capacities", 0, "low", value=500.0),
     ),
     fault(
         "stored-plan-price",
         "the cost in `fleet_plan.json` does not follow from instances and price",
         "the cost of searched is not that of what is chosen",
-        plan_told_after("chosen", "cost", "hour", value=0.01),
+        plan_loaded_after("chosen", "cost", "hour", value=0.01),
     ),
     fault(
         "stored-search-changed",
         "the interval of a search below a ranking is changed by hand, and `report` reads the ranking",
         "a_capacity/capacity.json was changed after the search was stored",
-        ranking_told_after(lambda one, _: facts("capacity.json", interval={"low": 299.0, "high": 301.0})(one)),
+        ranking_loaded_after(lambda one, _: facts("capacity.json", interval={"low": 299.0, "high": 301.0})(one)),
         slow=False,
     ),
     fault(
         "stored-searches-swapped",
         "two searches below a ranking are swapped",
         "a_capacity does not match its digest",
-        ranking_told_after(swapped),
+        ranking_loaded_after(swapped),
     ),
     fault(
         "stored-verdict-changed",
         "`summary.json` of an earlier version is changed to INVALID",
         "follows from the requests",
-        told_after(another_verdict),
+        loaded_after(another_verdict),
     ),
 )

@@ -89,8 +89,10 @@ def grow():
 
 def takes_all_memory(stage: Stage) -> Ending:
     """A worker takes what memory there is: of a machine with little, as its /proc/meminfo tells."""
-    told = re.sub(r"(?m)^MemAvailable: .*$", f"MemAvailable: {SMALL // 1024:16} kB", Path("/proc/meminfo").read_text())
-    (stage.folder / "meminfo").write_text(told)
+    reported = re.sub(
+        r"(?m)^MemAvailable: .*$", f"MemAvailable: {SMALL // 1024:16} kB", Path("/proc/meminfo").read_text()
+    )
+    (stage.folder / "meminfo").write_text(reported)
     session = (*namespace("--mount"), "sh", "-c", 'mount --bind meminfo /proc/meminfo && exec "$@"', "sh")
     flags = ("--client-rps", "40", "--obs-time", "60", "--workers", "1")
     with stage.server() as asked:

@@ -97,11 +97,11 @@ class Host:
     def await_line(self, line: str) -> None:
         """Wait until the host says that it is so far. Raises LabError where it ends instead."""
         assert self._process.stdout is not None
-        told = self._process.stdout.readline().decode().strip()
-        if told != line:
+        text = self._process.stdout.readline().decode().strip()
+        if text != line:
             self._process.kill()
             _, errors = self._process.communicate()
-            raise LabError(f"the host {self.name} was not made: {errors.decode().strip() or told}")
+            raise LabError(f"the host {self.name} was not made: {errors.decode().strip() or text}")
 
     def go_on(self) -> None:
         """Tell the host that its cable is there."""
@@ -130,7 +130,7 @@ class Host:
     # ---- faults ----
 
     def unplug(self) -> None:
-        """Take the cable out: nothing reaches the host and nothing leaves it, and nobody is told."""
+        """Take the cable out: nothing reaches the host and nothing leaves it, and nobody learns of it."""
         subprocess.run(["ip", "link", "set", self.cable, "down"], check=True)
 
     def plug(self) -> None:

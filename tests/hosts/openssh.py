@@ -35,8 +35,8 @@ def fetch() -> None:
             _run("dpkg-deb", "-x", str(package), str(fresh), folder=fresh)
             package.unlink()
     except (OSError, subprocess.SubprocessError) as error:
-        told = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
-        raise LabError(f"Debian's openssh-server cannot be fetched: {told}") from error
+        reported = (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
+        raise LabError(f"Debian's openssh-server cannot be fetched: {reported}") from error
     shutil.rmtree(CACHE, ignore_errors=True)
     fresh.rename(CACHE)
 

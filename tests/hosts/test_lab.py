@@ -91,25 +91,25 @@ def await_true(what: Callable[[], bool]) -> None:
 
 
 def test_the_users_own_ssh_logs_in_to_each_host(laboratory: Lab, three: list[Host]) -> None:
-    told = [laboratory.ssh(host.name, "hostname; id -un; pwd").stdout for host in three]
-    assert told == [f"{name}\nload\n/home/load\n" for name in CLOCKS]
+    reported = [laboratory.ssh(host.name, "hostname; id -un; pwd").stdout for host in three]
+    assert reported == [f"{name}\nload\n/home/load\n" for name in CLOCKS]
     assert [host.left() for host in three] == [[], [], []]
 
 
 def test_a_command_of_the_user_is_the_process_that_was_started(laboratory: Lab) -> None:
     """A signal to it reaches the command itself, in the folder it was started in."""
     with running([*laboratory.session, "sh", "-c", "echo $$ $HOME ~root $PWD"]) as process:
-        told, _ = process.communicate()
-    assert told.split() == [str(process.pid), str(laboratory.home), str(laboratory.home), str(Path.cwd())]
+        reported, _ = process.communicate()
+    assert reported.split() == [str(process.pid), str(laboratory.home), str(laboratory.home), str(Path.cwd())]
 
 
 def test_the_clocks_of_the_hosts_are_apart_as_was_asked(laboratory: Lab, three: list[Host]) -> None:
     code = "import time; print(time.clock_gettime_ns(time.CLOCK_MONOTONIC), time.clock_gettime_ns(time.CLOCK_BOOTTIME))"
     for host in three:
         before = time.monotonic_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        told = laboratory.ssh(host.name, f"{laboratory.python} -c '{code}'").stdout.split()
+        reported = laboratory.ssh(host.name, f"{laboratory.python} -c '{code}'").stdout.split()
         after = time.monotonic_ns(), time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        there = [int(word) - CLOCKS[host.name] * NS for word in told]
+        there = [int(word) - CLOCKS[host.name] * NS for word in reported]
         assert all(first < ours < last for first, ours, last in zip(before, there, after, strict=True))
 
 

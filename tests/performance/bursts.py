@@ -162,12 +162,12 @@ def described(file: Path) -> list[Figure]:
         check=True,
     )
     took = time.monotonic() - begun
-    told = json.loads(done.stdout)
+    fields = json.loads(done.stdout)
     return [
-        Figure("recording: rows", told["rows"]),
-        Figure("recording: mean rate", told["mean_rps"], "/s"),
-        Figure("recording: most in a second", told["peak_rps"], "/s"),
-        Figure("recording: index of dispersion at 1 s", told["dispersion"], "", at_least(DISPERSION)),
+        Figure("recording: rows", fields["rows"]),
+        Figure("recording: mean rate", fields["mean_rps"], "/s"),
+        Figure("recording: most in a second", fields["peak_rps"], "/s"),
+        Figure("recording: index of dispersion at 1 s", fields["dispersion"], "", at_least(DISPERSION)),
         Figure("recording: benchmark replay", took, "s"),
     ]
 

@@ -87,11 +87,11 @@ class Environment:
     def import_cost(self, name: str) -> tuple[float, float]:
         """The median CPU time of its import in a new process, in seconds, and the memory that it takes, in bytes."""
         command = [str(self.folder / "bin" / "python"), "-c", _IMPORT, MODULES.get(name, name.replace("-", "_"))]
-        told = [
+        reported = [
             tuple(map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()))
             for _ in range(REPEATS)
         ]
-        seconds, grown = zip(*told, strict=True)
+        seconds, grown = zip(*reported, strict=True)
         return median(seconds), median(grown)
 
 

@@ -123,7 +123,7 @@ def _cpu_s(pid: int) -> float:
 
 
 def figures(seconds: float) -> list[Figure]:
-    """Waves of the three kinds in turn; the differences are of those of one turn, and medians are told."""
+    """Waves of the three kinds in turn; the differences are of those of one turn, and medians are shown."""
     os.environ["OTEL_METRIC_EXPORT_INTERVAL"] = f"{1000 * EVERY_S:.0f}"
     with StampServer(delay_ms=DELAY_MS) as server:
         turns = [{kind: wave(kind, server.url, seconds) for kind in (PLAIN, PAGE, PUSH)} for _ in range(PAIRS)]

@@ -98,7 +98,7 @@ def _scale(endpoint: RunningEndpoint) -> None:
     )
 
 
-def foretold(spike: Spike, routing: Routing) -> list[float]:
+def predicted(spike: Spike, routing: Routing) -> list[float]:
     """Seconds over the limit, of each simulation."""
     policy = TargetTracking(
         metric="invocations",
@@ -133,10 +133,10 @@ def figures(seconds: float) -> list[Figure]:
     found = []
     for routing in ROUTINGS:
         spikes = [endured(routing, seconds, seed) for seed in range(1, RUNS + 1)]
-        simulated = [foretold(spike, routing) for spike in spikes]
-        for spike, told in zip(spikes, simulated, strict=True):
+        simulated = [predicted(spike, routing) for spike in spikes]
+        for spike, reported in zip(spikes, simulated, strict=True):
             text = f"{routing}: {spike.over_s:g} s over the limit, {spike.changes} changes of the instances; simulated"
-            print(f"{text} {np.mean(told):.3g} s, {min(told):.3g} to {max(told):.3g} s", file=sys.stderr)
+            print(f"{text} {np.mean(reported):.3g} s, {min(reported):.3g} to {max(reported):.3g} s", file=sys.stderr)
         measured = float(np.mean([spike.over_s for spike in spikes]))
         expected = float(np.mean(simulated))
         name = f"{RUNS} spikes, {routing.replace('_', ' ')}: time over the limit"

@@ -1,4 +1,4 @@
-"""Reads run directories that were made hostile, for as long as it is told, and prints what ended as it should not.
+"""Reads run directories that were made hostile, for as long as it is asked to, and prints what ended as it should not.
 
 ``python -m tests.performance.fuzz_run_dirs SECONDS [SEED]``
 """
@@ -24,10 +24,10 @@ def main(seconds: float, seed: int) -> int:
         for number in count(seed):
             if time.monotonic() > ended:
                 break
-            told, wrong = fuzz.attempt(number)
+            reported, wrong = fuzz.attempt(number)
             outcomes["right" if wrong is None else "wrong"] += 1
             if wrong is not None:
-                print(f"--- {number}: {told}\n{wrong[-1500:]}", flush=True)
+                print(f"--- {number}: {reported}\n{wrong[-1500:]}", flush=True)
     print(f"{dict(outcomes)}, exit codes {dict(fuzz.codes)}")
     return int(outcomes["wrong"] > 0)
 

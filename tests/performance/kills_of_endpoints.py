@@ -195,7 +195,7 @@ def _kill(command: subprocess.Popen[bytes], victims: tuple[str, ...]) -> list[ps
 
 
 def _await_end(processes: list[psutil.Process]) -> None:
-    """Until these have ended; who stands still is told by what it leaves."""
+    """Until these have ended; who stands still is known by what it leaves."""
     deadline = time.monotonic() + PATIENCE_S
     for process in processes:
         with suppress(psutil.Error):

@@ -100,10 +100,10 @@ def figures(seconds: float) -> list[Figure]:
         requests = list(_shares(measure.HTTP, server, seconds))
     with StampServer(delay_ms=DELAY_MS, tokens=TOKENS, gap_ms=GAP_MS) as server:
         streams = list(_shares(measure.SSE, server, seconds))
-    return [*_told("requests", requests), *_told("streams", streams)]
+    return [*_reported("requests", requests), *_reported("streams", streams)]
 
 
-def _told(name: str, pairs: list[tuple[float, float]]) -> Iterator[Figure]:
+def _reported(name: str, pairs: list[tuple[float, float]]) -> Iterator[Figure]:
     drawn = [100 * (shown - silent) for shown, silent in pairs]
     yield Figure(f"{RATE:,} {name}/s, {COLUMNS} columns: the live view", median(drawn), "% of a core", below(3))
     yield Figure("of the pairs the least", min(drawn), "% of a core")

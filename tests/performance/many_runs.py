@@ -32,8 +32,8 @@ def run_directories(folder: Path, seconds: int) -> list[Path]:
         rows = [f"{START + at},{name},{at % 90}" for at in range(seconds) for name in processes]
         (path / "client.csv").write_text("\n".join(["unix_s,process,cpu_percent", *rows]), encoding="utf-8")
         metrics = [_metric(f"metric_{metric}", number, seconds) for metric in range(METRICS)]
-        told = {"schema_version": 1, "metrics": metrics}
-        (path / "server_metrics.json").write_text(json.dumps(told), encoding="utf-8")
+        fields = {"schema_version": 1, "metrics": metrics}
+        (path / "server_metrics.json").write_text(json.dumps(fields), encoding="utf-8")
         paths.append(path)
     return paths
 

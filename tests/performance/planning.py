@@ -43,10 +43,10 @@ def write(path: Path, share: float) -> int:
 def write_capacity(folder: Path) -> None:
     """A search of four servers of 20 ms, with a model that fits."""
     folder.mkdir()
-    told = found()
-    told["twin"] |= {"services_s": [SERVICE_S] * 256, "limit": "p99<100ms"}
-    told["limits"][0] |= {"bound": 0.1, "allowed": 0.01}
-    (folder / "capacity.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION, **told}))
+    reported = found()
+    reported["twin"] |= {"services_s": [SERVICE_S] * 256, "limit": "p99<100ms"}
+    reported["limits"][0] |= {"bound": 0.1, "allowed": 0.01}
+    (folder / "capacity.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION, **reported}))
 
 
 def plan(folder: Path, routing: str) -> dict[str, float]:

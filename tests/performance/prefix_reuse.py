@@ -65,11 +65,11 @@ def figures(address: str, counters: Counters, history: str, sessions: int) -> li
         ours = _BLOCK * row["tokens"] / row["prompt_bytes"]
         target = between(-ours, counters.block + ours + (_ANSWER if history == "live" else 0))
         found.append(Figure(f"turn {row['turn']}: reusable and not cached, a request", apart, "tokens", target))
-    told = summary["sessions"]
+    reported = summary["sessions"]
     return [
         *found,
-        Figure("reusable share", 100 * told["reusable_share"], "%"),
-        Figure("cached share", 100 * told["cached_share"], "%"),
+        Figure("reusable share", 100 * reported["reusable_share"], "%"),
+        Figure("cached share", 100 * reported["cached_share"], "%"),
     ]
 
 
@@ -112,18 +112,18 @@ def main() -> None:
     print(machine(), end="\n\n", flush=True)
     met = True
     if options.url:
-        met = _told(options.kind, options.url, VLLM if options.kind == "vllm" else LLAMA_CPP, options.sessions)
+        met = _reported(options.kind, options.url, VLLM if options.kind == "vllm" else LLAMA_CPP, options.sessions)
     elif not _COMPILED.exists():
         print(
             f"llama.cpp's server is skipped: {_COMPILED} is not there. vLLM is skipped: no --url is given.", flush=True
         )
     else:
         with tempfile.TemporaryDirectory(prefix="prefix_reuse_") as folder, LLAMA.running(Path(folder, "s")) as running:
-            met = _told("llama.cpp", f"http://127.0.0.1:{running.port}/v1", LLAMA_CPP, options.sessions)
+            met = _reported("llama.cpp", f"http://127.0.0.1:{running.port}/v1", LLAMA_CPP, options.sessions)
     raise SystemExit(0 if met else 1)
 
 
-def _told(name: str, address: str, counters: Counters, sessions: int) -> bool:
+def _reported(name: str, address: str, counters: Counters, sessions: int) -> bool:
     """Measure both histories and print them; true when every target was met."""
     met = True
     for history in ("recorded", "live"):

@@ -52,9 +52,9 @@ class Row:
     def tokens(self) -> int | None:
         """Output tokens as the wave reports them: the server's usage, else the pieces that came."""
         for column in ("tokens_out", "chunks"):
-            told = self.wave.requests[column]
-            if told.notna().any():
-                return int(told.sum())
+            reported = self.wave.requests[column]
+            if reported.notna().any():
+                return int(reported.sum())
         return None
 
     @property
@@ -62,8 +62,8 @@ class Row:
         """As the server counted them, else as the wire saw its usage."""
         if self.counted.tokens is not None:
             return self.counted.tokens
-        told = [exchange.tokens_out for exchange in self.exchanges]
-        return sum(filter(None, told)) if any(told) else None
+        reported = [exchange.tokens_out for exchange in self.exchanges]
+        return sum(filter(None, reported)) if any(reported) else None
 
     @property
     def above_ms(self) -> list[float]:

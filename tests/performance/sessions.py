@@ -53,7 +53,7 @@ def off_ms(instants: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def of_wave(turns: pd.DataFrame, workers: int) -> list[Figure]:
     """The figures of one wave. Its first turns show what the machine allows just then."""
-    told = f"W={workers}: "
+    text = f"W={workers}: "
     first = turns["turn"].to_numpy() == 1
     error = off_ms((turns["arrival"] - turns["due"]).to_numpy())
     before = turns.groupby("index").shift()
@@ -63,20 +63,20 @@ def of_wave(turns: pd.DataFrame, workers: int) -> list[Figure]:
     of_first = measure.percentile(error[first], 99)
     statistic, critical = anderson_darling(np.diff(np.sort(turns["arrival"].to_numpy()[first])))
     return [
-        Figure(told + "turns", len(turns), "", exactly(turns["index"].nunique() * TURNS)),
-        Figure(told + "due - answer before = think, in the records", exact, "of later turns", exactly(1)),
-        Figure(told + "first turns: A-D statistic of gaps at the server", statistic, "", below(round(critical, 3))),
-        Figure(told + "first turns: schedule error p50", measure.percentile(error[first], 50), "ms"),
-        Figure(told + "first turns: schedule error p99", of_first, "ms"),
-        Figure(told + "later turns: schedule error p50", measure.percentile(error[~first], 50), "ms"),
+        Figure(text + "turns", len(turns), "", exactly(turns["index"].nunique() * TURNS)),
+        Figure(text + "due - answer before = think, in the records", exact, "of later turns", exactly(1)),
+        Figure(text + "first turns: A-D statistic of gaps at the server", statistic, "", below(round(critical, 3))),
+        Figure(text + "first turns: schedule error p50", measure.percentile(error[first], 50), "ms"),
+        Figure(text + "first turns: schedule error p99", of_first, "ms"),
+        Figure(text + "later turns: schedule error p50", measure.percentile(error[~first], 50), "ms"),
         Figure(
-            told + "later turns: schedule error p99, above that",
+            text + "later turns: schedule error p99, above that",
             measure.percentile(error[~first], 99) - of_first,
             "ms",
             below(MORE_MS),
         ),
-        Figure(told + "think time at the server, off by p50", measure.percentile(thought, 50), "ms"),
-        Figure(told + "think time at the server, off by p99", measure.percentile(thought, 99), "ms", below(OFF_MS)),
+        Figure(text + "think time at the server, off by p50", measure.percentile(thought, 50), "ms"),
+        Figure(text + "think time at the server, off by p99", measure.percentile(thought, 99), "ms", below(OFF_MS)),
     ]
 
 

@@ -124,12 +124,12 @@ def soak(url: str, rate: int, seconds: float) -> Soak:
                 with suppress(subprocess.TimeoutExpired):
                     command.wait(SAMPLE_S if at_s < seconds - SAMPLE_S else None)
         found.wall_s = time.monotonic() - began
-        told = (folder / "err").read_text(errors="replace")
+        text = (folder / "err").read_text(errors="replace")
         summaries = list(folder.glob("runs/*/summary.json"))
         if command.returncode not in measure.MEASURED or not summaries:
-            raise RuntimeError(f"benchmark ended with {command.returncode}:\n{told[-2000:]}")
+            raise RuntimeError(f"benchmark ended with {command.returncode}:\n{text[-2000:]}")
         found.summary = json.loads(summaries[0].read_text(encoding="utf-8"))
-        found.lines = told.count("\n")
+        found.lines = text.count("\n")
     return found
 
 

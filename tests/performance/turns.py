@@ -106,7 +106,7 @@ def looks_us(asked: int, answered: int) -> list[float]:
         begun = thread_time_ns()
         for slot, open_one in turns:
             prompts.add(slot, open_one)
-        prompts.untold()
+        prompts.unreported()
         found.append((thread_time_ns() - begun) / len(turns) / 1000)
         gc.enable()
     return found

@@ -44,7 +44,7 @@ class Exchange:
 
     @property
     def tokens_out(self) -> int | None:
-        """The server's usage, where it told one."""
+        """The server's usage, where it reported one."""
         found = re.findall(rb'"(?:completion|output)_tokens": ?(\d+)', self.answer)
         return int(found[-1]) if found else None
 

@@ -71,7 +71,7 @@ def test_what_is_no_condition_is_refused_with_its_reason(text: str, reason: str)
         AbortOn.parse(text)
     assert reason in str(error.value)
     assert repr(text) in str(error.value)
-    assert "success<50%@10s" in str(error.value), "what to write is told"
+    assert "success<50%@10s" in str(error.value), "what to write is shown"
 
 
 @given(

@@ -129,7 +129,7 @@ def test_a_host_without_a_number_has_a_worker_a_core() -> None:
         (Hosts(join_timeout_s=Decimal(5)), "--join-timeout: it needs --hosts"),
     ],
 )
-def test_problems_are_told(hosts: Hosts, expected: str) -> None:
+def test_problems_are_reported(hosts: Hosts, expected: str) -> None:
     assert any(problem.text.startswith(expected) for problem in problems_of_values(open_plan().on(hosts)))
 
 

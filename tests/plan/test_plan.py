@@ -68,7 +68,7 @@ def test_json_round_trip_changes_nothing(plan: WavePlan) -> None:
     assert WavePlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
 
 
-def told(plan: WavePlan) -> list[str]:
+def reported(plan: WavePlan) -> list[str]:
     """What a user reads."""
     return [problem.text for problem in problems_of(plan)]
 
@@ -85,12 +85,12 @@ BAD_DECIMALS = [Decimal(text) for text in ("NaN", "sNaN", "Infinity", "-Infinity
 
 @pytest.mark.parametrize("rate", [*BAD_DECIMALS, Decimal(0), Decimal("1000000.1")])
 def test_a_rate_must_be_positive_and_possible(rate: Decimal) -> None:
-    (problem,) = told(replace(OPEN, load=OpenLoop(rate)))
+    (problem,) = reported(replace(OPEN, load=OpenLoop(rate)))
     assert problem == f"--client-rps must be above 0 and at most 1,000,000 requests/s, not {rate}."
 
 
 def test_a_rate_has_a_least_value() -> None:
-    (problem,) = told(replace(OPEN, load=OpenLoop(Decimal("9e-7"))))
+    (problem,) = reported(replace(OPEN, load=OpenLoop(Decimal("9e-7"))))
     assert "at least 0.000001" in problem
 
 
@@ -98,7 +98,7 @@ def test_a_rate_has_a_least_value() -> None:
 @pytest.mark.parametrize("flag", ["--obs-time", "--request-timeout"])
 def test_lengths_must_be_positive_and_at_most_a_month(flag: str, value: Decimal) -> None:
     plan = replace(OPEN, bounds=Bounds(value)) if flag == "--obs-time" else replace(OPEN, request_timeout_s=value)
-    assert told(plan) == [f"{flag} must be from 0.001 to 2,592,000 seconds, not {value}."]
+    assert reported(plan) == [f"{flag} must be from 0.001 to 2,592,000 seconds, not {value}."]
 
 
 @pytest.mark.parametrize("value", [*BAD_DECIMALS, Decimal("2592000.1")])
@@ -107,7 +107,7 @@ def test_waits_may_be_zero_but_not_negative(flag: str, field: str, value: Decima
     zero: dict[str, Any] = {field: Decimal(0)}
     wrong: dict[str, Any] = {field: value}
     assert problems_of(replace(OPEN, **zero)) == []
-    assert told(replace(OPEN, **wrong)) == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
+    assert reported(replace(OPEN, **wrong)) == [f"{flag} must be from 0 to 2,592,000 seconds, not {value}."]
 
 
 FROM_RECORDS = "is computed from the record of each request: leave it out, or --records none."
@@ -202,7 +202,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "problem"), CHANGES, ids=[problem[:50] for _, problem in CHANGES])
 def test_each_problem_is_one_sentence(changes: dict[str, Any], problem: str) -> None:
-    assert told(replace(OPEN, **changes)) == [problem]
+    assert reported(replace(OPEN, **changes)) == [problem]
 
 
 def test_all_problems_come_at_once() -> None:
@@ -484,12 +484,12 @@ def test_a_plan_of_before_there_was_goodput_is_read() -> None:
     assert WavePlan.from_json(data) == OPEN
 
 
-def test_what_only_follows_from_a_flag_that_cannot_be_read_is_not_told() -> None:
+def test_what_only_follows_from_a_flag_that_cannot_be_read_is_not_reported() -> None:
     table = [Flag("--client-rps", "R", "", parse_decimal, sets="rate"), Flag("--num-requests", "N", "", parse_int)]
     problems: list[str] = []
     given = read_flags(table, {"client_rps": "many", "num_requests": "1000000000"}, problems)
     plan = WavePlan(OpenLoop(Decimal(1)), Bounds(**given.of(Bounds)), factories_file=Path("nowhere.py"))
-    assert given.told(problems_of(plan)) == ["--factories-file nowhere.py: there is no such file."]
+    assert given.problem_texts(problems_of(plan)) == ["--factories-file nowhere.py: there is no such file."]
     assert problems == ["--client-rps must be a number, not 'many'."]
 
 
@@ -518,5 +518,5 @@ def test_settings_are_for_a_factories_file() -> None:
     plan = WavePlan(
         OpenLoop(Decimal(1)), Bounds(Decimal(1)), locust_file=Path(__file__), factory_settings={"MODEL": "a"}
     )
-    told = [problem.text for problem in problems_of(plan)]
-    assert told == ["--set is for a factories file, and a --locust-file has no settings."]
+    reported = [problem.text for problem in problems_of(plan)]
+    assert reported == ["--set is for a factories file, and a --locust-file has no settings."]

@@ -84,8 +84,8 @@ def test_a_locust_file_tries_again_itself() -> None:
 def test_it_survives_a_file_and_an_older_plan_has_none(plan: WavePlan) -> None:
     retries = Retries(1.5, 3, "exponential:100ms..2s")  # type: ignore[arg-type]
     asked = replace(plan, retries=retries)
-    told = asked.to_json()
-    assert WavePlan.from_json(told) == asked
-    assert told["retries"] == {"timeout_s": "1.5", "retries": 3, "backoff": "exponential:0.1s..2s"}
-    del told["retries"]
-    assert not WavePlan.from_json(told).retries.asked
+    reported = asked.to_json()
+    assert WavePlan.from_json(reported) == asked
+    assert reported["retries"] == {"timeout_s": "1.5", "retries": 3, "backoff": "exponential:0.1s..2s"}
+    del reported["retries"]
+    assert not WavePlan.from_json(reported).retries.asked

@@ -31,7 +31,7 @@ RATES = [Decimal(text) for text in ("0", "0.5", "7.3", "90.9", "333", "1210")]
 
 
 def changes_of(random: Random, number: int) -> list[RateChange]:
-    """Changes at random instants, of which some are told before others that were told earlier are in force."""
+    """Changes at random instants, of which some are sent before others that were sent earlier are in force."""
     instants = sorted(random.sample(range(1, number * 60), number))
     return [RateChange(LEAD + at * MS, random.choice(RATES)) for at in instants]
 
@@ -144,7 +144,7 @@ def test_hearing_far_too_late_is_an_error_not_another_wave() -> None:
 
 
 class TestWhatWasOffered:
-    def test_it_is_told_as_stages_that_end_with_the_wave(self) -> None:
+    def test_it_is_reported_as_stages_that_end_with_the_wave(self) -> None:
         changes = [RateChange(2 * NS, Decimal(110)), RateChange(3 * NS + 4 * MS, Decimal(55))]
         found = as_offered(steered_plan(), changes, 5 * NS - 1)
         assert isinstance(found.load, OpenLoop)

@@ -79,11 +79,11 @@ def found(folder: Path, content: str | bytes, most: int | None = None) -> tuple[
 
 def said(row: dict[str, Any], *answers: str, live: bool = True) -> list[list[dict[str, Any]]]:
     """The messages of each turn, where the model says this."""
-    talk, told = RecordedConversation(row, live=live), iter(answers)
+    talk, reported = RecordedConversation(row, live=live), iter(answers)
     sent = []
     for turn in talk:
         sent.append(turn.messages)
-        talk.hear(next(told, "?"))
+        talk.hear(next(reported, "?"))
     return sent
 
 
@@ -225,12 +225,12 @@ def test_any_damage_is_left_out(tmp_path: Path) -> None:
 
 
 def test_half_a_character_is_sent_as_unknown_and_a_whole_one_as_it_is(tmp_path: Path) -> None:
-    half, whole, told = "a \ud83d", "\U0001f600", r"\ud800"
-    asked = {"role": "user", "content": f"{half} {whole} {told}", half: [half]}
+    half, whole, reported = "a \ud83d", "\U0001f600", r"\ud800"
+    asked = {"role": "user", "content": f"{half} {whole} {reported}", half: [half]}
     called = {"messages": [asked], "tools": [{half: half}]}
     _, (row,) = found(tmp_path, lines(called))
     ((message,),) = said(row)
-    assert message == {"role": "user", "content": f"a \ufffd {whole} {told}", "a \ufffd": ["a \ufffd"]}
+    assert message == {"role": "user", "content": f"a \ufffd {whole} {reported}", "a \ufffd": ["a \ufffd"]}
     assert row["tools"] == [{"a \ufffd": "a \ufffd"}]
     facts, (row,) = found(tmp_path, lines(mooncake(1, 3, [], session_id=half), mooncake(2, 3, [], session_id=half)))
     assert (row["id"], facts.turns) == ("a \ufffd", 2)
@@ -283,25 +283,25 @@ def test_only_as_many_as_are_sent_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_who_listens_is_told_how_far_it_is_read(tmp_path: Path, packed: bool) -> None:
+def test_who_listens_is_reported_how_far_it_is_read(tmp_path: Path, packed: bool) -> None:
     chosen = random.Random(1)
     content = lines(*(mooncake(0, 9000, chosen.choices(range(1 << 60), k=18)) for _ in range(3000))).encode()
-    told: list[tuple[str, int, int]] = []
-    with listening(lambda *each: told.append(each)):
+    reported: list[tuple[str, int, int]] = []
+    with listening(lambda *each: reported.append(each)):
         found(tmp_path, gzip.compress(content) if packed else content)
-    assert len({what for what, _, _ in told}) == 1
-    assert told[-1][1] == told[-1][2]
-    shares = [done / of for _, done, of in told[:-1]]
+    assert len({what for what, _, _ in reported}) == 1
+    assert reported[-1][1] == reported[-1][2]
+    shares = [done / of for _, done, of in reported[:-1]]
     assert len(shares) >= 3
     assert shares == sorted(shares)
     assert 0 < shares[0] < 0.5 < shares[-1] < 1
 
 
-def test_who_listens_is_told_how_far_sessions_are_put_together(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    with listening(lambda *each: told.append(each)):
+def test_who_listens_is_reported_how_far_sessions_are_put_together(tmp_path: Path) -> None:
+    reported: list[tuple[str, int, int]] = []
+    with listening(lambda *each: reported.append(each)):
         found(tmp_path, lines(*(mooncake(n, 600, [1, 2], session_id=f"s{n % 1500}") for n in range(2000))))
-    assert told[-4:-1] == [("Putting its sessions together", done, 1500) for done in (0, 1000, 1500)]
+    assert reported[-4:-1] == [("Putting its sessions together", done, 1500) for done in (0, 1000, 1500)]
 
 
 def test_a_long_object_is_left_out_and_what_follows_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

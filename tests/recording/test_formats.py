@@ -126,10 +126,10 @@ def test_a_recording_is_found_and_read(  # noqa: PLR0917 - a row of the table
 ) -> None:
     for name, data in (("plain", content.encode()), ("packed.gz", gzip.compress(content.encode()))):
         found = taken(written(tmp_path / name, data))
-        told = found.recording
-        assert told is not None
-        assert (told.format, told.column, told.unit, told.zone) == (format_name, column, unit, zone)
-        assert (told.rows, told.spread_ns) == (len(dues_s), 0)
+        reported = found.recording
+        assert reported is not None
+        assert (reported.format, reported.column, reported.unit, reported.zone) == (format_name, column, unit, zone)
+        assert (reported.rows, reported.spread_ns) == (len(dues_s), 0)
         assert dues_of(found) == [round(due * NS) for due in dues_s]
         assert row is None or rows_of(found)[0] == row
 
@@ -162,10 +162,10 @@ def test_parquet_is_read_with_its_types(  # noqa: PLR0917 - a row of the table
     table = pa.table({"time": pa.array(values * 3, kind), "size": [1, 2, 3]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
     found = taken(tmp_path / "a.parquet")
-    told = found.recording
-    assert told is not None
-    assert (told.format, told.zone, told.spread_ns) == ("parquet", zone, spread_ns)
-    assert unit in told.unit
+    reported = found.recording
+    assert reported is not None
+    assert (reported.format, reported.zone, reported.spread_ns) == ("parquet", zone, spread_ns)
+    assert unit in reported.unit
     assert sorted(row["size"] for row in rows_of(found)) == [1, 2, 3]
 
 
@@ -213,7 +213,7 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("", r"x: is empty\."),
         ("timestamp,n\n", r"x: has no row\."),
@@ -233,8 +233,8 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
         (gzip.compress(AZURE.encode())[:-9], r"x: cannot be read"),
     ],
 )
-def test_what_is_no_recording_is_told_by_its_line(tmp_path: Path, content: str | bytes, told: str) -> None:
-    with pytest.raises(BenchmarkError, match=told):
+def test_what_is_no_recording_is_reported_by_its_line(tmp_path: Path, content: str | bytes, expected: str) -> None:
+    with pytest.raises(BenchmarkError, match=expected):
         taken(written(tmp_path / "x", content))
     assert not any((tmp_path / "read").iterdir()), "nothing is left behind"
 

@@ -121,7 +121,7 @@ def test_a_window_after_midnight_is_the_next_days(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("times_", "window", "told"),
+    ("times_", "window", "expected"),
     [
         (HOURS, "12:00..13:00", r"contains no row\. Its rows were read from 2026-03-01 09:59:59 to .* \(\+02:00\)"),
         ([0.125, 1], "10:00..11:00", r"the recording has no time of day\. .* \+10m\.\.\+20m"),
@@ -129,12 +129,12 @@ def test_a_window_after_midnight_is_the_next_days(tmp_path: Path) -> None:
         ([0.125, 1], "+5s..+6s", r"contains no row\. Its rows were read from 0.125 s to 1 s\."),
     ],
 )
-def test_a_window_without_rows_is_bad_input(tmp_path: Path, times_: list[object], window: str, told: str) -> None:
-    with pytest.raises(BenchmarkError, match=told):
+def test_a_window_without_rows_is_bad_input(tmp_path: Path, times_: list[object], window: str, expected: str) -> None:
+    with pytest.raises(BenchmarkError, match=expected):
         taken(csv_of(tmp_path / "a.csv", times_), window=window)
 
 
-def test_a_recording_that_is_too_long_for_a_wave_is_told(tmp_path: Path) -> None:
+def test_a_recording_that_is_too_long_for_a_wave_is_reported(tmp_path: Path) -> None:
     file = csv_of(tmp_path / "a.csv", ["2026-01-01T00:00:00.000Z", "2026-06-01T00:00:00.000Z"])
     with pytest.raises(BenchmarkError, match=r"would last 302\.0 days, and a wave may last 30\. Take a part"):
         taken(file)
@@ -150,22 +150,22 @@ def test_a_plan_survives_its_json_but_for_the_schedule(tmp_path: Path) -> None:
         TokenBucket.of(again)
 
 
-def test_what_contradicts_a_recording_is_told(tmp_path: Path) -> None:
+def test_what_contradicts_a_recording_is_reported(tmp_path: Path) -> None:
     file = csv_of(tmp_path / "a.csv", [0.125, 0.5])
 
-    def told(load: OpenLoop, **more: object) -> str:
+    def reported(load: OpenLoop, **more: object) -> str:
         plan = WavePlan(load, more.pop("bounds", Bounds()), factories_file=file, **more)  # type: ignore[arg-type]
         return " ".join(problem.text for problem in problems_of(plan))
 
-    assert told(OpenLoop(replay=Replay(file))) == ""
-    assert "leave --warmup out" in told(OpenLoop(replay=Replay(file)), warmup_s=Decimal(1))
-    assert "leave --obs-time out" in told(OpenLoop(replay=Replay(file)), bounds=Bounds(Decimal(1)))
-    assert "not both" in told(OpenLoop(Decimal(5), replay=Replay(file)))
-    assert "not both" in told(OpenLoop(arrivals="poisson", replay=Replay(file)))
-    assert "there is no such file" in told(OpenLoop(replay=Replay(tmp_path / "b")))
-    assert mentions(told(OpenLoop(replay=Replay(file, Decimal(0)))), "--speed", "0.001", "1,000")
-    assert "6 digits" in told(OpenLoop(replay=Replay(file, Decimal("1.0000001"))))
-    assert "is not a part of a recording" in told(OpenLoop(replay=Replay(file, window="10")))
+    assert reported(OpenLoop(replay=Replay(file))) == ""
+    assert "leave --warmup out" in reported(OpenLoop(replay=Replay(file)), warmup_s=Decimal(1))
+    assert "leave --obs-time out" in reported(OpenLoop(replay=Replay(file)), bounds=Bounds(Decimal(1)))
+    assert "not both" in reported(OpenLoop(Decimal(5), replay=Replay(file)))
+    assert "not both" in reported(OpenLoop(arrivals="poisson", replay=Replay(file)))
+    assert "there is no such file" in reported(OpenLoop(replay=Replay(tmp_path / "b")))
+    assert mentions(reported(OpenLoop(replay=Replay(file, Decimal(0)))), "--speed", "0.001", "1,000")
+    assert "6 digits" in reported(OpenLoop(replay=Replay(file, Decimal("1.0000001"))))
+    assert "is not a part of a recording" in reported(OpenLoop(replay=Replay(file, window="10")))
 
 
 @pytest.mark.parametrize("dues", [[5, 3], [-1, 3], [0, 10], [0, 1, 2], []])
@@ -192,9 +192,9 @@ def test_a_run_directory_of_somebody_else_is_refused_in_a_sentence(tmp_path: Pat
     plan = replay_plan(csv_of(tmp_path / "a.csv", [0.125, 0.5, 2]))
     save_plan(run_dir, plan, {})
     assert TokenBucket.of(reader.read_plan(run_dir)).count() == [3]
-    told = json.loads(run_dir.plan.read_text())
-    told["load"]["replay"]["recording"] |= changed
-    run_dir.plan.write_text(json.dumps(told))
+    fields = json.loads(run_dir.plan.read_text())
+    fields["load"]["replay"]["recording"] |= changed
+    run_dir.plan.write_text(json.dumps(fields))
     with pytest.raises(BenchmarkError, match=r"plan\.json"):
         reader.read_plan(run_dir)
 
@@ -261,7 +261,7 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
 
 
 @pytest.mark.parametrize(
-    ("each", "more", "told"),
+    ("each", "more", "expected"),
     [
         ("1700000000.25", {"number": 10}, None),  # one instant: the first rows are the first
         (
@@ -273,16 +273,16 @@ def test_more_rows_within_a_minute_than_a_wave_sends_are_refused_before_they_fil
     ],
 )
 def test_reading_stops_or_refuses_when_no_row_that_is_wanted_can_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: str, more: dict[str, Any], told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: str, more: dict[str, Any], expected: str | None
 ) -> None:
     """The rows of a crowd end with one whose time nobody can read: it is not reached."""
-    monkeypatch.setattr("inference_benchmarker.recording.order.MOST_NEEDLESS", 8_000 if told is None else 14_000)
+    monkeypatch.setattr("inference_benchmarker.recording.order.MOST_NEEDLESS", 8_000 if expected is None else 14_000)
     monkeypatch.setattr("inference_benchmarker.recording.order.MOST_NEEDLESS_TOGETHER", 14_000)
     crowd = csv_of(tmp_path / "a.csv", [*["1700000000.125"] * 12, *[each] * 40_000, "never"])
-    if told is None:
+    if expected is None:
         assert rows_of(taken(crowd, **more))[9]["number"] == 9
     else:
-        with pytest.raises(BenchmarkError, match=told):
+        with pytest.raises(BenchmarkError, match=expected):
             taken(csv_of(tmp_path / "b.csv", [*[each] * 40_000, "never"]), **more)
 
 

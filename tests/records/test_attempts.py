@@ -1,4 +1,4 @@
-"""Arrivals with several attempts: how their rows are told, stored, read back and held against what can be."""
+"""Arrivals with several attempts: how their rows are reported, stored, read back and compared with what can be."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ def test_the_ledger_counts_repeats_apart_and_an_older_one_has_none() -> None:
     ledger = Ledger(scheduled=4, sent=6, dropped=1, repeated=3, ok=2, failed=3, abandoned=1)
     assert (ledger.arrivals, ledger.balanced, ledger.in_flight) == (3, True, 0)
     assert not Ledger(scheduled=4, sent=6, dropped=1, repeated=2).balanced
-    told = ledger.to_json()
-    assert Ledger.from_json(told) == ledger
-    del told["repeated"]
-    assert Ledger.from_json(told).repeated == 0
+    reported = ledger.to_json()
+    assert Ledger.from_json(reported) == ledger
+    del reported["repeated"]
+    assert Ledger.from_json(reported).repeated == 0
     assert (ledger + ledger).repeated == 6
     with pytest.raises(KeyError):
         Ledger.from_json({"scheduled": 1})
@@ -139,9 +139,9 @@ def test_the_live_feed_has_the_users_response_time_and_the_requests_other_times(
     writer.add(-1, 600 * MS, 610 * MS, 700 * MS, 0, NONE, 0, 0, OK)
     writer.add_attempt(1, 0)
     feed = Feed()
-    feed.merge(writer.feed.untold()["feed"], ["", "E"])
+    feed.merge(writer.feed.unreported()["feed"], ["", "E"])
     cell = feed.total()
     assert (cell.ok, cell.errors) == (1, 1)
-    told = {name: cell.times[name].percentile(100) for name in ("response_time", "latency")}
-    assert told == {"response_time": pytest.approx(0.7, rel=0.01), "latency": pytest.approx(0.09, rel=0.01)}
+    fields = {name: cell.times[name].percentile(100) for name in ("response_time", "latency")}
+    assert fields == {"response_time": pytest.approx(0.7, rel=0.01), "latency": pytest.approx(0.09, rel=0.01)}
     assert cell.times["lag"].percentile(100) == pytest.approx(0.01, rel=0.01)

@@ -36,8 +36,8 @@ def test_counts_are_those_of_the_records(found: list[RequestRecord], seed: int) 
     window = records.where(records.int("index") >= 0)
     names = [(row.label, row.outcome) for row in window]
     for label in {row.label for row in window} - {""}:
-        told = counts.labels[label]
-        assert [told.ok, told.failed, told.abandoned] == [
+        reported = counts.labels[label]
+        assert [reported.ok, reported.failed, reported.abandoned] == [
             names.count((label, outcome)) for outcome in ("ok", "failed", "abandoned")
         ]
     errors = [row for row in window if row.error is not None]

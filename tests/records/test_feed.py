@@ -77,16 +77,16 @@ def test_cells_add_up_to_the_records(ends: tuple[int, ...]) -> None:
 
 def test_tokens_and_their_times_are_those_of_the_stream() -> None:
     writer, feed = BatchWriter(), Feed()
-    for index, (outcome, told) in enumerate(((OK, NONE), (OK, 9), (OK, 1), (FAILED, 9), (ABANDONED, 9))):
+    for index, (outcome, reported) in enumerate(((OK, NONE), (OK, 9), (OK, 1), (FAILED, 9), (ABANDONED, 9))):
         writer.add(index, 0, 0, NS, 0, NONE, 0, 0, outcome | HAS_STREAM)
-        writer.add_stream([40 * MS, 50 * MS, 70 * MS], NONE, told)
+        writer.add_stream([40 * MS, 50 * MS, 70 * MS], NONE, reported)
     writer.add(6, 0, 0, NS, 0, NONE, 0, 0, HAS_STREAM)
     writer.add_stream(None, 3, 5)
     writer.add(-1, 0, 0, NS, 0, NONE, 0, 0, HAS_STREAM)
     writer.add_stream([40 * MS], NONE, 7)
     feed.merge(fed(writer), [""])
     total = feed.total()
-    assert total.tokens == 3 + 9 + 3 + 5, "told, where it can be; else as many as pieces came"
+    assert total.tokens == 3 + 9 + 3 + 5, "reported, where it can be; else as many as pieces came"
     assert total.times["ttft"] == Histogram.of([40 * MS] * 4)
     assert total.times["itl"] == Histogram.of([10 * MS, 20 * MS] * 4)
 
@@ -101,13 +101,13 @@ def test_the_closed_loop_has_no_response_time() -> None:
         assert {"latency", "lag"} < set(cell)
 
 
-def test_stages_may_be_told_while_the_wave_runs() -> None:
+def test_stages_may_be_reported_while_the_wave_runs() -> None:
     writer = FeedWriter()
     writer.set_stages([NS])
     writer.sendings.append((3 * NS, 3 * NS))
     writer.set_stages([NS, 2 * NS, 4 * NS])
     writer.sendings.append((3 * NS, 3 * NS))
-    assert [(cell["n"], cell["sent"]) for cell in writer.untold()["feed"]] == [(1, 1), (2, 1)]
+    assert [(cell["n"], cell["sent"]) for cell in writer.unreported()["feed"]] == [(1, 1), (2, 1)]
 
 
 def test_old_seconds_are_forgotten_and_stages_are_not() -> None:
@@ -157,7 +157,7 @@ def test_a_forged_second_ends_nothing(tmp_path: Any) -> None:
     assert (len(feed._seconds), feed.over(0, 1 << 62).ok, feed.total().ok) == (1, 1, 1000)
 
 
-def test_errors_are_told_by_name(tmp_path: Any) -> None:
+def test_errors_are_reported_by_name(tmp_path: Any) -> None:
     spool = SpoolWriter(tmp_path / "spool.bin")
     for worker, key in enumerate(("KeyError", "ValueError")):
         writer = BatchWriter()

@@ -23,7 +23,7 @@ from tests.waves import MS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PLACES: list[tuple[object, str]] = [(batch_writer, "joined_batch"), (FeedWriter, "untold"), (Names, "untold")]
+PLACES: list[tuple[object, str]] = [(batch_writer, "joined_batch"), (FeedWriter, "unreported"), (Names, "unreported")]
 PLACES += [(FeedWriter, "_groups"), (FeedWriter, "_places")]
 
 
@@ -48,7 +48,7 @@ def write(writer: BatchWriter, index: int, label: str) -> None:
         writer.turns.append((NONE, 2, 1))
 
 
-def told(batch: bytes) -> tuple[dict[str, Any], list[bytes]]:
+def reported(batch: bytes) -> tuple[dict[str, Any], list[bytes]]:
     meta, *sections = split_batch(batch)
     meta["feed"].sort(key=lambda cell: (cell["s"], cell["n"]))
     return meta, [bytes(section) for section in sections]
@@ -74,9 +74,9 @@ def test_a_batch_that_has_no_room_is_in_the_next_one(
         write(writer, 3, "large")
         write(writer, 4, "tiny")
     batch = full.take({})
-    assert told(batch) == told(roomy.take({}))
+    assert reported(batch) == reported(roomy.take({}))
     assert split_batch(batch)[0]["labels"] == ["large", "huge", "tiny"]
-    assert told(full.take({})) == told(roomy.take({}))
+    assert reported(full.take({})) == reported(roomy.take({}))
 
 
 @pytest.mark.parametrize("place", ["_groups", "_count_columns", "_count_ended"])
@@ -90,20 +90,20 @@ def test_a_row_that_could_not_be_counted_is_in_a_batch_once(place: str, monkeypa
                 if is_full:
                     patch.setattr(FeedWriter, place, no_memory)
                 writer.add(index, index, index, index + MS, 0, 10, 0, 0, OK)
-    assert told(full.take({}))[1] == told(roomy.take({}))[1]
+    assert reported(full.take({}))[1] == reported(roomy.take({}))[1]
 
 
-def test_prompts_are_told_until_they_are_in_a_report() -> None:
+def test_prompts_are_reported_until_they_are_in_a_report() -> None:
     worker, slot = SentPrompts(), Slot()
     slot.payload = {"messages": [{"role": "user", "content": "x" * 64}]}
     worker.add(slot, OpenSession(0))
-    first = worker.untold()
-    assert (worker.untold(), len(b64decode(first["prompt_rows"]))) == (first, ROW.size)
-    worker.told()
-    assert worker.untold() == {}
+    first = worker.unreported()
+    assert (worker.unreported(), len(b64decode(first["prompt_rows"]))) == (first, ROW.size)
+    worker.mark_reported()
+    assert worker.unreported() == {}
 
 
-def test_prompts_without_memory_for_their_sums_are_told_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_without_memory_for_their_sums_are_reported_later(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = SentPrompts(), SentPrompts()
     for worker in workers:
         for number in range(2):
@@ -113,5 +113,5 @@ def test_prompts_without_memory_for_their_sums_are_told_later(monkeypatch: pytes
     with monkeypatch.context() as patched:
         patched.setattr(sent_prompts, "sums_of", no_memory)
         with pytest.raises(MemoryError):
-            workers[0].untold()
-    assert workers[0].untold() == workers[1].untold()
+            workers[0].unreported()
+    assert workers[0].unreported() == workers[1].unreported()

@@ -47,11 +47,11 @@ def test_counts_are_those_of_the_requests(counting: bool, tmp_path: Path) -> Non
         for index in range(-20, 400):
             label, took = draw.choice(("", "large", "small")), int(draw.lognormvariate(16, 1))
             outcome = draw.choices((OK, FAILED, ABANDONED), (90, 9, 1))[0]
-            told = {name: draw.gauss(0, 1) for name in ("hits", "cost") if draw.random() < 0.5}
-            send(writer, index, label, took, outcome, **told)
+            fields = {name: draw.gauss(0, 1) for name in ("hits", "cost") if draw.random() < 0.5}
+            send(writer, index, label, took, outcome, **fields)
             if index >= 0:
                 exact[label][outcome].append(took)
-                for name, value in told.items() if outcome == OK else ():
+                for name, value in fields.items() if outcome == OK else ():
                     values[name].append(value)
             if draw.random() < 0.05:
                 spool.batch(writer.take(meta(worker)))
@@ -69,11 +69,11 @@ def test_counts_are_those_of_the_requests(counting: bool, tmp_path: Path) -> Non
         assert not named.metrics
         return
     assert set(named.metrics) == {"hits", "cost"}
-    for name, told_values in values.items():
+    for name, known_values in values.items():
         counted = named.metrics[name]
-        assert counted.count == len(told_values)
-        assert counted.total == pytest.approx(sum(told_values))
-        assert (counted.least, counted.most) == (min(told_values), max(told_values))
+        assert counted.count == len(known_values)
+        assert counted.total == pytest.approx(sum(known_values))
+        assert (counted.least, counted.most) == (min(known_values), max(known_values))
 
 
 def meta(worker: int) -> dict[str, object]:

@@ -60,22 +60,22 @@ def test_names_are_those_of_columns(name: Any) -> None:
         Response(metrics={name: 1.0})
 
 
-@pytest.mark.parametrize("told", [7, "ab", [("a", 1.0)]])
-def test_what_is_no_dictionary_is_refused(told: Any) -> None:
+@pytest.mark.parametrize("expected", [7, "ab", [("a", 1.0)]])
+def test_what_is_no_dictionary_is_refused(expected: Any) -> None:
     with pytest.raises(TypeError, match="must be a dictionary of numbers"):
-        Response(metrics=told)
+        Response(metrics=expected)
 
 
-def test_what_is_none_is_not_told() -> None:
+def test_what_is_none_is_not_reported() -> None:
     assert Response(metrics={"a": None, "b": 1}).metrics == {"b": 1.0}
     assert Response(metrics={"a": None}) == Response(metrics={}) == Response()
     assert hash(Response(3, metrics={"a": 1})) == hash(Response(3))
 
 
 def test_it_is_a_copy() -> None:
-    told = {"a": 1.0}
-    response = Response(metrics=told)
-    told["a"] = 2.0
+    fields = {"a": 1.0}
+    response = Response(metrics=fields)
+    fields["a"] = 2.0
     assert response.metrics == {"a": 1.0}
 
 

@@ -76,9 +76,9 @@ def test_columns_without_a_value_are_as_any_other() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"streams": np.zeros(0, STREAM_DTYPE)}, "0 streams, 1 of them told"),
-        ({"streams": np.zeros(2, STREAM_DTYPE)}, "2 streams, 1 of them told"),
-        ({"gaps": np.zeros(5, np.uint32)}, "5 gaps between tokens, 2 of them told"),
+        ({"streams": np.zeros(0, STREAM_DTYPE)}, "0 streams, 1 of them reported"),
+        ({"streams": np.zeros(2, STREAM_DTYPE)}, "2 streams, 1 of them reported"),
+        ({"gaps": np.zeros(5, np.uint32)}, "5 gaps between tokens, 2 of them reported"),
     ],
 )
 def test_streams_and_gaps_are_as_many_as_the_requests_tell(wrong: dict[str, Any], said: str) -> None:

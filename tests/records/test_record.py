@@ -172,12 +172,12 @@ class TestNames:
     def test_numbers_are_given_once_and_names_handed_out_once(self) -> None:
         names = Names("")
         assert [names[name] for name in ("", "a", "b", "a")] == [0, 1, 2, 1]
-        assert names.untold() == names.untold() == ["", "a", "b"]
-        names.told()
+        assert names.unreported() == names.unreported() == ["", "a", "b"]
+        names.mark_reported()
         assert names["c"] == 3
-        assert names.untold() == ["c"]
-        names.told()
-        assert names.untold() == []
+        assert names.unreported() == ["c"]
+        names.mark_reported()
+        assert names.unreported() == []
         assert names.name(2) == "b"
 
     def test_beyond_the_limit_every_new_name_is_other(self) -> None:
@@ -204,7 +204,7 @@ class TestNames:
         numbers = [names[name] for name in (*long, *long)]
         assert numbers == [1, 2, 3, 4] * 2
         assert len({names.name(number) for number in numbers}) == 4
-        assert max(map(len, names.untold())) == MAX_NAME_LENGTH
+        assert max(map(len, names.unreported())) == MAX_NAME_LENGTH
         assert max(len(key) for key in names._ids) <= MAX_NAME_LENGTH
 
     def test_a_secret_is_in_no_name_and_parts_none(self) -> None:
@@ -520,7 +520,7 @@ class TestErrorTexts:
         assert second == "y" * MAX_TEXT_LENGTH
 
     def test_a_name_of_another_host_has_no_secret_of_this_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """There the server told it, and the variable is not set."""
+        """There the server reported it, and the variable is not set."""
         writer = BatchWriter()
         for number in (1, 2):
             assert writer.labels[f"{number} of {SECRET}"] == number
@@ -530,9 +530,9 @@ class TestErrorTexts:
         batch = writer.take({})
         assert redacted(batch).count(SECRET.encode()) == 5
         monkeypatch.setenv("UPSTREAM_TOKEN", SECRET)
-        told = redacted(batch)
-        assert SECRET.encode() not in told
-        meta, *sections = split_batch(told)
+        reported = redacted(batch)
+        assert SECRET.encode() not in reported
+        meta, *sections = split_batch(reported)
         assert (meta["labels"], meta["errors"][-1]) == (["", f"1 of {HIDDEN}", f"2 of {HIDDEN}"], f"of {HIDDEN}")
         assert meta["finish_reasons"] == ["", f"stop {HIDDEN}"]
         assert sections == list(split_batch(batch))[1:]

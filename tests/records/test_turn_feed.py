@@ -29,16 +29,16 @@ TURNS = st.tuples(
 
 def take(feed: TurnFeed, turns: list[Turn]) -> None:
     """A report of these requests."""
-    base, told = np.zeros(len(turns), BASE_DTYPE), np.zeros(len(turns), TURN_DTYPE)
+    base, reported = np.zeros(len(turns), BASE_DTYPE), np.zeros(len(turns), TURN_DTYPE)
     streams = []
     for row, (index, turn, second, latency, ttft, outcome) in enumerate(turns):
         base[row]["index"], base[row]["done"] = index, second * NS + 10**6
         base[row]["sent"] = base[row]["done"] - latency * 10**6
         base[row]["outcome"] = outcome | (HAS_STREAM if ttft is not None else 0)
-        told[row]["turn"] = turn
+        reported[row]["turn"] = turn
         if ttft is not None:
             streams.append((NONE if ttft < 0 else base[row]["sent"] + ttft * 10**6, 0, 0, 0, 0, 0))
-    feed.take(base, np.array(streams, STREAM_DTYPE), told)
+    feed.take(base, np.array(streams, STREAM_DTYPE), reported)
 
 
 def one_by_one(turns: list[Turn], *, first: bool) -> Cell:

@@ -1,4 +1,4 @@
-"""Sessions of several turns: how their rows are told, stored, read back and held against what can be."""
+"""Sessions of several turns: how their rows are reported, stored, read back and compared with what can be."""
 
 from __future__ import annotations
 
@@ -186,13 +186,13 @@ def test_first_answers_lie_within_their_streams_and_only_turns_have_a_context() 
     worker.write(one)
     worker.writer.add_first_answer([NS, 2 * NS, 3 * NS], 2)
     worker.flush()
-    (told,) = Records.of_workers([worker.columns()])
-    assert (told.first_answer, told.context_tokens) == (3 * NS, 8)
-    table = Records.of([told]).table
+    (known,) = Records.of_workers([worker.columns()])
+    assert (known.first_answer, known.context_tokens) == (3 * NS, 8)
+    table = Records.of([known]).table
     assert (table["first_answer"].to_pylist(), table["context_tokens"].to_pylist()) == ([3 * NS], [8])
-    single = Records.of([told._replace(session=None, turn=None, ended=None)])
+    single = Records.of([known._replace(session=None, turn=None, ended=None)])
     assert single.table["context_tokens"].to_pylist() == [None]
-    assert Records.of([told]).since(NS).int("first_answer").tolist() == [2 * NS]
+    assert Records.of([known]).since(NS).int("first_answer").tolist() == [2 * NS]
     for wrong in (NS - 1, 4 * NS):
         with pytest.raises(ValueError, match="lies before its"):
-            RecordsCheck().take(Records.of([told._replace(first_answer=wrong)]))
+            RecordsCheck().take(Records.of([known._replace(first_answer=wrong)]))

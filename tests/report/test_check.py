@@ -152,7 +152,7 @@ def check(record: RequestRecord = PLAIN, seen: Seen = SEEN, error_text: str | No
         (check(seen=replace(SEEN, in_hand=["body = a\nb"])), "With", "body = a b"),
     ],
 )
-def test_each_fact_is_told_in_a_line(given: Check, name: str, text: str) -> None:
+def test_each_fact_is_reported_in_a_line(given: Check, name: str, text: str) -> None:
     assert row(given.to_text(), name) == text
 
 
@@ -177,7 +177,7 @@ def test_a_stream_that_broke_keeps_what_had_come() -> None:
     assert row(broken, "Times").startswith("failed after 60 ms, TTFT 50 ms")
 
 
-def test_an_error_is_told_with_key_and_text() -> None:
+def test_an_error_is_reported_with_key_and_text() -> None:
     failed = check(PLAIN._replace(outcome="failed", error="HttpError 503"), Seen(), "503: try\nlater")
     assert failed.to_text().endswith("\n\nFAILED: HttpError 503: 503: try later\n")
     error: dict[str, Any] = {"key": "HttpError 503", "text": "503: try\nlater", "raised_at": None, "with": []}
@@ -212,18 +212,18 @@ def test_it_warns_of_what_would_spoil_a_wave(given: Check, codes: list[str]) -> 
 
 
 def test_json_has_the_facts_as_values() -> None:
-    told = json.loads(json.dumps(check(streamed(0, 50, (10, 30), tokens_in=4, label="m"), STREAM_SEEN).to_json()))
-    assert told["payload"] == {
+    fields = json.loads(json.dumps(check(streamed(0, 50, (10, 30), tokens_in=4, label="m"), STREAM_SEEN).to_json()))
+    assert fields["payload"] == {
         "pre_computed": 100,
         "smallest_bytes": 38,
         "largest_bytes": 39,
         "type": "bytes",
         "bytes": 38,
     }
-    assert told["answer"] == {"kind": "streamed", "type": "str", "bytes": None, "pieces": 3, "preview": "a\nb"}
-    assert told["tokens"] == {"tokens_in": 4, "tokens_out": 3, "counted": "pieces"}
-    assert told["times"] == {"latency": 0.09, "ttft": 0.05, "itl": 0.02, "longest_gap": 0.03, "tpot": 0.02}
-    assert (told["outcome"], told["label"], told["error"]) == ("ok", "m", None)
+    assert fields["answer"] == {"kind": "streamed", "type": "str", "bytes": None, "pieces": 3, "preview": "a\nb"}
+    assert fields["tokens"] == {"tokens_in": 4, "tokens_out": 3, "counted": "pieces"}
+    assert fields["times"] == {"latency": 0.09, "ttft": 0.05, "itl": 0.02, "longest_gap": 0.03, "tpot": 0.02}
+    assert (fields["outcome"], fields["label"], fields["error"]) == ("ok", "m", None)
 
 
 def test_a_process_that_ended_tells_no_more_than_that() -> None:

@@ -106,7 +106,7 @@ class TestHostLine:
             "         3,000 of 16,000 MiB memory free, network 1.5 MB/s out, 12.3 MB/s in",
         ]
 
-    def test_what_is_not_known_is_not_told(self) -> None:
+    def test_what_is_not_known_is_not_reported(self) -> None:
         assert list(host_lines(SPARSE_HOST)) == [
             "   host: CPU 26% of 8 cores (max 50%)",
             "         network 1.5 MB/s out, 12.3 MB/s in",
@@ -120,7 +120,7 @@ class TestHostLine:
             "         out, 12.3 MB/s in",
         ]
 
-    def test_throttling_is_told_by_its_time(self) -> None:
+    def test_throttling_is_reported_by_its_time(self) -> None:
         first, _ = host_lines(replace(FULL_HOST, throttled_s=0.25))
         assert "250 ms throttled by the cgroup" in first
         assert "not throttled" not in first

@@ -170,14 +170,14 @@ def test_a_wave_that_was_aborted_says_so_in_every_form() -> None:
     plan = open_plan("10", "10", abort_on="success<50%@3s")
     aborted = Aborted("success<50%@3s", 0.4, 30, 3)
     facts = observe(plan, on_time(plan)[:50], stopped_at=5 * NS, aborted=aborted)
-    told = "after 5.0 s: success 40% of 30 requests over 3 s"
+    text = "after 5.0 s: success 40% of 30 requests over 3 s"
     case = suite_of(facts).find("testcase[@name='aborted']/failure")
     assert case is not None
-    assert case.attrib["message"] == told
+    assert case.attrib["message"] == text
     row = row_of(facts)
-    assert (row["verdict"], row["exit_code"], row["aborted"]) == ("VALID", "1", told)
+    assert (row["verdict"], row["exit_code"], row["aborted"]) == ("VALID", "1", text)
     assert row["findings"].split() == ["aborted", "too_few_samples"]
-    assert f"VALID: aborted {told}" in re.sub(r"\\\\(.)", r"\\1", markdown_of(facts).splitlines()[0])
+    assert f"VALID: aborted {text}" in re.sub(r"\\\\(.)", r"\\1", markdown_of(facts).splitlines()[0])
     assert row_of(wave(failing(3)))["aborted"] == ""
 
 

@@ -89,7 +89,7 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
         observe(open_plan(), [], stopped_at=0, interrupted=True),
         "INVALID, interrupted: nothing was sent",
     ),
-    "the only worker lost, and nothing told": (
+    "the only worker lost, and nothing reported": (
         observe(open_plan(), [], lost_workers=(0,)),
         "INVALID: nothing was reported; lost 1 of 1 workers, 100 arrivals with them",
     ),
@@ -131,7 +131,7 @@ def test_it_says_what_happened(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ledger", "told"),
+    ("ledger", "expected"),
     [
         (Ledger(scheduled=6, sent=6), "every request was in flight when its worker was lost"),
         (Ledger(scheduled=1, sent=1), "the request was in flight when its worker was lost"),
@@ -139,9 +139,9 @@ def test_it_says_what_happened(name: str) -> None:
         (Ledger(scheduled=6, sent=6, abandoned=2), "none of 6 requests succeeded: 4 lost in flight, 2 abandoned"),
     ],
 )
-def test_requests_that_were_lost_are_not_told_as_abandoned(ledger: Ledger, told: str) -> None:
+def test_requests_that_were_lost_are_not_reported_as_abandoned(ledger: Ledger, expected: str) -> None:
     facts = replace(observe(open_plan(), []), ledgers=(ledger,), lost_workers=(0,))
-    assert told in first_line(facts)
+    assert expected in first_line(facts)
 
 
 def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:

@@ -52,11 +52,11 @@ def test_without_hosts_there_is_none() -> None:
 def test_the_exported_figures_have_each_host_once_the_wave_is_over() -> None:
     figures = Figures({"run": "r"}, Count(), Now(hosts=WAVE.summary.hosts))
     found = {metric.name: metric.points for metric in metrics_of([figures])}
-    told = {
+    fields = {
         name: {point.labels["host"]: point.value for point in found[f"host.{name}"]}
         for name in ("requests", "cpu", "clock_offset", "clock_uncertainty", "schedule_lag_p99")
     }
-    assert told == {
+    assert fields == {
         "requests": {"load1": 200, "load2": 100},
         "cpu": {"load1": 0.1, "load2": 0.1},
         "clock_offset": {"load2": -0.0021},

@@ -40,8 +40,8 @@ def test_the_fixed_block_stands_as_promised() -> None:
 
 
 def test_limits_that_were_met_are_listed() -> None:
-    _, _, told = text_of(wave(slos="p99<1s latency.p50<1s p50<1ms")).partition("Limits met:")
-    met, _, _ = told.partition("\n\n")
+    _, _, reported = text_of(wave(slos="p99<1s latency.p50<1s p50<1ms")).partition("Limits met:")
+    met, _, _ = reported.partition("\n\n")
     assert mentions(" ".join(met.split()), "p99<1s", "p99 20 ms", "latency.p50<1s", "p50 20 ms")
     assert "p50<1ms" not in met
     assert "Limits met" not in text_of(wave())
@@ -112,7 +112,7 @@ def test_lower_bounds_are_marked_wherever_they_stand() -> None:
     assert "≥" not in text_of(wave()).replace("Errors", "")
 
 
-def test_tokens_that_only_some_requests_told_are_no_sum_over_all() -> None:
+def test_tokens_that_only_some_requests_reported_are_no_sum_over_all() -> None:
     plan = open_plan("10", None, 4)
     records = [streamed(n, 50, (10,), tokens_in=5 if n else None, tokens_out=4 if n == 1 else None) for n in range(3)]
     text = text_of(observe(plan, [*records, on_time(plan)[3]]))

@@ -36,8 +36,8 @@ WELL = (metric("CPUUtilization", 200.0), metric("MemoryUtilization", 40.0), metr
 def report(facts: WaveFacts, *, short: bool = True) -> list[str]:
     summary = summarise(facts)
     folder = Path(".tmp/20261123T134241Z_benchmark")
-    told = to_text(facts, summary, judge(facts, summary), folder, 79, next_commands=NEXT if short else None)
-    return folded(told, 79).splitlines()  # as a terminal's are
+    text = to_text(facts, summary, judge(facts, summary), folder, 79, next_commands=NEXT if short else None)
+    return folded(text, 79).splitlines()  # as a terminal's are
 
 
 def place(lines: list[str], pattern: str) -> int:

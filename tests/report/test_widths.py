@@ -197,8 +197,8 @@ def test_any_live_view_fits_any_terminal(
     found.state.workers[0].ledger = replace(found.state.workers[0].ledger, sent=number, dropped=number // 3)
     lines = found.lines(width, "server")
     assert max(map(columns, lines)) < width
-    told = "\n".join(lines)
+    text = "\n".join(lines)
     for row in found.rows():
-        assert row.value in told or "…" in told
+        assert row.value in text or "…" in text
     for limit in limits[:1]:
-        assert f" {limit}" in told
+        assert f" {limit}" in text

@@ -149,13 +149,13 @@ def test_the_timeline_is_that_of_the_records() -> None:
     assert [row[:6] for row in found] == [row[:6] for row in exact]
     for one, other in zip(exact[1:], found[1:], strict=True):
         assert float(other[6]) == pytest.approx(float(one[6]), abs=0.2)
-        for place in (7, 8, 9, 11):  # a lag is told of the second in which the request was over
+        for place in (7, 8, 9, 11):  # a lag belongs to the second in which the request was over
             assert bool(one[place]) == bool(other[place])
             assert not one[place] or float(other[place]) == pytest.approx(float(one[place]), rel=PRECISION, abs=1e-6)
     assert [row[12:] for row in found] == [row[12:] for row in exact]
 
 
-def test_stages_are_told_apart() -> None:
+def test_stages_are_distinguished() -> None:
     plan = replace(staged("low=20:2s,high=50:2s", slos=(Slo.parse("p99<1s"),)), seed=1)
     rows = [row._replace(done=row.done + (row.due > 2 * NS) * 200 * MS) for row in on_time(plan, 30 * MS)]
     exact, found = map(summarise, both(plan, rows, (2 * NS, 4 * NS)))
@@ -190,10 +190,10 @@ def test_a_standstill_is_found_as_by_the_records() -> None:
 
 def test_without_records_it_is_said_what_they_would_tell() -> None:
     facts, counts = both(PLAN, on_time(PLAN))
-    told = [to_text(each, summarise(each), judge(each, summarise(each))) for each in (facts, counts)]
-    assert "Records:" not in told[0]
-    assert "kept for the slowest 13 requests only; not measured: whether the first requests were slower" in told[1]
-    assert "percentiles ±1%" in told[1]
+    lines = [to_text(each, summarise(each), judge(each, summarise(each))) for each in (facts, counts)]
+    assert "Records:" not in lines[0]
+    assert "kept for the slowest 13 requests only; not measured: whether the first requests were slower" in lines[1]
+    assert "percentiles ±1%" in lines[1]
 
 
 def test_requests_that_were_not_counted_once_are_found() -> None:
@@ -237,7 +237,7 @@ def test_the_time_in_which_limits_were_missed_is_that_in_which_requests_were_ove
 
 
 @pytest.mark.parametrize("after_ms", [20, 900])
-def test_recovery_is_told_by_when_requests_were_over(after_ms: int) -> None:
+def test_recovery_is_reported_by_when_requests_were_over(after_ms: int) -> None:
     plan = replace(staged("low=20:10s,spike=100:10s,after=20:20s"), workers=2)
     rows = [
         row._replace(done=row.due + (20 if row.due < 12 * NS else 900 if row.due < 20 * NS else after_ms) * MS)

@@ -78,7 +78,7 @@ def test_lag_is_compared_too() -> None:
     assert worse == [False, True, False]
 
 
-def test_nothing_is_told_from_a_few_requests() -> None:
+def test_nothing_is_distinguished_from_a_few_requests() -> None:
     latency = np.full((2, 30), 0.1)
     latency[:, 2::3] *= 3
     assert all(row.more_latency is None and row.more_lag is None for row in host_rows(hosted(latency)))

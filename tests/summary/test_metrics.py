@@ -18,7 +18,7 @@ from inference_benchmarker.words.units import NS
 from tests.waves import MS, observe, on_time, open_plan, staged
 
 
-def told(records: list[RequestRecord]) -> list[RequestRecord]:
+def reported(records: list[RequestRecord]) -> list[RequestRecord]:
     """Values 0, 1, 2 and so on; a second name of every fourth."""
     return [
         record._replace(metrics={"depth": float(number), **({"hit": 0.5} if number % 4 == 0 else {})})
@@ -27,7 +27,7 @@ def told(records: list[RequestRecord]) -> list[RequestRecord]:
 
 
 def test_they_are_those_of_the_ok_requests_of_the_window() -> None:
-    records = told(on_time(open_plan("10", "10")))
+    records = reported(on_time(open_plan("10", "10")))
     records[98] = records[98]._replace(outcome="failed", error="E")
     records[99] = records[99]._replace(outcome="abandoned")
     warm = RequestRecord(-1, 0, -NS, -NS, -NS + MS, metrics={"depth": 1e6, "of_warmup": 1.0})
@@ -38,7 +38,7 @@ def test_they_are_those_of_the_ok_requests_of_the_window() -> None:
     assert found["hit"].count == 25
 
 
-def test_without_any_nothing_is_told() -> None:
+def test_without_any_nothing_is_reported() -> None:
     facts = observe(open_plan("10", "10"), on_time(open_plan("10", "10")))
     summary = summarise(facts)
     assert summary.metrics == {}
@@ -59,7 +59,7 @@ def test_without_any_nothing_is_told() -> None:
 )
 def test_a_limit_is_held_against_them(text: str, met: bool) -> None:
     plan = open_plan("10", "10", slos=(Slo.parse(text),))
-    facts = observe(plan, told(on_time(plan)))
+    facts = observe(plan, reported(on_time(plan)))
     summary = summarise(facts)
     assert slo_met(plan.slos[0], summary) is met
     found = [each for each in judge(facts, summary).findings if each.code == "slo_missed"]
@@ -68,7 +68,7 @@ def test_a_limit_is_held_against_them(text: str, met: bool) -> None:
 
 def test_the_finding_says_what_to_do() -> None:
     plan = open_plan("10", "10", slos=tuple(map(Slo.parse, ("metric.depth.mean>49.5001", "metric.nobody.p99<1"))))
-    facts = observe(plan, told(on_time(plan)))
+    facts = observe(plan, reported(on_time(plan)))
     first, second = [each for each in judge(facts, summarise(facts)).findings if each.code == "slo_missed"]
     assert (first.measured, first.limit) == ("metric.depth.mean 49.5", "metric.depth.mean>49.5001")
     assert first.advice == "Each request's value is in requests.parquet, column metric.depth."
@@ -80,7 +80,7 @@ def test_the_finding_says_what_to_do() -> None:
 
 def test_a_stage_has_its_own() -> None:
     plan = staged("10:5s,spike=20:5s", slos=(Slo.parse("spike:metric.depth.min>=50"), Slo.parse("metric.depth.max<50")))
-    summary = summarise(observe(plan, told(on_time(plan))))
+    summary = summarise(observe(plan, reported(on_time(plan))))
     before, spike = (row.summary.metrics["depth"] for row in summary.stages)
     assert (before.minimum, before.maximum, spike.minimum, spike.maximum) == (0, 49, 50, 149)
     assert [slo_met(slo, summary.part(slo) or summary) for slo in plan.slos] == [True, False]
@@ -88,7 +88,9 @@ def test_a_stage_has_its_own() -> None:
 
 def test_the_report_has_a_row_for_each() -> None:
     plan = open_plan("10", "10")
-    records = [each._replace(metrics={**(each.metrics or {}), "rows": 12_345_678.5}) for each in told(on_time(plan))]
+    records = [
+        each._replace(metrics={**(each.metrics or {}), "rows": 12_345_678.5}) for each in reported(on_time(plan))
+    ]
     facts = observe(plan, records)
     summary = summarise(facts)
     assert list(user_metric_lines(summary.metrics)) == [

@@ -170,7 +170,7 @@ def _is_near(found: Distribution, whole: Distribution) -> None:
         assert found.is_lower_bound(found.percentile(percent)) >= whole.is_lower_bound(value)
 
 
-def test_buckets_grow_wider_where_there_are_too_many_and_it_is_told() -> None:
+def test_buckets_grow_wider_where_there_are_too_many_and_it_is_reported() -> None:
     random = np.random.default_rng(1)
     groups, values = random.integers(0, 10, 30_000), random.lognormal(-4, 1, 30_000)
     tallies = GroupedHistogram(most_held=0, room=10_000)

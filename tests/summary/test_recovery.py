@@ -1,4 +1,4 @@
-"""Recovery after a stage over capacity, told from response times alone: by tables of waves made up in memory."""
+"""Recovery after a stage over capacity, computed from response times alone: by tables of waves made up in memory."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_at_a_low_rate_seconds_are_as_long_as_a_few_arrivals() -> None:
     assert found["spike"].recovery_s == 20, "ten seconds hold five arrivals"
 
 
-def test_it_is_told_in_the_report_the_json_and_as_a_finding() -> None:
+def test_it_is_reported_in_the_report_the_json_and_as_a_finding() -> None:
     facts = wave(STORM, lambda at: 900 if at >= 11 else 20)
     summary = summarise(facts)
     verdict = judge(facts, summary)
@@ -142,9 +142,9 @@ def test_it_is_told_in_the_report_the_json_and_as_a_finding() -> None:
     (row,) = (row for row in encoded(summary_of(facts, summary, verdict))["stages"] if row["recovery"])
     assert row["recovery"] == {"recovery_s": None, "watched_s": 20.0, "before_s": 0.02, "after_s": 0.9}
     well = wave(STORM, lambda at: 900 if 11 <= at < 18 else 20)
-    told = to_text(well, summarise(well), judge(well, summarise(well)))
-    assert "After spike:      recovered 3s after the load fell (median 20 ms before)" in told
-    assert "not_recovered" not in told
+    text = to_text(well, summarise(well), judge(well, summarise(well)))
+    assert "After spike:      recovered 3s after the load fell (median 20 ms before)" in text
+    assert "not_recovered" not in text
 
 
 def test_a_storm_is_blamed_on_those_who_try_again() -> None:

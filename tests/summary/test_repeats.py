@@ -155,8 +155,8 @@ def test_seconds_tell_arrivals_requests_and_repeats_apart() -> None:
     assert [sum(int(row[name]) for row in rows) for name in ("scheduled", "sent", "repeated", "ok")] == [10, 15, 5, 9]
     assert max(float(row["response_time_p99_s"]) for row in rows if row["response_time_p99_s"]) == 0.32
     closed = observe(replace(closed_plan(2, None, 2), retries=RETRIES), [*of(0, 0, 100, 20), *of(1, 0, 20)])
-    told = list(csv.DictReader(io.StringIO(timeline(closed))))
-    assert [int(told[0][name]) for name in ("scheduled", "sent", "repeated")] == [2, 3, 1]
+    reported = list(csv.DictReader(io.StringIO(timeline(closed))))
+    assert [int(reported[0][name]) for name in ("scheduled", "sent", "repeated")] == [2, 3, 1]
 
 
 def test_the_report_has_a_block_for_repeats_only_where_clients_try_again() -> None:
@@ -170,8 +170,13 @@ def test_the_report_has_a_block_for_repeats_only_where_clients_try_again() -> No
     assert "15/s sent with repeats, " in text
     assert "User's time:" not in text, "it is the response time"
     assert mentions(text.splitlines()[0], "9", "10 users", "15 requests", "6 failed", "ClientTimeout")
-    told = encoded(summary_of(facts, summary, verdict))["repeats"]
-    assert (told["requests"], told["repeated"], told["success_by_user"], told["by_attempts"]) == (15, 5, 0.9, [7, 1, 2])
+    reported = encoded(summary_of(facts, summary, verdict))["repeats"]
+    assert (reported["requests"], reported["repeated"], reported["success_by_user"], reported["by_attempts"]) == (
+        15,
+        5,
+        0.9,
+        [7, 1, 2],
+    )
     records = in_memory(facts.records)
     once = replace(facts, plan=replace(facts.plan, retries=Retries()), records=records.where(records.lasts))
     summary = summarise(once)
@@ -198,8 +203,8 @@ def test_a_ledger_with_more_repeats_than_requests_is_refused(tmp_path: Path) -> 
     run_dir = RunDir.create(tmp_path)
     save_plan(run_dir, made.plan, {})
     writer.save(made, run_dir)
-    told = run_dir.summary.read_text().replace('"repeated": 5', '"repeated": 16')
-    run_dir.summary.write_text(told)
+    text = run_dir.summary.read_text().replace('"repeated": 5', '"repeated": 16')
+    run_dir.summary.write_text(text)
     with pytest.raises(BenchmarkError, match="16 of 15 requests were repeats"):
         Wave.load(run_dir.path)
 

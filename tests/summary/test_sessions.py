@@ -88,28 +88,28 @@ def percentile(values: list[float], percent: int) -> float:
 def check(facts: WaveFacts, rows: list[RequestRecord]) -> None:
     """Every figure by session and by turn, computed without the tool's own code."""
     summary = summarise(facts)
-    told = summary.sessions
-    assert told is not None
+    reported = summary.sessions
+    assert reported is not None
     by_session = {number: [row for row in rows if row.session == number] for number in {row.session for row in rows}}
     end = max(row.done for row in rows)
     endings = {number: own[-1].ended or "open" for number, own in by_session.items()}
     counts = {
         name: sum(each == name for each in endings.values()) for name in ("completed", "failed", "raised", "open")
     }
-    assert {name: getattr(told, name) for name in counts} == counts
-    assert told.started == len(by_session)
-    assert told.success == pytest.approx(counts["completed"] / len(by_session))
+    assert {name: getattr(reported, name) for name in counts} == counts
+    assert reported.started == len(by_session)
+    assert reported.success == pytest.approx(counts["completed"] / len(by_session))
     durations = [
         ((own[-1].done if endings[number] == "completed" else end) - own[0].due) / NS
         for number, own in by_session.items()
         if endings[number] in ("completed", "open")
     ]
-    assert told.duration is not None
-    assert told.turns is not None
-    assert sorted(told.duration.values) == pytest.approx(sorted(durations))
-    assert told.duration.percentile(95) == pytest.approx(percentile(durations, 95))
+    assert reported.duration is not None
+    assert reported.turns is not None
+    assert sorted(reported.duration.values) == pytest.approx(sorted(durations))
+    assert reported.duration.percentile(95) == pytest.approx(percentile(durations, 95))
     turns = [own[-1].turn for number, own in by_session.items() if endings[number] in ("completed", "open")]
-    assert told.turns.mean == pytest.approx(np.mean([turn or 0 for turn in turns]))
+    assert reported.turns.mean == pytest.approx(np.mean([turn or 0 for turn in turns]))
     good = 0
     for number, own in by_session.items():
         finals = [
@@ -117,8 +117,8 @@ def check(facts: WaveFacts, rows: list[RequestRecord]) -> None:
         ]
         met = all(row.outcome == "ok" and row.done - row.sent < 100 * MS for row in finals)
         good += met and endings[number] == "completed"
-    assert told.good == good
-    for turn in told.by_turn:
+    assert reported.good == good
+    for turn in reported.by_turn:
         own = [row for row in rows if row.turn == turn.turn]
         assert turn.sent == len(own)
         assert turn.ok == sum(row.outcome == "ok" for row in own)
@@ -132,8 +132,8 @@ def check(facts: WaveFacts, rows: list[RequestRecord]) -> None:
         assert turn.context_tokens == pytest.approx(100 * turn.turn)
         assert turn.cached_share == (None if turn.turn == 1 else pytest.approx(0.1))
     cached = [(row.metrics["cached_tokens"], row.tokens_in or 0) for row in rows if row.metrics]
-    assert told.cached_share == pytest.approx(sum(each for each, _ in cached) / sum(each for _, each in cached))
-    assert [turn.turn for turn in told.by_turn] == sorted({row.turn or 0 for row in rows})
+    assert reported.cached_share == pytest.approx(sum(each for each, _ in cached) / sum(each for _, each in cached))
+    assert [turn.turn for turn in reported.by_turn] == sorted({row.turn or 0 for row in rows})
     later = [row for row in rows if (row.turn or 0) > 1]
     part = summary.of_turns[LATER_TURNS]
     assert part.ledger.sent == len(later)
@@ -157,8 +157,8 @@ def test_the_recordings_own_reuse_stands_beside_what_was_cached() -> None:
         (recorded, "% of the input tokens; 50% of the recorded input repeats earlier blocks"),
         (None, "% of the input"),
     ):
-        told = replace(facts, plan=replace(facts.plan, conversations=talks))
-        summary = summarise(told)
+        reported = replace(facts, plan=replace(facts.plan, conversations=talks))
+        summary = summarise(reported)
         lines = [line for line in session_lines(summary.sessions, summary.ledger) if "Cached:" in line]
         assert len(lines) == 1
         assert said in lines[0]
@@ -168,8 +168,8 @@ def test_the_share_that_could_have_been_cached_stands_beside_what_was() -> None:
     facts = wave(1)
     rows = (TurnReuse(1, 3, 100, 0, 0, 0, 0), TurnReuse(2, 3, 100, 60, 200, 150, 90), TurnReuse(3, 1, 9, 9, 40, 30, 9))
     answered = facts.ledger.ok
-    told = replace(facts, prompts=PromptReuse(32, answered, rows))
-    summary = summarise(told)
+    reported = replace(facts, prompts=PromptReuse(32, answered, rows))
+    summary = summarise(reported)
     assert summary.sessions is not None
     assert summary.sessions.reusable_share == pytest.approx(180 / 240)
     assert [row.reusable_share for row in summary.sessions.by_turn[:3]] == [0.0, 0.75, 0.75]
@@ -244,10 +244,10 @@ def test_hits_that_are_not_known_are_no_share(rows: list[ServerMetric], share: f
 
 def test_tokens_that_no_prompt_has_are_in_no_share_and_in_no_mean() -> None:
     """Their sum is beyond 64 bits, and what comes of it may be any share."""
-    told = summarise(wave(1, sessions=1500, tokens=1 << 49)).sessions
-    assert told is not None
-    assert {(row.context_tokens, row.cached_share) for row in told.by_turn} == {(None, None)}
-    assert told.cached_share is None
+    reported = summarise(wave(1, sessions=1500, tokens=1 << 49)).sessions
+    assert reported is not None
+    assert {(row.context_tokens, row.cached_share) for row in reported.by_turn} == {(None, None)}
+    assert reported.cached_share is None
 
 
 def test_limits_on_sessions_and_turns() -> None:
@@ -276,8 +276,8 @@ def test_limits_on_sessions_and_turns() -> None:
     assert missed[texts[0]].startswith("session.success ")
     assert missed[texts[4]].startswith("turn2-3 response time p50 ")
     assert missed[texts[5]] == "turn99.latency.p50 not measured"
-    told = encoded(summary_of(facts, summary, judge(facts, summary)))["sessions"]
-    assert set(told["of_turns"]) == {"turn1", "turn2+", "turn2-3"}
+    reported = encoded(summary_of(facts, summary, judge(facts, summary)))["sessions"]
+    assert set(reported["of_turns"]) == {"turn1", "turn2+", "turn2-3"}
 
 
 @pytest.mark.parametrize(
@@ -339,8 +339,8 @@ def test_a_wave_without_sessions_tells_nothing_of_them() -> None:
     assert summary.rates.target == 10.0
     sessions = wave(0)
     assert summarise(sessions).rates.target is None
-    told = summarise(sessions).sessions
-    assert told is not None
-    assert told.rates.target == told.rates.scheduled == 20.0
-    assert told.rates.started == 20.0
-    assert Decimal(told.started) == 200
+    reported = summarise(sessions).sessions
+    assert reported is not None
+    assert reported.rates.target == reported.rates.scheduled == 20.0
+    assert reported.rates.started == 20.0
+    assert Decimal(reported.started) == 200

@@ -47,7 +47,7 @@ def slow_between(plan: WavePlan, start_s: float, end_s: float, latency_ms: int) 
     ]
 
 
-def told(facts: WaveFacts) -> dict[str, dict[str, Any]]:
+def reported(facts: WaveFacts) -> dict[str, dict[str, Any]]:
     summary = summarise(facts)
     return {row["name"]: row for row in encoded(summary_of(facts, summary, judge(facts, summary)))["stages"] or ()}
 
@@ -58,12 +58,12 @@ def part(summary: Summary, name: str) -> Summary:
 
 def test_a_wave_of_one_rate_has_none() -> None:
     facts = observe(WavePlan(OpenLoop(10), Bounds(2)), [])  # type: ignore[arg-type]
-    assert told(facts) == {}
+    assert reported(facts) == {}
 
 
 def test_a_request_belongs_to_the_stage_that_it_was_due_in() -> None:
     plan = staged("10:2s,up=10..30:2s,0:1s", workers=2)
-    rows = told(observe(plan, on_time(plan)))
+    rows = reported(observe(plan, on_time(plan)))
     assert {name: (row["planned"], row["sent"], row["ok"]) for name, row in rows.items()} == {
         "1": (20, 20, 20),
         "up": (40, 40, 40),
@@ -110,7 +110,7 @@ def test_a_backlog_shows_in_flight_at_the_end_and_drains_into_the_next_stage() -
 def test_a_stopped_wave_has_the_stages_that_had_begun() -> None:
     plan = staged("10:2s,20:2s,30:2s")
     records = [record for record in on_time(plan) if record.due < 3 * NS]
-    rows = told(observe(plan, records, stopped_at=3 * NS))
+    rows = reported(observe(plan, records, stopped_at=3 * NS))
     assert {name: (row["planned"], row["end_s"]) for name, row in rows.items()} == {"1": (20, 2), "2": (20, 3)}
 
 
@@ -152,7 +152,7 @@ class TestLimits:
 
     def test_each_stage_tells_which_limits_it_met(self) -> None:
         plan = staged("10:2s,spike=50:2s,0:1s", "p99<100ms", "spike:p50<1s")
-        rows = told(observe(plan, slow_between(plan, 2, 4, 300)))
+        rows = reported(observe(plan, slow_between(plan, 2, 4, 300)))
         assert rows["1"]["slos"] == [{"expression": "p99<100ms", "measured": pytest.approx(0.02), "met": True}]
         assert [limit["met"] for limit in rows["spike"]["slos"]] == [False, True]
         assert [row["slos_met_share"] for row in rows.values()] == [1.0, 0.5, None]
@@ -162,9 +162,9 @@ class TestLimits:
         facts = observe(plan, [r for r in on_time(plan) if r.due < NS], stopped_at=NS)
         assert "slo_missed" in {finding.code for finding in judge(facts, summarise(facts)).findings}
 
-    def test_goodput_is_told_for_each_stage(self) -> None:
+    def test_goodput_is_reported_for_each_stage(self) -> None:
         plan = staged("10:2s,spike=50:2s", goodput=(RequestLimit.parse("latency<100ms"),))
-        rows = told(observe(plan, slow_between(plan, 2, 4, 300)))
+        rows = reported(observe(plan, slow_between(plan, 2, 4, 300)))
         assert [row["goodput"]["share"] for row in rows.values()] == [1.0, 0.0]
         assert rows["1"]["goodput"]["rate"] == pytest.approx(10)
 

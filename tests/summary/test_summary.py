@@ -290,20 +290,22 @@ class TestTokens:
         assert summary.tokens.counted == "usage and pieces"
 
     @pytest.mark.parametrize(
-        ("told", "tokens", "counted"),
+        ("expected", "tokens", "counted"),
         [
             *((0, 3, "pieces"), (2, 3, "pieces"), (3, 3, "usage"), (9, 9, "usage")),
             *((10_000_000, 10_000_000, "usage"), (10_000_001, 3, "pieces"), (10**9, 3, "pieces")),
         ],
     )
-    def test_a_usage_below_the_pieces_that_came_is_not_believed(self, told: int, tokens: int, counted: str) -> None:
-        facts = observe(open_plan("10", None, 1), [streamed(0, 50, (10, 20), tokens_out=told)])
+    def test_a_usage_below_the_pieces_that_came_is_not_believed(self, expected: int, tokens: int, counted: str) -> None:
+        facts = observe(open_plan("10", None, 1), [streamed(0, 50, (10, 20), tokens_out=expected)])
         summary = summarise(facts)
         assert summary.tokens is not None
         assert (summary.tokens.tokens_out, summary.tokens.counted) == (tokens, counted)
         assert summary.tpot is not None
         assert summary.tpot.values.tolist() == [0.03 / (tokens - 1)]
-        assert in_memory(facts.records).int("tokens_out").tolist() == [told], "the record keeps what the server said"
+        assert in_memory(facts.records).int("tokens_out").tolist() == [expected], (
+            "the record keeps what the server said"
+        )
 
     def test_a_whole_answer_may_have_no_output_tokens(self) -> None:
         summary = summarise(observe(open_plan("10", None, 1), [on_time(open_plan())[0]._replace(tokens_out=0)]))
@@ -448,8 +450,10 @@ class TestRows:
         facts = observe(plan, [*records, on_time(plan)[3]._replace(label="c")])
         summary = summarise(facts)
         rows = {row.label: row.ttft for row in summary.labels}
-        told = {name: None if ttft is None else [round(each, 9) for each in ttft.values] for name, ttft in rows.items()}
-        assert told == {"a": [0.012], "b": [0.011], "c": None}
+        fields = {
+            name: None if ttft is None else [round(each, 9) for each in ttft.values] for name, ttft in rows.items()
+        }
+        assert fields == {"a": [0.012], "b": [0.011], "c": None}
         stored_rows = encoded(summary_of(facts, summary, judge(facts, summary)))["labels"]
         assert {row["label"]: "ttft" in row for row in stored_rows} == {"a": True, "b": True, "c": False}
         lines = list(label_lines(summary.labels, 80))
@@ -471,7 +475,7 @@ class TestRows:
     def test_why_answers_ended_is_counted_of_ok_requests(self) -> None:
         reasons = ("stop", "length", "length", None, "eos_token", "stop", "length")
         plan = open_plan("10", None, len(reasons))
-        records = [r._replace(finish_reason=told) for r, told in zip(on_time(plan), reasons, strict=True)]
+        records = [r._replace(finish_reason=reported) for r, reported in zip(on_time(plan), reasons, strict=True)]
         records[5] = records[5]._replace(outcome="failed", error="E")
         found = summarise(observe(plan, records)).finish_reasons
         assert list(found.items()) == [("length", 3), ("eos_token", 1), ("stop", 1)]

@@ -54,5 +54,5 @@ def test_no_time_is_too_long_for_it(took_ns: int) -> None:
     facts = observe(closed_plan(2, "10"), rows)
     lines = timeline(facts).splitlines()
     assert timeline(parted(facts, 7)).splitlines() == lines
-    told = {line.split(",")[7] for line in lines[1:] if line.split(",")[7]}
-    assert f"{took_ns / NS:.6f}" in told
+    reported = {line.split(",")[7] for line in lines[1:] if line.split(",")[7]}
+    assert f"{took_ns / NS:.6f}" in reported

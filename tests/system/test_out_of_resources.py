@@ -22,7 +22,7 @@ FULL_PIPE = BlockingIOError(errno.EAGAIN, "write could not complete without bloc
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (MemoryError(), "There is not enough memory (MemoryError)."),
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "There is not enough memory (OSError: [Errno 12]"),
@@ -32,17 +32,17 @@ FULL_PIPE = BlockingIOError(errno.EAGAIN, "write could not complete without bloc
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "The system starts no more threads"),
     ],
 )
-def test_a_host_out_of_resources_is_one_line_with_its_cause(error: Exception, told: str) -> None:
+def test_a_host_out_of_resources_is_one_line_with_its_cause(error: Exception, expected: str) -> None:
     line = out_of_resources(error)
     assert line is not None
-    assert line.startswith(told)
+    assert line.startswith(expected)
     assert "\n" not in line
 
 
 def raised(act: Callable[[], object]) -> Exception:
-    with pytest.raises(OSError) as told:  # noqa: PT011 - its number is asked for
+    with pytest.raises(OSError) as reported:  # noqa: PT011 - its number is asked for
         act()
-    return told.value
+    return reported.value
 
 
 def test_a_pipe_that_is_full_or_empty_is_none() -> None:
@@ -85,8 +85,8 @@ def test_libraries_need_space_for_each_thread_of_theirs() -> None:
     """With 500 MiB two threads fit and sixty do not, unless the environment asks for fewer."""
     looks = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (500 << 20, resource.RLIM_INFINITY));"
-        "from inference_benchmarker.system.out_of_resources import space_problems as told;"
-        "print(len(told(2, {})), len(told(60, {})), len(told(60, {'OPENBLAS_NUM_THREADS': '2'})))"
+        "from inference_benchmarker.system.out_of_resources import space_problems as found;"
+        "print(len(found(2, {})), len(found(60, {})), len(found(60, {'OPENBLAS_NUM_THREADS': '2'})))"
     )
     done = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "1", "0"]

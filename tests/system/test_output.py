@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ENDLESS = ("sh", "-c", "exec head -c 1000000000 /dev/zero >&{}")
 
 
-def test_both_streams_and_the_exit_code_are_told() -> None:
+def test_both_streams_and_the_exit_code_are_reported() -> None:
     code = "import sys; print('o' * 300_000); print('e' * 300_000, file=sys.stderr); sys.exit(3)"
     done = output_of([sys.executable, "-c", code], 60)
     assert (done.returncode, len(done.stdout), len(done.stderr)) == (3, 300_001, 300_001)
@@ -52,7 +52,9 @@ def test_one_that_is_not_there_raises() -> None:
 
 
 @pytest.mark.parametrize("stream", [1, 2])
-def test_a_host_that_prints_without_end_is_told(stream: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_that_prints_without_end_is_reported(
+    stream: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "ssh").write_text(f"#!/bin/sh\nexec head -c {8 * MOST} /dev/zero >&{stream}\n")
     (tmp_path / "ssh").chmod(0o700)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

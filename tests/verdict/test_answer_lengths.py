@@ -27,7 +27,7 @@ from tests.waves import observe
         ([None] * 40, {"TURNS": "3"}, None),
     ],
 )
-def test_a_tenth_that_is_much_shorter_is_told(
+def test_a_tenth_that_is_much_shorter_is_reported(
     lengths: list[int | None], settings: dict[str, str], said: str | None
 ) -> None:
     plan = WavePlan(OpenLoop(Decimal(10)), Bounds(Decimal(10)), factory_settings=settings)

@@ -374,13 +374,13 @@ class TestLoopBlocked:
         assert "spin" not in blocked.advice
         assert blocked.advice.startswith("A worker waited 30%")
 
-    @pytest.mark.parametrize(("starved", "told"), [(None, False), (0.1, False), (0.11, True)])
-    def test_waiting_for_a_core_is_told_even_where_it_was_not_the_cause(
-        self, starved: float | None, told: bool
+    @pytest.mark.parametrize(("starved", "expected"), [(None, False), (0.1, False), (0.11, True)])
+    def test_waiting_for_a_core_is_reported_even_where_it_was_not_the_cause(
+        self, starved: float | None, expected: bool
     ) -> None:
         worker = delayed(0.02, block=block(), starved_share=starved, cpu_share=0.5)
         blocked = only(wave(late(0), worker), "loop_blocked")
-        assert blocked.measured.endswith("; the worker waited 11% of the time for a free core") == told
+        assert blocked.measured.endswith("; the worker waited 11% of the time for a free core") == expected
         assert "blocked by spin (mine.py:3)" in blocked.measured
         assert "make it shorter" in blocked.advice
 
@@ -391,7 +391,7 @@ class TestLoopBlocked:
         assert "garbage collection, a thread that holds Python's global lock, or other programs" in unseen.advice
         assert "--sample-client-hw" in unseen.advice
 
-    def test_a_cause_that_the_lag_names_is_told_once(self) -> None:
+    def test_a_cause_that_the_lag_names_is_reported_once(self) -> None:
         findings = found(wave(late(20 * MS), delayed(0.02, starved_share=0.3, cpu_share=0.2)))
         assert "30% of the time for a free core" in findings["schedule_lag"].advice
         assert "30%" not in findings["loop_blocked"].measured + findings["loop_blocked"].advice
@@ -405,11 +405,11 @@ class TestLoopBlocked:
 
 
 class TestHeartbeatsMissed:
-    @pytest.mark.parametrize(("silence_s", "told"), [(0.0, False), (3.0, False), (3.001, True), (60.0, True)])
-    def test_a_silence_of_three_heartbeats_is_told(self, silence_s: float, told: bool) -> None:
+    @pytest.mark.parametrize(("silence_s", "expected"), [(0.0, False), (3.0, False), (3.001, True), (60.0, True)])
+    def test_a_silence_of_three_heartbeats_is_reported(self, silence_s: float, expected: bool) -> None:
         findings = found(wave(late(0), WorkerUse(silence_s=0.5), WorkerUse(silence_s=silence_s)))
-        assert set(findings) == ({"heartbeats_missed"} if told else set())
-        if told:
+        assert set(findings) == ({"heartbeats_missed"} if expected else set())
+        if expected:
             missed = findings["heartbeats_missed"]
             assert missed.measured.startswith("worker 1 was silent for ")
             assert (missed.severity, missed.limit) == ("warning", "3 s")
@@ -558,7 +558,7 @@ class TestConnectionsOpened:
 
 
 class TestHiddenRetries:
-    def test_each_is_told_and_nobody_is_blamed(self) -> None:
+    def test_each_is_reported_and_nobody_is_blamed(self) -> None:
         retries = only(wave(late(0), connected(retries=1), connected(retries=1233)), "hidden_retries")
         assert mentions(retries.measured, "1,234 retries", "1,000 requests")
         assert (retries.severity, retries.limit) == ("warning", "0")

@@ -20,9 +20,9 @@ def request(index: int, cached: int | None, tokens: int | None = 100, **more: An
     """Sent in the order of their indices, unless ``sent`` tells another tenth of a second."""
     due = index * NS // 10
     sent = max(more.pop("sent", index) * NS // 10, due)
-    told = None if cached is None else {"cached_tokens": float(cached)}
+    fields = None if cached is None else {"cached_tokens": float(cached)}
     base = {"worker": 0, "due": due, "sent": sent, "done": sent + NS, "tokens_in": tokens, "tokens_out": 20}
-    return RequestRecord(index=index, metrics=told, **{**base, **more})
+    return RequestRecord(index=index, metrics=fields, **{**base, **more})
 
 
 def found(*records: RequestRecord) -> list[str]:
@@ -52,9 +52,9 @@ def found(*records: RequestRecord) -> list[str]:
     ],
 )
 def test_only_what_nothing_of_the_wave_explains_is_from_before(records: list[RequestRecord], count: int) -> None:
-    told = found(*records)
-    assert len(told) == (count > 0)
-    assert all(f"{count} first turn" in text for text in told)
+    reported = found(*records)
+    assert len(reported) == (count > 0)
+    assert all(f"{count} first turn" in text for text in reported)
 
 
 def test_of_a_long_wave_only_the_beginning_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

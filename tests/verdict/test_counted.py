@@ -38,7 +38,7 @@ LIVE = 1 / 128  # of the live feed's histograms
         (0.06, "±10%"),
     ],
 )
-def test_a_precision_is_told_as_a_round_share_and_never_too_small(precision: float, text: str) -> None:
+def test_a_precision_is_reported_as_a_round_share_and_never_too_small(precision: float, text: str) -> None:
     assert precision_text(precision) == text
 
 
@@ -57,7 +57,7 @@ def _wave(*slos: str, precision: float = PRECISION) -> tuple[WaveFacts, Summary]
     ("slo", "precision", "met"),
     [
         ("p99<20ms", PRECISION, False),
-        ("p99<=20.0005ms", PRECISION, False),  # 0.003%: nearer than can be told
+        ("p99<=20.0005ms", PRECISION, False),  # 0.003%: nearer than can be decided
         ("p99<=20.003ms", PRECISION, True),
         ("p99<20.1ms", LIVE, False),
         ("p99<20.2ms", LIVE, True),
@@ -91,8 +91,8 @@ def test_an_exact_value_at_its_limit_is_met() -> None:
 
 def test_the_report_marks_each_table_of_counted_percentiles_once() -> None:
     facts, summary = _wave()
-    told = to_text(facts, summary, judge(facts, summary))
-    assert told.count("percentiles ±0.01%") == 1
+    text = to_text(facts, summary, judge(facts, summary))
+    assert text.count("percentiles ±0.01%") == 1
     exact = summarise(facts)
     assert "±" not in to_text(facts, exact, judge(facts, exact))
     assert repr(summary).endswith("(±0.01%)>")
@@ -101,7 +101,7 @@ def test_the_report_marks_each_table_of_counted_percentiles_once() -> None:
 
 
 @pytest.mark.parametrize(("slo", "met"), [("rate>=0.99", True), ("rate>=0.997", False)])
-def test_a_limit_on_the_completed_rate_is_met_by_what_can_be_told(slo: str, met: bool) -> None:
+def test_a_limit_on_the_completed_rate_is_met_by_what_can_be_known(slo: str, met: bool) -> None:
     limit = Slo.parse(slo)
     plan = open_plan(slos=(limit,))
     summary = summarise(observe(plan, on_time(plan)))

@@ -331,7 +331,7 @@ class TestHardware:
         (use,) = used_hardware([row(name, namespace, Average=55, Maximum=60)])
         assert (use.resource, use.share, use.peak) == (resource, 0.55, 0.6)
 
-    def test_several_endpoints_are_told_apart(self) -> None:
+    def test_several_endpoints_are_distinguished(self) -> None:
         rows = [replace(cpu(480), dimensions={"EndpointName": name, "VariantName": "AllTraffic"}) for name in "ab"]
         assert [use.of for use in used_hardware(rows)] == ["a", "b"]
 
@@ -527,7 +527,7 @@ class TestQueueing:
         if said:
             assert mentions(found["queueing"], "0.6 requests", "12")
 
-    def test_several_queues_are_told_apart(self) -> None:
+    def test_several_queues_are_distinguished(self) -> None:
         rows = [
             row("queue_length", "vllm", Average=3, dimensions={"instance": "host:8000", "model_name": name})
             for name in "ab"

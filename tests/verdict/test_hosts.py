@@ -82,7 +82,7 @@ def test_a_host_that_sees_more_is_named() -> None:
     assert "more latency than the others" in finding.measured
 
 
-def test_a_lag_of_microseconds_is_not_told() -> None:
+def test_a_lag_of_microseconds_is_not_reported() -> None:
     lag = np.random.default_rng(3).exponential(0.00001, 300)
     lag[1::3] *= 4
     assert of(hosted(LATENCY, lag_s=lag), "host_differs") == []

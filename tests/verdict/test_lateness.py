@@ -1,4 +1,4 @@
-"""Late arrivals: a hiccup is no evidence against the client, steady lateness is; what they changed is always told."""
+"""Late arrivals: a hiccup is no evidence against the client, steady lateness is; what they changed is always shown."""
 
 from __future__ import annotations
 
@@ -111,19 +111,19 @@ def found(facts: WaveFacts) -> dict[str, Finding]:
     return {finding.code: finding for finding in verdict_of(facts).findings if finding.code != "too_few_samples"}
 
 
-def test_one_of_twenty_arrivals_late_by_a_hair_leaves_the_wave_valid_and_is_told() -> None:
+def test_one_of_twenty_arrivals_late_by_a_hair_leaves_the_wave_valid_and_is_reported() -> None:
     facts = of([5_190_000], host=STOLEN)
     late = found(facts)["late_arrivals"]
     verdict, summary = verdict_of(facts), summarise(facts)
     assert (verdict.word, verdict.exit_code, verdict.limited_by) == ("VALID", 0, None)
-    told = "1 of 20 arrivals sent late, by 5.19 ms: p99 of response time 35.2 ms, 30 ms without that lag"
-    assert (late.severity, late.measured) == ("warning", told)
+    text = "1 of 20 arrivals sent late, by 5.19 ms: p99 of response time 35.2 ms, 30 ms without that lag"
+    assert (late.severity, late.measured) == ("warning", text)
     assert late.advice.startswith("Other guests of the same machine took 6% of the CPU (steal)")
     assert "use more --workers" not in late.advice
-    assert headline(summary, verdict) == f"VALID: {told}; 20 of 20 answered, p99 35.2 ms"
+    assert headline(summary, verdict) == f"VALID: {text}; 20 of 20 answered, p99 35.2 ms"
 
 
-def test_what_moves_no_shown_percentile_is_not_told() -> None:
+def test_what_moves_no_shown_percentile_is_not_reported() -> None:
     slow = of([5_190_000], latency=30 * MS)
     table = [record._replace(done=record.sent + NS) if record.index in (5, 7, 9) else record for record in slow.records]
     assert found(observe(slow.plan, table, workers=(IDLE,))) == {}

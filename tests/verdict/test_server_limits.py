@@ -1,4 +1,4 @@
-"""Limits on server metrics, held against what the server told of a wave."""
+"""Limits on server metrics, compared with what the server reported of a wave."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_limit_is_held_against_the_whole_or_the_number(text: str, row: ServerM
         ("server.CPUUtilization<70%", replace(CPU, statistics={"Average": None}, reason="none came"), "none came"),
     ],
 )
-def test_what_cannot_be_told_keeps_no_limit_and_says_why(text: str, row: ServerMetric, why: str) -> None:
+def test_what_cannot_be_known_keeps_no_limit_and_says_why(text: str, row: ServerMetric, why: str) -> None:
     held = held_against(ServerLimit.parse(text), [row])
     assert held.kept is None
     assert why in held.reason
@@ -96,8 +96,8 @@ def test_a_limit_waits_for_its_metric_and_then_holds_or_not() -> None:
     waiting = judge(facts, summarise(facts))
     assert (waiting.word, waiting.exit_code, waiting.findings) == ("PENDING", 1, ())
     assert headline(summarise(facts), waiting).startswith("PENDING: server.CPUUtilization<70% waits for the server's")
-    told = replace(facts, server_metrics=(CPU,))
-    final = judge(told, summarise(told))
+    reported = replace(facts, server_metrics=(CPU,))
+    final = judge(reported, summarise(reported))
     assert (final.word, final.exit_code) == ("VALID", 1)
     assert [finding.measured for finding in final.findings] == ["CPUUtilization 78%"]
 

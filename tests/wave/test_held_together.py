@@ -134,7 +134,7 @@ def test_numbers_that_do_not_follow_from_the_rows_are_refused_without_a_digest(r
 def test_a_summary_of_an_earlier_version_says_what_follows_from_the_rows(
     run: RunDir, key: str, value: object, expected: str
 ) -> None:
-    facts = {name: told for name, told in facts_of(run).items() if name != key}
+    facts = {name: reported for name, reported in facts_of(run).items() if name != key}
     write_json(run.summary, facts if value is None else {**facts, key: value})
     with pytest.raises(BenchmarkError, match=expected):
         Wave.load(run.path)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 def test_whatever_is_done_to_a_run_directory_it_is_shown_or_said_in_a_sentence(tmp_path: Path) -> None:
     fuzz = Fuzz(tmp_path)
-    wrong = [f"{told}\n{problem}" for told, problem in map(fuzz.attempt, range(25)) if problem is not None]
+    wrong = [f"{reported}\n{problem}" for reported, problem in map(fuzz.attempt, range(25)) if problem is not None]
     assert wrong == []
     assert fuzz.codes[0] > 2
     assert fuzz.codes[2] > 2
@@ -263,9 +263,9 @@ class TestSpools:
         Wave.load(run.path)
         load, bounds = OpenLoop(Decimal(100), "poisson"), Bounds(Decimal(MAX_SECONDS))
         write_json(run.plan, replace(PLAN, load=load, bounds=bounds).public_json())
-        told = json.loads(run.summary.read_text())
-        told["window"] |= {"planned_s": MAX_SECONDS, "stopped_at_s": None}
-        write_json(run.summary, told)
+        fields = json.loads(run.summary.read_text())
+        fields["window"] |= {"planned_s": MAX_SECONDS, "stopped_at_s": None}
+        write_json(run.summary, fields)
         with pytest.raises(BenchmarkError, match="arrivals were due, and 20 scheduled"):
             Wave.load(run.path)
 

@@ -62,10 +62,10 @@ def change_a_cell(run: RunDir, draw: random.Random) -> str:
 def believed(original: dict[str, Any], run: RunDir) -> dict[str, Any]:
     """What a run that is not refused reports otherwise than before."""
     try:
-        told = Wave.load(run.path).to_json()
+        reported = Wave.load(run.path).to_json()
     except BenchmarkError:
         return {}
-    return {name: (original[name], value) for name, value in told.items() if value != original[name]}
+    return {name: (original[name], value) for name, value in reported.items() if value != original[name]}
 
 
 @pytest.mark.parametrize("kind", MADE)

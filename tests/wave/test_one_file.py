@@ -132,9 +132,9 @@ def test_every_command_refuses_in_one_line(copied: Callable[[str], RunDir], caps
         ["plan", path],
     ):
         assert main(command) == 2, command
-        told = capsys.readouterr()
-        assert told.out == ""
-        assert len(told.err.splitlines()) == (2 if command[0] == "compare" else 1), told.err
+        stored = capsys.readouterr()
+        assert stored.out == ""
+        assert len(stored.err.splitlines()) == (2 if command[0] == "compare" else 1), stored.err
 
 
 @pytest.mark.parametrize("name", ["all", "none"])
@@ -225,8 +225,8 @@ def test_a_verdict_that_its_requests_do_not_have_is_refused_without_a_digest(ver
     make_run(tmp_path / "run", 120, dropped=0 if verdict == "INVALID" else 6)
     run = RunDir(tmp_path / "run")
     without_digest(run)
-    told = json.loads(run.summary.read_text())
-    run.summary.write_text(json.dumps({**told, "verdict": verdict, "exit_code": 3 if verdict == "INVALID" else 0}))
+    fields = json.loads(run.summary.read_text())
+    run.summary.write_text(json.dumps({**fields, "verdict": verdict, "exit_code": 3 if verdict == "INVALID" else 0}))
     assert refused(run)
 
 
@@ -234,8 +234,8 @@ def test_a_limit_that_is_said_to_be_kept_is_judged_anew(tmp_path: Path) -> None:
     make_run(tmp_path / "run", 120, failed=40)
     run = RunDir(tmp_path / "run")
     without_digest(run)
-    told = json.loads(run.summary.read_text())
-    kept = [each for each in told["findings"] if each["severity"] != "missed"]
-    assert kept != told["findings"]
-    run.summary.write_text(json.dumps({**told, "findings": kept}))
+    fields = json.loads(run.summary.read_text())
+    kept = [each for each in fields["findings"] if each["severity"] != "missed"]
+    assert kept != fields["findings"]
+    run.summary.write_text(json.dumps({**fields, "findings": kept}))
     assert "the limit" in shown(run).problems[0]

@@ -62,7 +62,7 @@ def test_without_aiperf_there_is_nothing_to_show(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("read", [Wave.load, RunDir.find])
-def test_as_a_wave_it_is_told_what_it_is(read: Callable[[Path], object], old: Path) -> None:
+def test_as_a_wave_it_is_reported_what_it_is(read: Callable[[Path], object], old: Path) -> None:
     with pytest.raises(BenchmarkError, match="is a run of the original InferenceBenchmarker"):
         read(old)
 

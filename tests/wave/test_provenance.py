@@ -104,9 +104,11 @@ def test_a_plan_tells_of_waves_that_are_gone(tmp_path: Path) -> None:
 def test_what_is_asked_of_a_wave_afterwards_changes_nothing(tmp_path: Path) -> None:
     folder = search(tmp_path / "one_capacity", 1)
     summary = waves_of(folder)[0] / "summary.json"
-    told = json.loads(summary.read_text())
-    told["files"]["summary.txt"] = "of another report"
-    write_with_digest(summary, {**{key: value for key, value in told.items() if key != "digest"}, "server_metrics": []})
+    fields = json.loads(summary.read_text())
+    fields["files"]["summary.txt"] = "of another report"
+    write_with_digest(
+        summary, {**{key: value for key, value in fields.items() if key != "digest"}, "server_metrics": []}
+    )
     of_capacity.load(folder)
 
 
@@ -149,8 +151,8 @@ def test_the_summary_of_a_wave_two_levels_down_is_held_against_its_own_digest(tm
     one, _ = (search(tmp_path / f"{name}_capacity", seed) for seed, name in enumerate("ab"))
     of_ranking.save(tmp_path, ranking_of(one))
     file = waves_of(one)[0] / "summary.json"
-    told = json.loads(file.read_text())
-    file.write_text(json.dumps({**told, "ledger": {**told["ledger"], "ok": 1}}))
+    fields = json.loads(file.read_text())
+    file.write_text(json.dumps({**fields, "ledger": {**fields["ledger"], "ok": 1}}))
     with pytest.raises(BenchmarkError, match=r"summary\.json was changed after the wave was stored"):
         of_ranking.load(tmp_path)
     with pytest.raises(BenchmarkError, match=r"summary\.json was changed after the wave was stored"):
@@ -181,8 +183,8 @@ def test_a_file_that_cannot_be_read_was_not_changed(tmp_path: Path, monkeypatch:
         of_ranking.load(tmp_path)
 
 
-@pytest.mark.parametrize(("told", "kept"), [("a", True), ("b", False)])
-def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, told: str, kept: bool) -> None:
+@pytest.mark.parametrize(("expected", "kept"), [("a", True), ("b", False)])
+def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, expected: str, kept: bool) -> None:
     folder = tmp_path / "x_m5_capacity"
     folder.mkdir()
     endpoint = {"name": "e", "arguments": {"kind": "a", "servers": 2}}
@@ -190,7 +192,7 @@ def test_a_row_is_of_the_variant_that_its_search_was_sent_to(tmp_path: Path, tol
     interval = encoded(made.interval)
     search = searched(headline="103/s", endpoint=endpoint, rate=made.rate, interval=interval, curve=CURVE)
     of_capacity.save(folder, search)
-    of_ranking.save(tmp_path, ranking([replace(made, variant={"kind": told, "servers": "2.0"})], Aim()))
+    of_ranking.save(tmp_path, ranking([replace(made, variant={"kind": expected, "servers": "2.0"})], Aim()))
     if kept:
         of_ranking.load(tmp_path)
     else:
@@ -234,8 +236,8 @@ def test_sides_of_a_and_b_that_were_swapped_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["..", "/etc", "a/../../b", ""])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    told = found(schema_version=1, headline="Meets p99<100ms up to 174/s", built_on={name: "0"})
-    (tmp_path / "capacity.json").write_text(json.dumps(told))
+    reported = found(schema_version=1, headline="Meets p99<100ms up to 174/s", built_on={name: "0"})
+    (tmp_path / "capacity.json").write_text(json.dumps(reported))
     with pytest.raises(BenchmarkError, match="is not a folder below this one"):
         of_capacity.load(tmp_path)
 
@@ -271,8 +273,8 @@ def test_an_older_search_is_held_against_its_waves_and_said_to_have_no_digests_o
 
 def test_an_older_ranking_tells_of_its_searches_and_of_their_waves(tmp_path: Path) -> None:
     one = search(tmp_path / "x_m5_capacity", 0)
-    told = of_capacity.read(one)
-    of_ranking.save(tmp_path, ranking([row_of({"kind": "a"}, one.name, told, None, Aim())], Aim()))
+    loaded = of_capacity.read(one)
+    of_ranking.save(tmp_path, ranking([row_of({"kind": "a"}, one.name, loaded, None, Aim())], Aim()))
     older(tmp_path, of_ranking.FILE)
     assert not_checked(tmp_path, of_ranking.load(tmp_path).data) == WITHOUT
     for each in waves_of(one):
@@ -293,8 +295,8 @@ def test_a_plan_tells_of_damage_to_the_waves_of_its_search(tmp_path: Path, capsy
     assert "damaged" not in capsys.readouterr().err
     cut(folder)
     assert main(["report", str(plan)]) == 0
-    assert "the search that it was made from is damaged: " in (told := capsys.readouterr().err)
-    assert "requests.parquet was changed" in told
+    assert "the search that it was made from is damaged: " in (reported := capsys.readouterr().err)
+    assert "requests.parquet was changed" in reported
     (folder / "capacity.json").unlink()
     os.mkfifo(folder / "capacity.json")
     assert main(["report", str(plan)]) == 0

@@ -32,26 +32,26 @@ def cut_off(tmp_path: Path) -> Path:
 
 
 def test_its_numbers_and_facts_are_what_was_stored(stored: Path) -> None:
-    told, wave = json.loads((stored / "summary.json").read_text()), Wave.load(stored)
+    reported, wave = json.loads((stored / "summary.json").read_text()), Wave.load(stored)
     found = wave.to_json()
     for name in ("server_metrics", "labels"):
-        rows = zip(found[name], told[name], strict=True)
+        rows = zip(found[name], reported[name], strict=True)
         found[name] = [{key: now[key] for key in before} for now, before in rows]  # later versions tell more
-    ledger, before = found["ledger"], told["ledger"]
+    ledger, before = found["ledger"], reported["ledger"]
     found["ledger"] = {key: ledger[key] for key in before}
     found["ledger"]["workers"] = [
         {key: now[key] for key in then} for now, then in zip(ledger["workers"], before["workers"], strict=True)
     ]
-    assert {name: found[name] for name in (*NUMBERS, *FACTS)} == {name: told[name] for name in (*NUMBERS, *FACTS)}
+    assert {name: found[name] for name in (*NUMBERS, *FACTS)} == {name: reported[name] for name in (*NUMBERS, *FACTS)}
     assert (len(wave.records), len(wave.warmup), wave.plan.workers) == (60, 20, 2)
     assert len(wave.frame()) == 60
 
 
 def test_what_a_later_version_found_in_it_is_no_concern_of_this_one(stored: Path) -> None:
-    told = json.loads((stored / "summary.json").read_text())
+    fields = json.loads((stored / "summary.json").read_text())
     found = {"code": "of_a_later_version", "severity": "grave", "measured": "", "limit": "", "advice": ""}
-    told |= {"findings": [*told["findings"], found], "labels": [{**row, "more": 1} for row in told["labels"]]}
-    (stored / "summary.json").write_text(json.dumps({**told, "environment": {"version": "999"}}))
+    fields |= {"findings": [*fields["findings"], found], "labels": [{**row, "more": 1} for row in fields["labels"]]}
+    (stored / "summary.json").write_text(json.dumps({**fields, "environment": {"version": "999"}}))
     assert len(Wave.load(stored).records) == 60
 
 

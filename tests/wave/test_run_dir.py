@@ -164,7 +164,7 @@ class TestWave:
         assert again.frame()["index"].tolist() == list(range(20))
         assert len(run_dir.timeline.read_text().splitlines()) == 1 + 3
 
-    def test_a_killed_primary_and_worker_are_told(self, tmp_path: Path) -> None:
+    def test_a_killed_primary_and_worker_are_reported(self, tmp_path: Path) -> None:
         wave = Wave.load(spooled(tmp_path, silent=1, ended=False).path)
         assert (wave.primary_lost, wave.lost_workers) == (True, (1,))
         assert wave.verdict.exit_code == 3
@@ -298,13 +298,13 @@ def test_a_counted_wave_that_was_cut_off_before_its_first_report_is_read_again(t
     assert Wave.load(run_dir.path).to_json() == wave.to_json()
 
 
-def test_payloads_are_told_where_arrivals_take_them_in_turn(tmp_path: Path) -> None:
-    for number, (told, expected) in enumerate(
+def test_payloads_are_reported_where_arrivals_take_them_in_turn(tmp_path: Path) -> None:
+    for number, (reported, expected) in enumerate(
         [({"payloads": 7, "in_turn": True}, 7), ({"payloads": 7, "in_turn": False}, None), ({}, None)]
     ):
         path = tmp_path / f"spool-{number}.bin"
         spool = SpoolWriter(path)
-        spool.event(event="start", t0=5, wall_ns=1, caps=[5], **told)
+        spool.event(event="start", t0=5, wall_ns=1, caps=[5], **reported)
         spool.close()
         state = SpoolState([path], 1)
         state.read()

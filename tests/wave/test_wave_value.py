@@ -45,10 +45,10 @@ def summarised(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_the_servers_metrics_cost_no_summary(tmp_path: Path, summarised: list[int]) -> None:
     wave = make_run(tmp_path / "a", 200)
     wave.texts()
-    told = wave.with_server_metrics([METRIC])
-    writer.save_server_metrics(told)
-    assert "Invocations: Sum=20" in told.text()
-    assert told.summary is wave.summary
+    reported = wave.with_server_metrics([METRIC])
+    writer.save_server_metrics(reported)
+    assert "Invocations: Sum=20" in reported.text()
+    assert reported.summary is wave.summary
     assert summarised == [200]
 
 

@@ -51,7 +51,7 @@ def test_no_key_and_no_column_is_hidden(tmp_path: Path) -> None:
         key for run in runs for key in heads_of(run)
     }
     assert len(words) > 200
-    assert {word: told for word in words if (told := hidden(word))} == {}
+    assert {word: reported for word in words if (reported := hidden(word))} == {}
 
 
 @pytest.mark.parametrize("word", ["open", "closed", "constant", "poisson", "none", "VALID", "true", "null"])

@@ -81,7 +81,7 @@ class Experiment:
 
     @property
     def cut_off(self) -> bool:
-        """Tells whether waves are missing for no reason that is told: its command was killed, or is still at it."""
+        """Tells whether waves are missing for no reason that is stored: its command was killed, or is still at it."""
         counted = sum(each.counts for each in self.sent)
         return not (self.interrupted or self.is_given_up) and counted < self.repeats * len(SIDES)
 
@@ -110,7 +110,7 @@ class Experiment:
 
     def save(self, found: Comparison | None, exit_code: int | None) -> None:
         """Write ``ab.json``; without an exit code it is still going on."""
-        told = AbResult(
+        reported = AbResult(
             schema_version=SCHEMA_VERSION,
             what=self.what,
             repeats=self.repeats,
@@ -126,7 +126,7 @@ class Experiment:
             built_on=built_on(self.folder, (self.folder / each.run for each in self.sent)),
         )
         try:
-            write_with_digest(self.folder / FILE, encoded(told))
+            write_with_digest(self.folder / FILE, encoded(reported))
         except OSError as error:
             raise cannot_write(self.folder, error) from None
 
@@ -150,12 +150,12 @@ def _require_as_stored(experiment: Experiment, sent: Sent) -> None:
     run_dir = RunDir(experiment.folder / sent.run)
     if not is_file(run_dir.summary):
         return
-    told = reader.read_facts(run_dir.summary)
-    if sent.verdict != told["verdict"] and not {sent.verdict, told["verdict"]} <= _VALID:
-        raise ValueError(f"{sent.run} is {told['verdict']}, not {sent.verdict}")
-    cut = told["interrupted"] or told.get("aborted") is not None
-    if sent.counts != (told["verdict"] in _VALID and not cut):
-        what = "was interrupted or aborted" if cut else f"is {told['verdict']}"
+    stored = reader.read_facts(run_dir.summary)
+    if sent.verdict != stored["verdict"] and not {sent.verdict, stored["verdict"]} <= _VALID:
+        raise ValueError(f"{sent.run} is {stored['verdict']}, not {sent.verdict}")
+    cut = stored["interrupted"] or stored.get("aborted") is not None
+    if sent.counts != (stored["verdict"] in _VALID and not cut):
+        what = "was interrupted or aborted" if cut else f"is {stored['verdict']}"
         raise ValueError(f"{sent.run} is listed as {'usable' if sent.counts else 'unusable'}, but {what}")
     plan, (other,) = reader.read_plan(run_dir), set(SIDES) - {sent.side}
     if _is_to(plan, experiment.what[other]) and not _is_to(plan, experiment.what[sent.side]):
@@ -172,13 +172,15 @@ def _is_to(plan: WavePlan, what: str) -> bool:
     return all(str(plan.factory_settings.get(name, value)) == value for name, value in given)
 
 
-def _require_code(experiment: Experiment, told: AbResult) -> None:
+def _require_code(experiment: Experiment, ab_result: AbResult) -> None:
     """Hold the exit code against the comparison that it is of; ValueError where it is another one."""
-    if told.exit_code is None:  # it is still going on, or was killed
+    if ab_result.exit_code is None:  # it is still going on, or was killed
         return
-    code = worst_exit_code(experiment.cut_code, OK if told.comparison is None else EXIT_CODES[told.comparison.outcome])
-    if told.exit_code != code:
-        raise ValueError(f"its exit code is {told.exit_code}, but what it compares means {code}")
+    code = worst_exit_code(
+        experiment.cut_code, OK if ab_result.comparison is None else EXIT_CODES[ab_result.comparison.outcome]
+    )
+    if ab_result.exit_code != code:
+        raise ValueError(f"its exit code is {ab_result.exit_code}, but what it compares means {code}")
 
 
 def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
@@ -192,18 +194,18 @@ def _require_once(sent: Sequence[Sent], digests: Mapping[str, str]) -> None:
             raise ValueError(f"{each.run} is the same wave as {names[digest]}")
 
 
-def _of(folder: Path, told: AbResult) -> Experiment:
+def _of(folder: Path, ab_result: AbResult) -> Experiment:
     return Experiment(
         folder,
-        {side: told.what[side] for side in SIDES},
-        told.repeats,
-        told.seed,
-        tuple(told.limits),
-        told.strict,
-        told.interrupted,
-        told.given_up,
-        told.aborted,
-        tuple(told.waves),
+        {side: ab_result.what[side] for side in SIDES},
+        ab_result.repeats,
+        ab_result.seed,
+        tuple(ab_result.limits),
+        ab_result.strict,
+        ab_result.interrupted,
+        ab_result.given_up,
+        ab_result.aborted,
+        tuple(ab_result.waves),
     )
 
 
@@ -212,12 +214,12 @@ def load(folder: Path) -> Experiment:
     data = read_json(folder / FILE)
     try:
         require_digest(data)
-        told = decoded(data, AbResult)
-        experiment = _of(folder, told)
+        stored = decoded(data, AbResult)
+        experiment = _of(folder, stored)
         sent = experiment.sent
         outside = [each.run for each in sent if {"", ".", ".."} & {*each.run.split("/")}]
         refuse([f"{folder / FILE}: {run!r} is not below its folder." for run in outside])
-        _require_once(sent, told.built_on or {})
+        _require_once(sent, stored.built_on or {})
         require_built_on(folder, data)
         for each in sent:
             _require_as_stored(experiment, each)
@@ -226,7 +228,7 @@ def load(folder: Path) -> Experiment:
     if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
         raise BenchmarkError(f"{folder}: no wave of {' and '.join(missing)} is usable.", "Nothing can be compared.")
     try:
-        _require_code(experiment, told)
+        _require_code(experiment, stored)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
     return experiment

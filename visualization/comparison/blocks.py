@@ -1,4 +1,4 @@
-"""Sums over the seconds of a wave, added up as its parts come: what the errors of its metrics are told from. Pure."""
+"""Sums over the seconds of a wave, added up as its parts come: the source of the errors of its metrics. Pure."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Seconds:
             if name in self.times:
                 self.times[name].add(_seconds_of(part, name, sample, seconds), sample)
         for name in self._metrics:
-            told = part.outcome("ok") & part.has(name)
-            self.times[name].add_values(seconds[told], part.metric(name.removeprefix(PREFIX))[told])
+            known = part.outcome("ok") & part.has(name)
+            self.times[name].add_values(seconds[known], part.metric(name.removeprefix(PREFIX))[known])
 
     def add_counts(self, counts: Counts) -> None:
         """Take in requests that were counted, each in the second in which it was over."""

@@ -257,8 +257,8 @@ def _talks(plan: WavePlan) -> str:
     if talks is None:
         return "no recorded conversations"
     recorded = talks.recorded
-    told = "" if recorded is None else f" ({recorded.conversations:,} in {recorded.size_bytes:,} bytes)"
-    return f"the conversations of {one_line(talks.file.name)}{told}"
+    text = "" if recorded is None else f" ({recorded.conversations:,} in {recorded.size_bytes:,} bytes)"
+    return f"the conversations of {one_line(talks.file.name)}{text}"
 
 
 def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:

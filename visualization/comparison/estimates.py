@@ -111,7 +111,7 @@ class Percentile:
     def ends(self, t: float) -> tuple[float, float]:
         """The values ``t`` errors of the share to either side; what bounds all where there are no such shares.
 
-        What was counted is wider by its precision, times the root of 2: the change from one run to another is told from
+        What was counted is wider by its precision, times the root of 2: the change from one run to another is
         the root of the squares of both, and both may be off by all of it, each to its side.
         """
         low, high = (self.percent + 100 * side * t * self.error for side in (-1, 1))

@@ -48,8 +48,8 @@ def _outcome(comparison: Comparison) -> str:
     if others:
         return f"{new} is {_joined([_changed(row, alone=False) for row in others])}."
     if open_:
-        told = _joined([f"{_place(row, alone=alone)} {_span(row)}" for row in open_])
-        return f"Cannot tell whether {new} is slower than {base}: {told}."
+        text = _joined([f"{_place(row, alone=alone)} {_span(row)}" for row in open_])
+        return f"Cannot tell whether {new} is slower than {base}: {text}."
     return f"Cannot tell whether {new} is slower than {base}: the changes in the table have no intervals."
 
 

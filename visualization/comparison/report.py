@@ -134,8 +134,8 @@ def _header(comparison: Comparison) -> list[str]:
 def _legend(comparison: Comparison) -> str:
     telling = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
     views = [other.name for row in comparison.rows if (other := same_time(row, comparison.rows)) is not None]
-    told = f" *: the same time as {' and '.join(views)}, whose verdict counts." if views else ""
-    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{told}"
+    text = f" *: the same time as {' and '.join(views)}, whose verdict counts." if views else ""
+    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{text}"
 
 
 def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
@@ -163,8 +163,8 @@ def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
         called = f"{called}, {len(side.waves)} runs"
     sent = sum(wave.ledger.sent for wave in side.waves)
     near = marked("", [wave.summary.distribution(time) for wave in side.waves for time in (*TIMES, "lag")])
-    told = (*_verdicts(side), pluralize(sent, "request", "requests"), near)
-    return f"{side.name}: {quoted(called)}: {', '.join(filter(None, told))}"
+    reported = (*_verdicts(side), pluralize(sent, "request", "requests"), near)
+    return f"{side.name}: {quoted(called)}: {', '.join(filter(None, reported))}"
 
 
 def _folder(waves: Sequence[Wave]) -> str:
@@ -196,7 +196,7 @@ def same_time(row: Row, rows: Sequence[Row]) -> Row | None:
     """The row that has the verdict of this one: the other view of the same time, with nearly the same change.
 
     Latency and response time differ by the client's lag alone. The more metrics a row is tested with, the wider its
-    interval: of two views one may be worse, and the other not be told.
+    interval: of two views one may be worse, and the other undecided.
     """
     others = (each for each in rows if {each.metric, row.metric} == _VIEWS and each.stat == row.stat)
     other = next(others, None)
@@ -251,16 +251,16 @@ def _closing_lines(comparison: Comparison) -> Iterator[str]:
     broken = sum(check.broken for check in comparison.checks)
     undecided = sum(check.undecided for check in comparison.checks)
     invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
-    told = [
+    reported = [
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
     elif comparison.failed:
-        yield f"FAILED ({', '.join(told)})"
+        yield f"FAILED ({', '.join(reported)})"
     elif comparison.checks:
-        yield "PASSED" + (f" ({told[0]})" if told else "")
+        yield "PASSED" + (f" ({reported[0]})" if reported else "")
 
 
 def _check_text(check: Check, comparison: Comparison) -> str:
@@ -272,9 +272,9 @@ def _check_text(check: Check, comparison: Comparison) -> str:
     if row.change is None:
         return f"{check.limit.expression}: {row.name} was not measured on both sides."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
-    if (told := _interval(row)) == _NO_INTERVAL:
+    if (reported := _interval(row)) == _NO_INTERVAL:
         return f"{found}, cannot tell: more runs are needed"
-    return f"{found} ({told}), {_STATES[check.state]}"
+    return f"{found} ({reported}), {_STATES[check.state]}"
 
 
 def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:

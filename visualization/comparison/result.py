@@ -185,8 +185,8 @@ def _side(side: Side) -> SideResult:
     if len(runs) != 1:
         return SideResult(called=side.name, what=side.what, verdict="VALID" if side.valid else "INVALID", runs=runs)
     (run,) = runs
-    told = {each.name: getattr(run, each.name) for each in fields(run)}
-    return SideResult(called=side.name, what=side.what, **told, runs=runs)
+    members = {each.name: getattr(run, each.name) for each in fields(run)}
+    return SideResult(called=side.name, what=side.what, **members, runs=runs)
 
 
 def _row(row: Row) -> RowResult:

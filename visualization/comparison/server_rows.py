@@ -64,7 +64,7 @@ def _mean(found: Sequence[_Found]) -> _Found:
 def _values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[_Key, _Found]]:
     """The values that are there, their units, and the sign before what is only a bound.
 
-    One name in several blocks is told by its place: dimensions may differ by run.
+    One name in several blocks is matched by its place: dimensions may differ by run.
     """
     seen: Counter[str] = Counter()
     for metric in metrics:

@@ -30,10 +30,10 @@ _STATS = ("p50", "p99")
 
 def session_metrics(waves: Iterable[Wave]) -> list[Metric]:
     """The metrics of waves of sessions: of whole ones, of their first turns and of the later ones; of others none."""
-    told = [wave.summary for wave in waves if wave.summary.sessions is not None]
-    if not told:
+    summaries = [wave.summary for wave in waves if wave.summary.sessions is not None]
+    if not summaries:
         return []
-    streams = all(summary.ttft is not None for summary in told)
+    streams = all(summary.ttft is not None for summary in summaries)
     times = ("ttft", "latency") if streams else ("latency",)
     of_turns = [(f"{turns}.{time}", stat) for turns in _TURNS for time in times for stat in _STATS]
     return [(SUCCESS, SUCCESS), *((SESSION, stat) for stat in _STATS), *of_turns]
@@ -48,41 +48,43 @@ class SessionEstimates:
     """Metrics of one run's sessions with their errors: ("session", "p99"), ("turn1.ttft", "p50")."""
 
     def __init__(self, wave: Wave, wanted: Sequence[Metric]) -> None:
-        self._told = wave.summary.sessions
+        self._sessions = wave.summary.sessions
         self._telling = telling(wave)
-        self._turns = {} if self._told is None else dict(_by_turns(wave, wanted))
-        if self._told is not None:
-            self._seconds = _SessionSeconds(wave, self._told, [stat for metric, stat in wanted if metric == SESSION])
+        self._turns = {} if self._sessions is None else dict(_by_turns(wave, wanted))
+        if self._sessions is not None:
+            self._seconds = _SessionSeconds(
+                wave, self._sessions, [stat for metric, stat in wanted if metric == SESSION]
+            )
             gather(wave.records, self._seconds)
 
     def of(self, metric: str, stat: str) -> Estimate | None:
         """The estimate of one that was wanted; None where it was not measured."""
-        told = self._told
-        if told is None:
+        reported = self._sessions
+        if reported is None:
             return None
         if metric == SUCCESS:
-            return self._success(told)
+            return self._success(reported)
         if metric == SESSION:
-            return self._duration(told, float(stat[1:]))
+            return self._duration(reported, float(stat[1:]))
         turns, _, time = metric.partition(".")
         return self._turns[turns].of(time, stat) if turns in self._turns else None
 
-    def _success(self, told: Sessions) -> Estimate | None:
+    def _success(self, sessions: Sessions) -> Estimate | None:
         """A session counts in the second in which it began."""
-        if told.success is None:
+        if sessions.success is None:
             return None
         begun = self._seconds.begun > 0
         error = error_of(self._seconds.completed[begun], self._seconds.begun[begun])
         blocks = int(np.count_nonzero(begun)) if self._telling else 0
-        return Ratio(told.success, error, blocks, most=1.0, unseen=RULE_OF_THREE / told.started)
+        return Ratio(sessions.success, error, blocks, most=1.0, unseen=RULE_OF_THREE / sessions.started)
 
-    def _duration(self, told: Sessions, percent: float) -> Estimate | None:
-        if told.duration is None:
+    def _duration(self, sessions: Sessions, percent: float) -> Estimate | None:
+        if sessions.duration is None:
             return None
         values = self._seconds.durations()
-        below = values.at_most(told.duration.percentile(percent))
+        below = values.at_most(sessions.duration.percentile(percent))
         blocks = len(values.counts) if self._telling else 0
-        return Percentile(told.duration, percent, error_of(below, values.counts), blocks)
+        return Percentile(sessions.duration, percent, error_of(below, values.counts), blocks)
 
 
 def _by_turns(wave: Wave, wanted: Sequence[Metric]) -> Iterable[tuple[str, Estimates]]:
@@ -97,9 +99,9 @@ class _SessionSeconds:
 
     columns = (*ROW_KEY, "due", "done", "ended")
 
-    def __init__(self, wave: Wave, told: Sessions, stats: Iterable[str]) -> None:
+    def __init__(self, wave: Wave, sessions: Sessions, stats: Iterable[str]) -> None:
         number = len(lengths((wave.window.planned_ns or wave.window.duration_ns) / NS))
-        duration = told.duration
+        duration = sessions.duration
         limits = set() if duration is None else {duration.percentile(float(stat[1:])) for stat in stats}
         self.begun, self.completed = np.zeros(number), np.zeros(number)
         self._values = Values(number, limits)

@@ -60,17 +60,17 @@ def _busiest(summary: SummaryResult) -> float | None:
 
 
 _LOAD = (
-    _Number("Duration (s)", "s", lambda told: told.window.duration_s),
-    _Number("Client RPS", "/s", lambda told: _in(told.rates, "target")),
-    _Number("Sent rate", "/s", lambda told: _in(told.rates, "sent")),
-    _Number("Completed rate", "/s", lambda told: _in(told.rates, "completed"), 1, "rate.rate"),
-    _Number("Server RPS", "/s", lambda told: _in(told.rates, "server_rps")),
-    _Number("Requests fired", "", lambda told: told.ledger.sent),
-    _Number("Requests completed", "", lambda told: told.ledger.ok + told.ledger.failed),
-    _Number("Success (%)", "%", lambda told: told.success_rate, 100, "success.success"),
-    _Number("Success by user (%)", "%", lambda told: _in(told.repeats, "success_by_user"), 100),
-    _Number("Requests per arrival", "", lambda told: _in(told.repeats, "attempts_per_arrival")),
-    _Number("Output tokens/s", "/s", lambda told: _in(told.tokens, "tokens_out_per_s"), 1, "tokens.tokens"),
+    _Number("Duration (s)", "s", lambda summary: summary.window.duration_s),
+    _Number("Client RPS", "/s", lambda summary: _in(summary.rates, "target")),
+    _Number("Sent rate", "/s", lambda summary: _in(summary.rates, "sent")),
+    _Number("Completed rate", "/s", lambda summary: _in(summary.rates, "completed"), 1, "rate.rate"),
+    _Number("Server RPS", "/s", lambda summary: _in(summary.rates, "server_rps")),
+    _Number("Requests fired", "", lambda summary: summary.ledger.sent),
+    _Number("Requests completed", "", lambda summary: summary.ledger.ok + summary.ledger.failed),
+    _Number("Success (%)", "%", lambda summary: summary.success_rate, 100, "success.success"),
+    _Number("Success by user (%)", "%", lambda summary: _in(summary.repeats, "success_by_user"), 100),
+    _Number("Requests per arrival", "", lambda summary: _in(summary.repeats, "attempts_per_arrival")),
+    _Number("Output tokens/s", "/s", lambda summary: _in(summary.tokens, "tokens_out_per_s"), 1, "tokens.tokens"),
 )
 _TIMES = {
     "latency": "Latency (ms)",
@@ -80,7 +80,7 @@ _TIMES = {
     "lag": "Schedule lag (ms)",
 }
 _CLIENT = (
-    _Number("Host CPU (%)", "%", lambda told: _in(told.client.host, "cpu_share_mean"), 100),
+    _Number("Host CPU (%)", "%", lambda summary: _in(summary.client.host, "cpu_share_mean"), 100),
     _Number("Worker CPU (%)", "%", _busiest, 100),
 )
 
@@ -191,10 +191,10 @@ def _title(name: str) -> str:
     return name.partition(" (")[0].removesuffix("/s")
 
 
-def _number_bars(source: str, told: _Number, runs: Sequence[Run]) -> Bars:
-    ends = (run.intervals.get(told.interval) for run in runs)
-    bars = tuple(_bar(run.number(told.of), told.factor, each) for run, each in zip(runs, ends, strict=True))
-    return Bars(told.name, _title(told.name), told.unit, source, {"": bars})
+def _number_bars(source: str, figure: _Number, runs: Sequence[Run]) -> Bars:
+    ends = (run.intervals.get(figure.interval) for run in runs)
+    bars = tuple(_bar(run.number(figure.of), figure.factor, each) for run, each in zip(runs, ends, strict=True))
+    return Bars(figure.name, _title(figure.name), figure.unit, source, {"": bars})
 
 
 def _time_bars(name: str, unit: str, metric: str, factor: float, runs: Sequence[Run]) -> Bars:

@@ -121,7 +121,7 @@ def capacity_card(capacity: Capacity) -> Card:
         verdict=found.outcome.replace("_", " "),
         doubtful=found.outcome not in _FOUND,
         missed=found.outcome == "not_kept",
-        facts=tuple(_told(capacity)),
+        facts=tuple(_fact_lines(capacity)),
         headline=tuple(_headline(capacity)),
         hover=capacity.hover,
         findings=(),
@@ -129,7 +129,7 @@ def capacity_card(capacity: Capacity) -> Card:
     )
 
 
-def _told(capacity: Capacity) -> Iterator[str]:
+def _fact_lines(capacity: Capacity) -> Iterator[str]:
     found = capacity.found
     if found.limit:
         yield found.limit

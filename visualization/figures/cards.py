@@ -23,9 +23,9 @@ _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"
 
 def card(run: Run) -> Card:
     """All of them."""
-    told = run.summary
+    summary = run.summary
     notes = endings(run)
-    notes += [f"{told.limited_by}-limited"] if told is not None and told.limited_by else []
+    notes += [f"{summary.limited_by}-limited"] if summary is not None and summary.limited_by else []
     missed = sum(each.severity == "missed" and each.code != "aborted" for each in run.findings)
     notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
     return Card(
@@ -44,8 +44,12 @@ def card(run: Run) -> Card:
 
 def endings(run: Run) -> list[str]:
     """The words on an end before its plan's."""
-    told = run.summary
-    return [] if told is None else [*["interrupted"] * told.interrupted, *["aborted"] * (told.aborted is not None)]
+    summary = run.summary
+    return (
+        []
+        if summary is None
+        else [*["interrupted"] * summary.interrupted, *["aborted"] * (summary.aborted is not None)]
+    )
 
 
 def _finding(finding: Finding) -> str:

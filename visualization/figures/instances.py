@@ -22,8 +22,8 @@ def instances_strip(runs: Sequence[Run]) -> Strip | None:
     lines = [line for index, run in enumerate(runs) for line in _lines(index, run)]
     marks = [mark for index, run in enumerate(runs) for mark in _marks(index, run)]
     changed = any(len({count for _, count in line.points}) > 1 for line in lines)
-    told = any(mark.sign != SIGNS["load"] for mark in marks)
-    return Strip(TITLE, tuple(lines), tuple(marks)) if lines and (changed or told) else None
+    known = any(mark.sign != SIGNS["load"] for mark in marks)
+    return Strip(TITLE, tuple(lines), tuple(marks)) if lines and (changed or known) else None
 
 
 def _followed(run: Run) -> Sequence[FollowedInstances]:

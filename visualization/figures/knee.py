@@ -1,7 +1,7 @@
 """Runs of one endpoint -> the load beyond which it answers no more. Pure.
 
 The bend of a latency curve is no evidence of it: where a curve bends depends on the loads that were tried and on how
-its axes are scaled. A load is told only where runs beyond it show that more load brought no more answers.
+its axes are scaled. A load is marked only where runs beyond it show that more load brought no more answers.
 """
 
 from __future__ import annotations

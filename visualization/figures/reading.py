@@ -139,7 +139,7 @@ class _Attempts:
         self.problems: list[str] = []
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """The sentences, each once."""
         return tuple(dict.fromkeys(self.problems))
 
@@ -165,16 +165,16 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     attempts = _Attempts(run_dir.path)
     if run_dir.is_of_the_original:
         export = _read_aiperf(run_dir, attempts, expected=True)
-        problems = (f"This {ORIGIN} The results of its aiperf run are shown.", *attempts.told)
+        problems = (f"This {ORIGIN} The results of its aiperf run are shown.", *attempts.sentences)
         return Run(
             run_dir.path, label, hover, aiperf=export, problems=problems, has_wave=False, is_damaged=attempts.failed
         )
     if run_dir.aiperf_alone:
         plan = attempts.read(run_dir.plan, lambda _: reader.read_plan(run_dir), None)
         export = _read_aiperf(run_dir, attempts, expected=True)
-        told, failed = attempts.told, attempts.failed
+        reported, failed = attempts.sentences, attempts.failed
         return Run(
-            run_dir.path, label, hover, plan=plan, aiperf=export, problems=told, has_wave=False, is_damaged=failed
+            run_dir.path, label, hover, plan=plan, aiperf=export, problems=reported, has_wave=False, is_damaged=failed
         )
     wave = attempts.read(run_dir.path, load, None)
     digests: dict[str, str] = attempts.read(run_dir.summary, reader.read_digests, {})
@@ -194,7 +194,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         aiperf=_read_aiperf(run_dir, attempts, expected=False),
         tails={} if wave is None else _tails(wave),
         intervals={} if wave is None else _intervals(wave),
-        problems=attempts.told,
+        problems=attempts.sentences,
         is_damaged=attempts.failed,
     )
 

@@ -1,4 +1,4 @@
-"""Limits on what the server told, ``server.CPUUtilization<70%`` -> lines in the pictures of its metrics. Pure."""
+"""Limits on what the server reported, ``server.CPUUtilization<70%`` -> lines in the pictures of its metrics. Pure."""
 
 from __future__ import annotations
 

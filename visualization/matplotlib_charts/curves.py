@@ -44,9 +44,9 @@ def draw_curves(chart: Curves, axes: Axes, figures: Figures, height: float) -> N
     else:
         _levels(chart, axes, statistic)
     names = dict.fromkeys((line.name, line.dashed) for line in chart.lines if line.name and line.run is not None)
-    told = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
-    told += [f"dashed: {line.name}" for line in chart.lines if line.name == IDEAL]
-    key = ", ".join(told) if len(told) <= 2 else ""
+    lines = [f"{name} {'dashed' if dashed else 'solid'}" if len(names) == 2 else name for name, dashed in names]
+    lines += [f"dashed: {line.name}" for line in chart.lines if line.name == IDEAL]
+    key = ", ".join(lines) if len(lines) <= 2 else ""
     title = title_of(chart.title, ", ".join(part for part in (statistic, chart.y.unit, key) if part))
     put_title(axes, title)
     axes.set_xlabel(title_of(chart.x.title, chart.x.unit), fontsize=8)

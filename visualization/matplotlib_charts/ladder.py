@@ -96,8 +96,8 @@ def draw_limits(chart: Bars, axes: Axes, values: Sequence[float]) -> list[float]
     for level in near:
         axes.axvline(level.value, color=LIMIT, linewidth=1, linestyle="--", zorder=1)
     if near:
-        told = f"{near[0].word} {', '.join(dict.fromkeys(level.text for level in near))}"
-        axes.set_xlabel(told, fontsize=8, color=LIMIT, loc="right")
+        text = f"{near[0].word} {', '.join(dict.fromkeys(level.text for level in near))}"
+        axes.set_xlabel(text, fontsize=8, color=LIMIT, loc="right")
     return [level.value for level in near]
 
 

@@ -187,8 +187,8 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
     title = figures.lead if figures.lead and figures.overview is None else section.title
     drawn.suptitle(title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold")
     if section.same:
-        told = shortened(f"The same in all runs: {' · '.join(map(' '.join, section.same))}", _LONGEST)
-        drawn.text(0.12 / _WIDTH, at - 0.3 / drawn.get_figheight(), told, va="top", fontsize=8, color=SOFT)
+        text = shortened(f"The same in all runs: {' · '.join(map(' '.join, section.same))}", _LONGEST)
+        drawn.text(0.12 / _WIDTH, at - 0.3 / drawn.get_figheight(), text, va="top", fontsize=8, color=SOFT)
     drawn.legend(handles=handles, loc="lower left", ncols=min(len(handles), _in_legend(figures)), frameon=False)
 
 

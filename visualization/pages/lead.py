@@ -32,9 +32,9 @@ def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
     usable = [run for run in waves if not run.doubtful]
     common = [limit for limit in limits if len(limit.runs) >= len(waves)]
     if not usable:
-        return " ".join(_warnings(waves, told=False))
+        return " ".join(_warnings(waves, is_reported=False))
     answer = change or (_climbed(waves, common) if is_ladder(waves) else _apart(usable, common))
-    return " ".join(filter(None, (answer, *_warnings(waves, told=change.startswith("INVALID")))))
+    return " ".join(filter(None, (answer, *_warnings(waves, is_reported=change.startswith("INVALID")))))
 
 
 def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
@@ -45,10 +45,10 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     kept = [good for _, good in valid[:place] if good]
     if not kept:
         (first,) = [run for run in valid[place][1] if run.misses_limit][:1]
-        told = _miss(first)
-        if told.startswith(_ABORTED):
-            return f"The lowest load, {_load(first)}, was {told}."
-        return f"Even {_load(first)} does not meet {_names(first, common)}: {told}."
+        reported = _miss(first)
+        if reported.startswith(_ABORTED):
+            return f"The lowest load, {_load(first)}, was {reported}."
+        return f"Even {_load(first)} does not meet {_names(first, common)}: {reported}."
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
     meets = f"{_load(best)} meets {_names(best, common)}{_value(best, common)}"
     if above:
@@ -65,23 +65,23 @@ def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
     found = [(value, run) for run in usable if (value := run.statistic(metric, stat)) is not None]
     kept = sum(not run.misses_limit for run in usable)
     counts = f"{kept} of {pluralize(len(usable), 'VALID run', 'VALID runs')} meet every limit."
-    told = counts if kept < len(usable) or common else ""
+    text = counts if kept < len(usable) or common else ""
     if len({value for value, _ in found}) < 2:
-        return told
+        return text
     (least, fast), (most, slow) = min(found, key=_first), max(found, key=_first)
     span = f"{duration_text(least)} ({_name(fast)}) to {duration_text(most)} ({_name(slow)})"
-    return f"{TITLES[metric]} {stat} goes from {span}. {told}".strip()
+    return f"{TITLES[metric]} {stat} goes from {span}. {text}".strip()
 
 
 def _first(pair: tuple[float, Run]) -> float:
     return pair[0]
 
 
-def _warnings(waves: Sequence[Run], *, told: bool) -> Iterator[str]:
-    """The runs whose numbers must not be taken for the endpoint's; ``told``: INVALID ones are named already."""
+def _warnings(waves: Sequence[Run], *, is_reported: bool) -> Iterator[str]:
+    """The runs whose numbers must not be taken for the endpoint's; ``is_reported``: INVALID ones are named already."""
     invalid = [run for run in waves if run.verdict.startswith("INVALID")]
     lost = [run for run in waves if run.doubtful and run not in invalid]
-    if invalid and not told:
+    if invalid and not is_reported:
         which = "All runs are" if len(invalid) == len(waves) else _count(invalid, len(waves), "is", "are")
         yield f"{which} INVALID: {'its' if len(invalid) == 1 else 'their'} numbers are not the endpoint's."
     if lost:

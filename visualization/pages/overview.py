@@ -49,9 +49,9 @@ def _verdict(run: Run) -> Cell:
     kinds = {each.severity for each in found}
     kind = next((each for each in _CAUSES if each in kinds), None)
     cause = next((each for each in found if each.severity == kind), None)
-    told = "" if cause is None else cause.measured
+    text = "" if cause is None else cause.measured
     if cause is not None and cause.code != "aborted":
-        told = f"{cause.code.replace('_', ' ')}: {told}"
+        text = f"{cause.code.replace('_', ' ')}: {text}"
     tone: Literal["", "good", "warn", "bad"] = "bad" if run.doubtful else "warn" if kind == "missed" else "good"
     sign = {"bad": "✗", "warn": "!", "good": "✓"}[tone]
     if not run.has_wave:
@@ -60,7 +60,7 @@ def _verdict(run: Run) -> Cell:
     if ended and tone == "good":
         sign, tone = "!", "warn"
     word = run.verdict.split(" ")[0] if tone != "warn" else ended or "missed a limit"
-    return Cell(f"{sign} {word}", {"good": 0, "warn": 1, "bad": 2}[tone], tone=tone, note=told)
+    return Cell(f"{sign} {word}", {"good": 0, "warn": 1, "bad": 2}[tone], tone=tone, note=text)
 
 
 def _leading(text: str) -> float | None:
@@ -105,9 +105,9 @@ def _time_cell(run: Run, metric: str, stat: str, seconds: float | None) -> Cell:
     bound = None if times is None else times.lower_bound_from
     sign = "≥" if bound is not None and seconds >= bound else ""
     kept = [slo.met(seconds) for slo in slos_of(run) if (metric_of(slo, run), slo.stat) == (metric, stat)]
-    factor, told = (1e3, duration_text(seconds)) if metric in TITLES else (1, number_text(seconds))
+    factor, reported = (1e3, duration_text(seconds)) if metric in TITLES else (1, number_text(seconds))
     bar = Bar(factor * seconds, *_ends(run, f"{metric}.{stat}", factor), sign)
-    return Cell(f"{sign} {told}".lstrip(), factor * seconds, bar, "" if all(kept) else "bad")
+    return Cell(f"{sign} {reported}".lstrip(), factor * seconds, bar, "" if all(kept) else "bad")
 
 
 def _success(runs: Sequence[Run], limits: Sequence[Limit]) -> Iterator[_Filled]:

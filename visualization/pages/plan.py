@@ -221,14 +221,14 @@ def _cards(plan: EndpointPlan, before: str) -> list[Card]:
 def _files(data: PlanResult) -> Iterator[Section]:
     """The files to apply, with the command line of each."""
     files = data.files
-    told = [
+    commands = [
         line for folder in dict.fromkeys(name.rpartition("/")[0] for name in files) for line in _apply(folder, files)
     ]
-    if told:
+    if commands:
         text = "Run in the folder of this page. Of the scaling policies choose one: several on one variant compete."
         missing = tuple(data.missing)
         tables = (Table("", (), (), missing),) if missing else ()
-        yield Section("files", "Files to apply", text, (), tables=tables, commands=tuple(told))
+        yield Section("files", "Files to apply", text, (), tables=tables, commands=tuple(commands))
 
 
 def _apply(folder: str, files: Sequence[str]) -> Iterator[str]:

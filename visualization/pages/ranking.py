@@ -100,16 +100,16 @@ def _measured(row: RankedRow) -> list[str]:
 
 
 def _used(row: RankedRow) -> str:
-    """The use of GPUs, else of processors, as the server told it at the lower end."""
-    told = row.server_utilisation or {}
-    used = next((told[name] for name in ("GPUUtilization", "CPUUtilization") if name in told), None)
+    """The use of GPUs, else of processors, as the server reported it at the lower end."""
+    fields = row.server_utilisation or {}
+    used = next((fields[name] for name in ("GPUUtilization", "CPUUtilization") if name in fields), None)
     if used is None or not row.rank:
         return "-"
     return f"{used.at_low:.0%}" if used.unit == "share" else f"{metric_text(used.at_low)}{used.unit or ''}"
 
 
 def _p99_is_measured(row: RankedRow) -> bool:
-    """Tells whether a wave at the lower end told the p99 there."""
+    """Tells whether a wave at the lower end measured the p99 there."""
     return row.latency is not None and row.latency.p99_measured
 
 

@@ -9,7 +9,7 @@ from visualization.run_page.markup import Markup, element, joined
 if TYPE_CHECKING:
     from visualization.run_page.figure_types import Figure, Level, Trace
 
-_FAR = 4.0  # a limit so many times above all that was measured is told, not drawn
+_FAR = 4.0  # a limit so many times above all that was measured is written, not drawn
 
 
 def shown_levels(figure: Figure) -> tuple[Level, ...]:

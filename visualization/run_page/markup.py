@@ -24,9 +24,9 @@ def element(name: str, *children: Piece, **attributes: str | float | bool | None
 
     An attribute that is None or False is left out.
     """
-    told = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
+    text = "".join(_attribute(key, value) for key, value in attributes.items() if value is not None)
     inside = joined(*children)
-    return Markup(f"<{name}{told}/>" if name in _EMPTY and not inside else f"<{name}{told}>{inside}</{name}>")
+    return Markup(f"<{name}{text}/>" if name in _EMPTY and not inside else f"<{name}{text}>{inside}</{name}>")
 
 
 def joined(*children: Piece) -> Markup:

@@ -50,13 +50,13 @@ _DEFAULTS = {
 
 def command(plan: WavePlan) -> str | None:
     """One line for a shell; None where a flag for something of the plan is missing here."""
-    told = [*_load(plan), *_rest(plan)]
-    if not _is_told(plan) or any(redact(each) != each for each in told):  # a secret is in no command
+    arguments = [*_load(plan), *_rest(plan)]
+    if not _is_expressible(plan) or any(redact(each) != each for each in arguments):  # a secret is in no command
         return None
-    return shlex.join(["benchmark", *told])
+    return shlex.join(["benchmark", *arguments])
 
 
-def _is_told(plan: WavePlan) -> bool:
+def _is_expressible(plan: WavePlan) -> bool:
     """Tells whether the plan has nothing but what the flags here say."""
     load = plan.load
     own = load.replay if isinstance(load, OpenLoop) else load.populations

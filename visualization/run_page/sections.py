@@ -76,9 +76,9 @@ def sessions(summary: Summary) -> Markup | None:
     """The sessions by how they ended, and a table of their turns."""
     if summary.sessions is None:
         return None
-    told = [line.strip() for line in takewhile(str.strip, session_lines(summary.sessions, summary.ledger))]
+    texts = [line.strip() for line in takewhile(str.strip, session_lines(summary.sessions, summary.ledger))]
     head, *rows = turn_table(summary.sessions.by_turn) or [[]]
-    return element("div", lines(told), table(head, rows) if rows else None, class_="stack")
+    return element("div", lines(texts), table(head, rows) if rows else None, class_="stack")
 
 
 def errors(summary: Summary) -> Markup | None:
@@ -87,8 +87,8 @@ def errors(summary: Summary) -> Markup | None:
         [one_line(row.key, _LONG), f"{row.count:,}", f"{row.first_s:.1f} s", one_line(" | ".join(row.texts), _LONGEST)]
         for row in summary.errors[:_MOST_ROWS]
     ]
-    told = table(["Error", "count", "first at", "first texts"], rows)
-    return element("div", told, class_="texts") if rows else None
+    reported = table(["Error", "count", "first at", "first texts"], rows)
+    return element("div", reported, class_="texts") if rows else None
 
 
 def labels(summary: Summary) -> Markup | None:
@@ -114,8 +114,10 @@ def slowest(found: RequestFigures, facts: WaveFacts) -> Markup | None:
     """The slowest requests by name: the numbers are those in the picture above."""
     rows = [_request(number, record, facts) for number, record in enumerate(found.worst, 1)]
     head = ["", "latency", "response time", "sent at", "request", "worker", "payload", "label", "outcome"]
-    told = [column for column in range(len(head)) if any(row[column] for row in rows)]  # not all have payloads, labels
-    shown = [[row[column] for column in told] for row in (head, *rows)]
+    columns = [
+        column for column in range(len(head)) if any(row[column] for row in rows)
+    ]  # not all have payloads, labels
+    shown = [[row[column] for column in columns] for row in (head, *rows)]
     return table(shown[0], shown[1:]) if rows else None
 
 
@@ -124,7 +126,7 @@ def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
     latency = duration_text((record.done - record.sent) / NS)
     response = duration_text((record.done - record.due) / NS) if facts.open_loop and not record.attempt else "-"
     again = f", attempt {record.attempt + 1}" if record.attempt else ""
-    told = record.outcome if record.error is None else f"{record.outcome}: {record.error}"
+    text = record.outcome if record.error is None else f"{record.outcome}: {record.error}"
     return [
         str(number),
         f"≥{latency}" if record.outcome == "abandoned" else latency,
@@ -134,14 +136,14 @@ def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
         str(record.worker),
         "" if payloads is None else f"{(facts.plan.first_payload + record.index) % payloads:,}",
         one_line(record.label, _LONG),
-        one_line(told, _LONG),
+        one_line(text, _LONG),
     ]
 
 
 def _payloads(facts: WaveFacts) -> int | None:
-    """The number of payloads that arrivals took in turn, where it was told."""
-    told = facts.environment.get("payloads")
-    return told if type(told) is int and told > 0 else None
+    """The number of payloads that arrivals took in turn, where it is known."""
+    reported = facts.environment.get("payloads")
+    return reported if type(reported) is int and reported > 0 else None
 
 
 def waterfall(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:
@@ -160,8 +162,8 @@ def waterfall(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | 
 def _step(step: Step, begun: float, total: float) -> Markup:
     share = step.seconds / total
     bar = element("i", class_=step.side, style=f"left:{100 * begun / total:.2f}%;width:{max(100 * share, 0.15):.2f}%")
-    told = "under 1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
-    value = f"{duration_text(step.seconds)} ({told})"
+    text = "under 1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+    value = f"{duration_text(step.seconds)} ({text})"
     return element(
         "div", element("span", step.name), element("span", bar, class_="lane"), element("b", value), class_="step"
     )
@@ -170,16 +172,16 @@ def _step(step: Step, begun: float, total: float) -> Markup:
 def where_text(facts: WaveFacts, summary: Summary) -> str:
     """The sentence above the waterfall."""
     whole = "the mean response time" if summary.response_time is not None else "the mean latency"
-    told = f"The parts of {whole} of the requests that were ok, from when they were due to their last byte."
+    text = f"The parts of {whole} of the requests that were ok, from when they were due to their last byte."
     if facts.server_metrics is None:
-        told += " To separate the time of the network from that of the endpoint, give --endpoint-config."
-    return told
+        text += " To separate the time of the network from that of the endpoint, give --endpoint-config."
+    return text
 
 
 def server(facts: WaveFacts, verdict: Verdict) -> Markup | None:
     """The server's instances and metrics in words."""
-    told = [*instance_lines(facts, verdict), *metric_lines(facts.server_metrics or ())]
-    return lines([line.strip() for line in told]) if told else None
+    reported = [*instance_lines(facts, verdict), *metric_lines(facts.server_metrics or ())]
+    return lines([line.strip() for line in reported]) if reported else None
 
 
 def remarks(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from visualization.run_page.figure_types import Colour
 
 _WHOLE = ("scheduled", "sent", "ok", "repeated", "good", "tokens_out", "in_flight")
-"""The columns that hold for a whole second, and are not told of the last one, which is none."""
+"""The columns that hold for a whole second, and are not shown for the last one, which is none."""
 
 _ASKED = "asked"  # of a closed loop nobody asks for a rate
 _Column = tuple[str, str, "Colour"]
@@ -195,8 +195,8 @@ def server_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
 
 def _title(metric: ServerMetric) -> str:
     where = ", ".join(metric.dimensions.values())
-    told = f"{metric.name}, {metric.series_of}" if metric.series_of else metric.name
-    return one_line(f"{told} ({where})" if where else told, _LONG)
+    text = f"{metric.name}, {metric.series_of}" if metric.series_of else metric.name
+    return one_line(f"{text} ({where})" if where else text, _LONG)
 
 
 _UNITS = {

@@ -43,7 +43,7 @@ def _before(summary: Summary) -> Iterator[Step]:
 
 
 def _during(platform: PlatformMetrics, latency: float) -> Iterator[Step]:
-    """The latency's parts: what the server told of it, and what of the rest was this client's own CPU."""
+    """The latency's parts: what the server reported of it, and what of the rest was this client's own CPU."""
     overhead = platform.overhead_s or 0.0
     server = platform.server_s if (platform.network_s or 0.0) >= -_OTHERS * latency else None
     rest = latency if server is None else max(latency - overhead - server[1], 0.0)

@@ -41,8 +41,8 @@ def lead(summary: Summary, verdict: Verdict) -> Markup:
     """The verdict and its cause: the line that a report begins with."""
     word, _, rest = headline(summary, verdict).partition(":")
     codes = [each.code for each in verdict.findings if each.severity == "missed"]
-    is_told = not codes or word.startswith((FAILED, LIMIT_MISSED))
-    outcome = "" if is_told else ", aborted" if "aborted" in codes else ", limit missed"
+    is_stated = not codes or word.startswith((FAILED, LIMIT_MISSED))
+    outcome = "" if is_stated else ", aborted" if "aborted" in codes else ", limit missed"
     return element(
         "p", element("b", word + outcome), element("span", rest.strip()), class_=f"verdict-line {tone_of(verdict)}"
     )
@@ -59,7 +59,7 @@ def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
     endpoint = plan.endpoint
     file = plan.factories_file or plan.locust_file
     start = datetime.fromtimestamp(facts.window.start_unix_ns / NS, UTC)
-    told = [
+    texts = [
         " ".join(filter(None, (facts.load_text, ", ".join(planned)))),
         arrivals if isinstance(load, OpenLoop) else "closed loop",
         pluralize(plan.workers, "worker", "workers") + (f" on {len(plan.hosts.hosts)} hosts" if plan.hosts else ""),
@@ -68,7 +68,7 @@ def what_it_was(facts: WaveFacts, summary: Summary) -> list[str]:
         f"{file.parent.name}/{file.name}" if file else "",
         f"{start:%Y-%m-%d %H:%M:%S} UTC",
     ]
-    return [one_line(each, _LONG) for each in told if each]
+    return [one_line(each, _LONG) for each in texts if each]
 
 
 def _length(seconds: float) -> str:
@@ -97,9 +97,9 @@ def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
         yield _tile(f"{name} p99", value_text(main, main.percentile(99)), rest)
     yield from _stream_tiles(summary)
     if summary.goodput is not None and summary.goodput.rate is not None:
-        told = ", ".join(each.limit.expression for each in summary.goodput.limits)
+        text = ", ".join(each.limit.expression for each in summary.goodput.limits)
         share_text = percent_text(summary.goodput.share or 0.0)
-        yield _tile("Goodput", rate_text(summary.goodput.rate), f"{share_text} met {told}")
+        yield _tile("Goodput", rate_text(summary.goodput.rate), f"{share_text} met {text}")
 
 
 def _stream_tiles(summary: Summary) -> Iterator[Markup]:
@@ -160,13 +160,13 @@ def _with_flags(text: str) -> Iterator[str]:
 
 def about_times(summary: Summary) -> str:
     """The sentences that say what the times are."""
-    told = ["Latency is the time that the endpoint took, as seen by the client"]
+    texts = ["Latency is the time that the endpoint took, as seen by the client"]
     if summary.response_time is not None:
-        told.append("response time counts from when a request was due")
-    told.append("p99 is what 99 of 100 requests took at most")
+        texts.append("response time counts from when a request was due")
+    texts.append("p99 is what 99 of 100 requests took at most")
     if summary.ledger.abandoned:
-        told.append("≥ marks a lower bound, because requests were abandoned")
-    return "; ".join(told) + "."
+        texts.append("≥ marks a lower bound, because requests were abandoned")
+    return "; ".join(texts) + "."
 
 
 def times(summary: Summary) -> Markup | None:
@@ -175,7 +175,7 @@ def times(summary: Summary) -> Markup | None:
 
 
 def user_metrics(summary: Summary) -> Markup | None:
-    """The table of the values that requests told of themselves."""
+    """The table of the values that requests reported of themselves."""
     return headed(user_metric_rows(summary.metrics))
 
 
@@ -205,5 +205,5 @@ def middle_and_tail(d: Distribution | None) -> list[str]:
 
 def lines(texts: Sequence[str]) -> Markup:
     """Lines of a report as they are."""
-    told = (joined(line) for text in texts for line in text.split("\n"))
-    return element("pre", Markup("\n".join(told)))
+    shown = (joined(line) for text in texts for line in text.split("\n"))
+    return element("pre", Markup("\n".join(shown)))

@@ -241,7 +241,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     parts = {**parts_of_plan(given, take_hosts(options, given, problems)), "workers": 1 if asked == AUTO else asked}
     plan = WavePlan(load, Bounds(), abort=False, **parts)  # the search ends its waves itself
     plan = placed(plan, None if asked == AUTO else plan.workers, problems)
-    problems += given.told([*problems_of(plan), *_problems(given, settings)])
+    problems += given.problem_texts([*problems_of(plan), *_problems(given, settings)])
     if plan.server_limits and in_users:
         problems.append(
             f"--slo {plan.server_limits[0].expression}: a search in users cannot use a limit on the server."

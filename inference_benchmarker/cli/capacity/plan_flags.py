@@ -138,7 +138,7 @@ def make_questions(options: dict[str, Any], capacities: Sequence[str]) -> tuple[
     if options["compare_policies"] and not any(map(_varies, questions)):
         problems.append("--compare-policies needs a load that changes: give --stages, --replay or --growth.")
     if mix is None:
-        problems += given.told(asked.problems())
+        problems += given.problem_texts(asked.problems())
     refuse(problems)
     return questions, given.values["output_dir"]
 

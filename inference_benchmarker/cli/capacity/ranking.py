@@ -1,6 +1,6 @@
 """`benchmark capacity --vary`: a search of each variant, and the ranking of all.
 
-Whoever makes endpoints is told before what that will cost, and is asked.
+Whoever makes endpoints sees before what that will cost, and is asked.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     several = asked.parallel > 1
     handed = {**options, **dict.fromkeys(_OF_THIS_PROCESS), "json": True, "quiet": options["quiet"] or several}
     silent = bool(options["quiet"])
-    told = [
+    reported = [
         to_child(job, handed, str(folder), cores=asked.cores, label=job.label if several else "", silent=silent)
         for job in jobs
     ]
@@ -74,7 +74,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
             found = collector.ranking(results, interrupted=interrupted, created=created)
             return replace(found, recommender=recommender, quotas=beside.quotas, spend=beside.spend)
 
-        for result in run_jobs(CHILD, told, asked.parallel, interrupts):
+        for result in run_jobs(CHILD, reported, asked.parallel, interrupts):
             known = (result.job, result.place) in results
             results[result.job, result.place] = result
             _, unsaved = _saved(folder, so_far(interrupted=True))  # what it is if this command is killed now
@@ -94,7 +94,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
 
 
 def _saved(folder: Path, found: RankingResult) -> tuple[RankingResult, BenchmarkError | None]:
-    """Write a ranking; what is measured is told all the same where that fails."""
+    """Write a ranking; what is measured is shown all the same where that fails."""
     from server_capacity.results.ranking_folder import save
 
     try:

@@ -83,8 +83,8 @@ def check_one(plan: WavePlan) -> None:
         if isinstance(found, Check) and found.record.error == "RequestTimeout":
             reason = f"no answer within {plan.request_timeout_s} s"
         name = redact(plan.endpoint or str(plan.factories_file or plan.locust_file))
-        told = one_line(redact(str(reason)), 500).rstrip(".")
-        raise BenchmarkError(f"{name}: the first request to it failed: {told}.")
+        text = one_line(redact(str(reason)), 500).rstrip(".")
+        raise BenchmarkError(f"{name}: the first request to it failed: {text}.")
 
 
 def search(
@@ -99,7 +99,7 @@ def search(
         found = find_capacity(asked, waves)
     if suspension is None:
         return found
-    return save(folder, settled(replace(found, suspended=suspension.told())))
+    return save(folder, settled(replace(found, suspended=suspension.to_result())))
 
 
 def tidied(folder: Path, found: CapacityResult, clean_up: CleanUp | None) -> CapacityResult:

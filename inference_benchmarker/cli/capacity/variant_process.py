@@ -50,7 +50,7 @@ class Searched(NamedTuple):
     result: CapacityResult
 
 
-Told = Searched | str  # the reason why there is no search
+SearchOrReason = Searched | str  # the reason why there is no search
 
 
 def main() -> int:
@@ -64,7 +64,7 @@ def main() -> int:
     give_back_large_blocks()
     try:
         with redacted_streams():
-            _measure(json.loads(line), lambda told: print(json.dumps(told), file=results, flush=True))
+            _measure(json.loads(line), lambda reported: print(json.dumps(reported), file=results, flush=True))
     except (KeyboardInterrupt, BrokenPipeError):  # nobody hears the result any more
         return INTERRUPTED
     return OK
@@ -91,17 +91,17 @@ def _measure(job: dict[str, Any], tell_result: Callable[[dict[str, Any]], None])
         for place in range(len(job["payloads"])):
             tell_result({"place": place, "failed": str(error)})
         return
-    told: dict[int, Told] = {}
+    results: dict[int, SearchOrReason] = {}
     try:
         with closing(_searches(job, questions, folder)) as searches:
             for place, found in searches:
-                told[place] = found
+                results[place] = found
                 tell_result({"place": place, **_for_parent(found)})
     finally:  # whether all was removed is known by now
-        add_clean_up(folder, told, tell_result)
+        add_clean_up(folder, results, tell_result)
 
 
-def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> Generator[tuple[int, Told]]:
+def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> Generator[tuple[int, SearchOrReason]]:
     """The outcome of each search of an endpoint as it ends, then the reason for each that could not begin."""
     from server_capacity.experiments.capacity.run import make_folder
 
@@ -125,22 +125,24 @@ def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> G
             yield place, str(error)
 
 
-def _for_parent(told: Told) -> dict[str, Any]:
-    if isinstance(told, str):
-        return {"failed": told}
-    return {"folder": told.folder.name, "interrupted": told.result.exit_code == INTERRUPTED}
+def _for_parent(reported: SearchOrReason) -> dict[str, Any]:
+    if isinstance(reported, str):
+        return {"failed": reported}
+    return {"folder": reported.folder.name, "interrupted": reported.result.exit_code == INTERRUPTED}
 
 
-def add_clean_up(folder: Path, told: Mapping[int, Told], tell_result: Callable[[dict[str, Any]], None]) -> None:
+def add_clean_up(
+    folder: Path, results: Mapping[int, SearchOrReason], tell_result: Callable[[dict[str, Any]], None]
+) -> None:
     """Add to each result what became of what was made for all of them, of which ``folder`` has the list.
 
-    Each that changes is told again: the ranking has a digest of it. Where nobody hears any more, none changes.
+    Each that changes is reported again: the ranking has a digest of it. Where nobody hears any more, none changes.
     """
     from server_capacity.results.types.result_status import NOT_REMOVED
 
     if (clean_up := cleaned(folder)) is None:
         return
-    for place, found in told.items():
+    for place, found in results.items():
         if isinstance(found, Searched):
             tell_result({"place": place, **_for_parent(found)})  # raises where the parent was killed
             made = tidied(found.folder, found.result, clean_up)
@@ -163,7 +165,7 @@ def _question(job: dict[str, Any], payload: dict[str, Any] | None, name: str) ->
     return replace(question, plan=plan, most_workers=min(question.most_workers, job["cores"]))
 
 
-def _searched(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> Told:
+def _searched(question: Question, options: dict[str, Any], folder: Path, tell: Tell) -> SearchOrReason:
     """The result of one search; a failure of it leaves the endpoint for the next one."""
     try:
         with removed_if_empty(folder):

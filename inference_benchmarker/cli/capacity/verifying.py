@@ -93,7 +93,7 @@ def verify(
             check_one(there.plan)
         with standing(there, options, folder, tell, export) as (known, waves, suspension):
             found = prove(known, planned, waves, beside)
-        found = replace(found, suspended=None if suspension is None else suspension.told())
+        found = replace(found, suspended=None if suspension is None else suspension.to_result())
     found = save(folder, concluded(replace(found, clean_up=cleaned(folder))))
     if options["json"]:
         print_json(found)

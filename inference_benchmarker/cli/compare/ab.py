@@ -158,7 +158,7 @@ def _tell(experiment: Experiment, asked: AbRequest, waves: Waves) -> int:
 
 
 def _saved(experiment: Experiment, found: Comparison | None, code: int) -> int:
-    """Store the outcome and give the exit code; one that cannot be stored is told all the same, and makes it 3."""
+    """Store the outcome and give the exit code; one that cannot be stored is shown all the same, and makes it 3."""
     try:
         experiment.save(found, code)
     except BenchmarkError as error:

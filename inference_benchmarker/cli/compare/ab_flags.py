@@ -124,12 +124,12 @@ def asked_for(arguments: Sequence[str]) -> AbRequest:
     plans, headers = _described(dict(zip(SIDES, sides, strict=True)), given, defaults, problems)
     refuse(problems)
     seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
-    what = {side: redact(_told(each, given, side)) for side, each in zip(SIDES, sides, strict=True)}
+    what = {side: redact(_side_text(each, given, side)) for side, each in zip(SIDES, sides, strict=True)}
     exports = exports_of(options, [])  # whose problems were those of both waves
     return AbRequest(what, plans, headers, int(own.repeats), seed, tuple(own.max_regression), exports, own)
 
 
-def _told(endpoint: str, given: Sequence[str], side: str) -> str:
+def _side_text(endpoint: str, given: Sequence[str], side: str) -> str:
     """A side as it was given, with what was given for it alone: headers by their name."""
     of_both = list(_of_side(given, ""))
     flags = (flag.partition("=") for flag in _of_side(given, side) if flag not in of_both)

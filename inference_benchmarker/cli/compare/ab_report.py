@@ -24,8 +24,8 @@ def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, cou
     stats = [] if time is None else [f"p{percent} {duration_text(time.percentile(percent))}" for percent in (50, 99)]
     codes = [finding.code for finding in wave.verdict.findings if finding.severity in ("invalid", "missed")]
     left_out = [] if counts else ["interrupted"] * wave.interrupted + ["it does not count"]
-    told = ", ".join([wave.verdict.word, *codes, *stats, *left_out])
-    return f"Round {number + 1} of {experiment.repeats}, {side}: {told}"
+    text = ", ".join([wave.verdict.word, *codes, *stats, *left_out])
+    return f"Round {number + 1} of {experiment.repeats}, {side}: {text}"
 
 
 def say_what_was_invalid(wave: Wave) -> None:
@@ -69,12 +69,12 @@ def print_again(experiment: Experiment, form: str, output: Path | None, *, as_js
     if form == TEXT and output is None:
         print_comparison(found, as_json=as_json)
     else:
-        hand_out(_told(found, form, experiment.folder), output, form)
+        hand_out(_rendered(found, form, experiment.folder), output, form)
     say_closing(experiment)
     return worst_exit_code(experiment.cut_code, found.exit_code)
 
 
-def _told(found: Comparison, form: str, folder: Path) -> str:
+def _rendered(found: Comparison, form: str, folder: Path) -> str:
     from visualization.comparison.report import to_junit, to_markdown, to_text
 
     forms = {TEXT: to_text, MARKDOWN: to_markdown, JUNIT: to_junit}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Compares NEW with BASE: each metric of both, its change with an interval, and whether it is worse, improved or
-unchanged, if that can be told from noise. Each side is a run directory or a folder of several runs; several runs show
+unchanged, if noise does not explain it. Each side is a run directory or a folder of several runs; several runs show
 how much runs of the same version differ. Without arguments, compares the last two runs in .tmp/.
 
   benchmark compare runs/base runs/new --max-regression p99=10%

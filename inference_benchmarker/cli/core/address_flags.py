@@ -102,7 +102,9 @@ def _of_address(
         if options.get("model_mix") is not None:
             described = with_mix(described, asked, options["model_mix"], problems)
         if described.models is not None and not problems:
-            described = _with_its_model(described, headers, environment, asks_as_told=_tells_more(options, environment))
+            described = _with_its_model(
+                described, headers, environment, asks_as_given=_tells_more(options, environment)
+            )
     except BenchmarkError as error:
         problems.append(str(error))
     if headers:
@@ -130,10 +132,10 @@ def _apply(described: Described | None, options: dict[str, Any], problems: list[
     if not options["factories_file"] and not options.get("locust_file"):
         options["factories_file"] = str(packaged("factories", described.file if described else HTTP_FILE))
     settings = described.settings if described else {}
-    told = (text.partition("=")[0].strip() for text in options["set"] or ())
+    lines = (text.partition("=")[0].strip() for text in options["set"] or ())
     problems += [
         f"--set {name}: the URL already sets it; change it there."
-        for name in told
+        for name in lines
         if name in ADDRESS_SETTINGS and settings
     ]
     options["set"] = [*(f"{name}={value}" for name, value in settings.items()), *(options["set"] or ())]
@@ -146,12 +148,12 @@ def _is_for_aiperf(options: Mapping[str, Any]) -> bool:
 
 def _tells_more(options: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
     """Tells whether the user says what else requests ask for."""
-    told = (text.partition("=")[0].strip() for text in options["set"] or ())
-    return f"{VARIABLE}MORE" in environment or "MORE" in told
+    given = (text.partition("=")[0].strip() for text in options["set"] or ())
+    return f"{VARIABLE}MORE" in environment or "MORE" in given
 
 
 def _with_its_model(
-    described: Described, headers: Mapping[str, str], environment: Mapping[str, str], *, asks_as_told: bool
+    described: Described, headers: Mapping[str, str], environment: Mapping[str, str], *, asks_as_given: bool
 ) -> Described:
     from inference_benchmarker.engine.endpoint.served_models import only_model
 
@@ -160,7 +162,7 @@ def _with_its_model(
     authorization = {} if key is None else {"Authorization": f"Bearer {key}"}
     model = only_model(described.models, {**authorization, **headers})
     described = described.with_model(model.name).with_counted_pieces(model.owner)
-    return described if asks_as_told else described.with_whole_answers(model.owner)
+    return described if asks_as_given else described.with_whole_answers(model.owner)
 
 
 def _flag(name: str) -> str:

@@ -89,7 +89,7 @@ def take_conversations(text: str, options: dict[str, Any]) -> None:
     try:
         if is_of_chats(endpoint_address(text)) and are_in(parse_path("--replay", options["replay"])):
             options["conversations"] = options["replay"]
-    except BenchmarkError:  # which is told of the address, and of the recording, in their places
+    except BenchmarkError:  # which the address and the recording report in their places
         return
 
 

@@ -59,7 +59,7 @@ def _file_of(text: str, problems: list[str]) -> str:
     try:
         if not text.strip() or text.endswith(".py") or Path(text).expanduser().exists():
             return text
-    except (OSError, ValueError, RuntimeError):  # told as a file that is not there
+    except (OSError, ValueError, RuntimeError):  # reported as a file that is not there
         return text
     from inference_benchmarker.cli.core.examples import find, shipped
 

@@ -109,7 +109,7 @@ class Reading:
         names = {each.name for each in fields(kind)}
         return {name: value for name, value in self.values.items() if name in names and value is not None}
 
-    def told(self, problems: Iterable[Problem]) -> list[str]:
+    def problem_texts(self, problems: Iterable[Problem]) -> list[str]:
         """The sentences of the problems but for those that only follow from a flag that could not be read."""
         return [problem.text for problem in problems if self.unread.isdisjoint(problem.fields)]
 

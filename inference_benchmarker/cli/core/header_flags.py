@@ -39,13 +39,13 @@ def headers_of(given: Iterable[str], environment: Mapping[str, str], problems: l
 def of_environment(environment: Mapping[str, str], problems: list[str]) -> dict[str, str]:
     """The headers that the user's environment has, by their usual spelling. ``problems`` never has a value in it."""
     try:
-        told = json.loads(environment.get(HEADERS) or "{}")
+        fields = json.loads(environment.get(HEADERS) or "{}")
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
+        fields = None
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
         problems.append(f'{HEADERS} in the environment must be a JSON object of texts, as in {{"X-Own": "mine"}}.')
         return {}
-    return {_usual(name): value for name, value in told.items()}
+    return {_usual(name): value for name, value in fields.items()}
 
 
 def of_user(address: SplitResult) -> dict[str, str]:

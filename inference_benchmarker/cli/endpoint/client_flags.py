@@ -99,7 +99,7 @@ def make_conditions(command: str, options: dict[str, Any], problems: list[str]) 
     settings = dict(given.values["factory_settings"] or ())
     parts = {"factory_settings": settings, "hosts": hosts}
     conditions = Conditions(**{"factories_file": None, **given.of(Conditions), **parts})
-    problems += given.told(conditions.problems())
+    problems += given.problem_texts(conditions.problems())
     problems += refused_sessions(conditions.factories_file, "a search for this client's limits")
     refuse([*problems, *source_problems(conditions.factories_file, None, settings)])
     return conditions

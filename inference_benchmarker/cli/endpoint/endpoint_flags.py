@@ -330,7 +330,9 @@ def endpoint_config(options: dict[str, Any], problems: list[str]) -> tuple[int, 
     try:
         config = EndpointConfig(**{**given.of(EndpointConfig), **named})
     except WrongEndpointError as error:
-        problems += given.told(Problem((field,), f"{flags[field]} {problem}.") for field, problem in error.problems)
+        problems += given.problem_texts(
+            Problem((field,), f"{flags[field]} {problem}.") for field, problem in error.problems
+        )
     refuse(problems)
     return port, config
 

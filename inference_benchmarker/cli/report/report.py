@@ -82,8 +82,8 @@ def _of_a_run(options: Namespace) -> int:
     elif wave is not None and not options.json and not shaped:
         print_wave(wave, as_json=False, next_commands=next_commands(wave, vars(options)))
     if shaped:
-        told = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
-        hand_out(told, options.output, options.format)
+        reported = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
+        hand_out(reported, options.output, options.format)
     elif result is not None:
         print_aiperf(wave, result, as_json=options.json)
     elif wave is not None and options.json:

@@ -49,7 +49,7 @@ def print_aiperf(wave: Wave | None, result: AiperfResult | None, *, as_json: boo
     from server_capacity.aiperf.report import aiperf_text
 
     if as_json:
-        told = {} if wave is None else wave.to_json()
-        print(json.dumps({**told, "aiperf": None if result is None else result.to_json()}, indent=2), flush=True)
+        fields = {} if wave is None else wave.to_json()
+        print(json.dumps({**fields, "aiperf": None if result is None else result.to_json()}, indent=2), flush=True)
     elif result is not None:
         print_report(("" if wave is None else "\n") + aiperf_text(result, report_width()))

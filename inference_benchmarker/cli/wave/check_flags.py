@@ -69,7 +69,7 @@ def one_request(options: dict[str, Any], problems: list[str]) -> WavePlan:
     if options["factories_file"] is None:
         problems.append("No endpoint: give its URL, or --factories-file FILE.")
     else:
-        problems += given.told(problems_of(replace(plan, hosts=Hosts())))
-        problems += given.told(plan.hosts.problems())
+        problems += given.problem_texts(problems_of(replace(plan, hosts=Hosts())))
+        problems += given.problem_texts(plan.hosts.problems())
     refuse([*problems, *source_problems(plan.factories_file, None, plan.factory_settings)])
     return plan

@@ -45,7 +45,7 @@ EXPORT_FLAGS = [
 
 @dataclass(frozen=True, slots=True)
 class Exports:
-    """The places that figures go to. ``interval_s``: between two sendings to a collector, where it is told."""
+    """The places that figures go to. ``interval_s``: between two sendings to a collector, where it is given."""
 
     pages: tuple[PageAt, ...] = ()
     collectors: tuple[Collector, ...] = ()

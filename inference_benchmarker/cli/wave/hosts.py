@@ -108,7 +108,7 @@ def _json(checked: Checked) -> dict[str, Any]:
     from inference_benchmarker.words.units import NS
 
     clock = checked.clock
-    told = {"offset_s": clock.offset_ns, "uncertainty_s": clock.uncertainty_ns} if clock is not None else None
+    fields = {"offset_s": clock.offset_ns, "uncertainty_s": clock.uncertainty_ns} if clock is not None else None
     return {
         "name": checked.name,
         "problem": checked.problem,
@@ -116,7 +116,7 @@ def _json(checked: Checked) -> dict[str, Any]:
         "python": checked.python,
         "cores": checked.cores,
         "open_files": checked.open_files,
-        "clock": told and {name: nanoseconds / NS for name, nanoseconds in told.items()},
+        "clock": fields and {name: nanoseconds / NS for name, nanoseconds in fields.items()},
     }
 
 
@@ -144,8 +144,8 @@ def _row(checked: Checked) -> list[str]:
             for value in (checked.clock.offset_ns, checked.clock.uncertainty_ns, checked.clock.round_trip_ns)
         )
         clock = [("-" if checked.clock.offset_ns < 0 else "+") + offset, f"± {known}", trip]
-    told = [checked.version, checked.python, *numbers, *clock]
-    return [checked.name, "no" if checked.problem else "yes", *("-" if value is None else value for value in told)]
+    reported = [checked.version, checked.python, *numbers, *clock]
+    return [checked.name, "no" if checked.problem else "yes", *("-" if value is None else value for value in reported)]
 
 
 def _done(command: str, names: Sequence[str], given: dict[str, Any]) -> int:
@@ -157,11 +157,11 @@ def _done(command: str, names: Sequence[str], given: dict[str, Any]) -> int:
         clean_hosts(names) if command == "clean" else prepare_hosts(names, given["wheels"], given["requirements"], say)
     )
     for each in found:
-        print(_told(command, each), flush=True)
+        print(_done_text(command, each), flush=True)
     return BAD_INPUT if any(each.problem for each in found) else OK
 
 
-def _told(command: str, done: Done) -> str:
+def _done_text(command: str, done: Done) -> str:
     from inference_benchmarker.words.text import plain
     from inference_benchmarker.words.wording import size_text
 

@@ -43,17 +43,17 @@ class _Described:
 
     def to_json(self) -> dict[str, Any]:
         """Both as one object."""
-        told = {} if self.profile is None else self.profile.to_json()
-        return told if self.recorded is None else {**told, "conversations": asdict(self.recorded)}
+        fields = {} if self.profile is None else self.profile.to_json()
+        return fields if self.recorded is None else {**fields, "conversations": asdict(self.recorded)}
 
     def to_text(self) -> str:
         """Both for people."""
-        told = [] if self.profile is None else [self.profile.to_text().rstrip("\n")]
+        texts = [] if self.profile is None else [self.profile.to_text().rstrip("\n")]
         if self.recorded is not None:
             when = ["no times were recorded: send it with --conversations"] if self.profile is None else []
             lines = [self.recorded.found, self.recorded.lacking, *when]
-            told += ["", "   Conversations:", *(wrapped("; ".join(filter(None, lines)), 80, "   ", "   "))]
-        return "\n".join(told).lstrip("\n") + "\n"
+            texts += ["", "   Conversations:", *(wrapped("; ".join(filter(None, lines)), 80, "   ", "   "))]
+        return "\n".join(texts).lstrip("\n") + "\n"
 
 
 def run(arguments: list[str]) -> int:

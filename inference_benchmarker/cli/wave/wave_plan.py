@@ -45,7 +45,7 @@ def make_plan(options: dict[str, Any], problems: list[str], *, endpoint_needed: 
     plan = placed(plan, None if options["workers"] is None else plan.workers, problems)
     if plan.server_limits and options["endpoint_config"] is None:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
-    problems += given.told(problems_of(plan, endpoint_needed=endpoint_needed))
+    problems += given.problem_texts(problems_of(plan, endpoint_needed=endpoint_needed))
     problems += [*_session_problems(plan, options), *_recorded_problems(plan)]
     if problems or plan.factory_settings:
         from inference_benchmarker.engine.endpoint.source import source_problems
@@ -61,12 +61,12 @@ def _session_problems(plan: WavePlan, options: dict[str, Any]) -> list[str]:
 
     sessions = plan.factories_file is not None and has_sessions(plan.factories_file)
     found = session_problem(plan, has_sessions=sessions)
-    told = [" ".join(filter(None, found))] if found else []
+    lines = [" ".join(filter(None, found))] if found else []
     if sessions and (options.get("aiperf") or options.get("aiperf_only")):
-        told.append("--aiperf sends single requests, and the arrivals of this file are sessions: leave it out.")
+        lines.append("--aiperf sends single requests, and the arrivals of this file are sessions: leave it out.")
     if plan.model_mix is not None and (options.get("aiperf") or options.get("aiperf_only")):
-        told.append("--model-mix: aiperf asks one model; leave one of them out.")
-    return told
+        lines.append("--model-mix: aiperf asks one model; leave one of them out.")
+    return lines
 
 
 def _recorded_problems(plan: WavePlan) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _flags_of_a_plan() -> list[Flag]:
 
 
 def _load(options: dict[str, Any], given: Reading, problems: list[str]) -> OpenLoop | ClosedLoop:
-    """The load model; where there is no good one, something in its place, whose own problems are not told."""
+    """The load model; where there is no good one, something in its place, whose own problems are not reported."""
     if options["stages"] is not None or options["replay"] is not None:
         given.unread.add("duration_s")  # they say how long the wave lasts
     if options["interactive"]:

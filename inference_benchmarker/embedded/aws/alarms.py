@@ -62,8 +62,8 @@ class Alarms:
             for target, policy in scaler.autoscaler.policies():
                 if actions == [policy_arn(target, policy, caller)]:
                     return scaler, target, policy
-        told = ", ".join(actions) or "empty"
-        raise invalid(f"AlarmActions is {told}: here it is the ARN that PutScalingPolicy gave, and no other.")
+        text = ", ".join(actions) or "empty"
+        raise invalid(f"AlarmActions is {text}: here it is the ARN that PutScalingPolicy gave, and no other.")
 
     def _delete(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         names = request["AlarmNames"]
@@ -137,7 +137,7 @@ def _described(target: Target, policy: Policy, record: AlarmRecord, caller: Call
     alarm, source = record.alarm, record.source
     arn = policy_arn(target, policy, caller)
     of_policy = f"Belongs to the target tracking policy {arn}: do not change it."
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "AlarmName": record.name,
         "AlarmArn": alarm_arn(record.name, caller),
         "AlarmDescription": of_policy if record.description is None else record.description,
@@ -162,7 +162,7 @@ def _described(target: Target, policy: Policy, record: AlarmRecord, caller: Call
         "ComparisonOperator": operator_of(alarm),
         "TreatMissingData": alarm.if_missing,
     }
-    return told if source.unit is None else {**told, "Unit": source.unit}
+    return fields if source.unit is None else {**fields, "Unit": source.unit}
 
 
 def _described_item(record: AlarmRecord, item: HistoryItem) -> dict[str, Any]:

@@ -129,8 +129,8 @@ class ApplicationAutoScaling:
         every_one = [each for scaler in self._fleets.scalers() for each in scaler.autoscaler.activities]
         every_one.sort(key=lambda activity: activity.started_at)
         found = filtered(reversed(every_one), request)
-        told = [_described_activity(activity) for activity in found if every or activity.reason is None]
-        return page_of("ScalingActivities", told, request, _MOST)
+        reported = [_described_activity(activity) for activity in found if every or activity.reason is None]
+        return page_of("ScalingActivities", reported, request, _MOST)
 
     def _describe_schedules(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         return page_of("ScheduledActions", [], request, _MOST)
@@ -210,7 +210,7 @@ def _described_policy(target: Target, policy: Policy, caller: Caller) -> dict[st
 
 
 def _described_activity(activity: Activity) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         **_identity(activity.resource_id),
         "ActivityId": activity.id,
         "Description": activity.description,
@@ -220,7 +220,7 @@ def _described_activity(activity: Activity) -> dict[str, Any]:
         "StatusMessage": activity.message,
     }
     if activity.ended_at is not None:
-        told["EndTime"] = activity.ended_at
+        fields["EndTime"] = activity.ended_at
     if activity.reason is not None:
-        told["NotScaledReasons"] = [activity.reason]
-    return told
+        fields["NotScaledReasons"] = [activity.reason]
+    return fields

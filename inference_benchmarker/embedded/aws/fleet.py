@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Fleet:
     """The instances of an endpoint as ``config`` has them.
 
-    ``advance`` is told the fleet and an instant at which answers may be due. ``is_serverless``: it has no instances
+    ``advance`` gets the fleet and an instant at which answers may be due. ``is_serverless``: it has no instances
     that anybody scales, and a request for which there is no room is throttled.
     """
 

@@ -1,4 +1,4 @@
-"""The metrics that CloudWatch has been told, cut into buckets. Pure: the present comes in as an argument.
+"""The metrics that CloudWatch received, cut into buckets. Pure: the present comes in as an argument.
 
 Instants are seconds since the epoch. A cell is what one publication said of one metric: its raw values as long as
 they are kept, and their summary for ever. ``EXACT_VALUES`` raw values are kept at 8 bytes each; beyond that the
@@ -164,7 +164,7 @@ def datapoints(
     """(bucket start, value), ascending, of the buckets that have data; buckets are counted from the start.
 
     ``cells`` gives what there is between two instants. Start and end are rounded down as ``floor_instant`` says;
-    the end is exclusive. A bucket where the statistic cannot be told has no point.
+    the end is exclusive. A bucket where the statistic is unknown has no point.
     """
     start, end = (floor_instant(instant, period, now) for instant in window)
     if not _retained(period, now - window[0]):

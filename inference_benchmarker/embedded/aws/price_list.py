@@ -43,7 +43,7 @@ class PriceList:
             for kind, price in sorted(self._prices.items())
             for component in _COMPONENTS
         ]
-        found = [product for product in products if all(_told(product, field) == value for field, value in asked)]
+        found = [product for product in products if all(_field_of(product, field) == value for field, value in asked)]
         size = request.get("MaxResults", _MOST)
         if not 1 <= size <= _MOST:
             raise AwsError("InvalidParameterException", f"MaxResults is {size}: it must be from 1 to {_MOST}.")
@@ -83,9 +83,9 @@ def _filter(given: dict[str, str]) -> tuple[str, str]:
     return given["Field"], given["Value"]
 
 
-def _told(product: dict[str, Any], field: str) -> str | None:
+def _field_of(product: dict[str, Any], field: str) -> str | None:
     """The value of a field; None: the product has no such field."""
-    told: str | None = {"productFamily": _FAMILY, "ServiceCode": _SERVICE, **product["product"]["attributes"]}.get(
+    text: str | None = {"productFamily": _FAMILY, "ServiceCode": _SERVICE, **product["product"]["attributes"]}.get(
         field
     )
-    return told
+    return text

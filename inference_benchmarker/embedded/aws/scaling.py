@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class EndpointScaling:
     """Owns the instances and the autoscaler, and the timers of both until it is closed.
 
-    ``serve_with`` is told an instant and the number of instances that there are from then on. ``present_ns``: the
+    ``serve_with`` gets an instant and the number of instances that there are from then on. ``present_ns``: the
     integral of the requests in the endpoint up to an instant.
     """
 

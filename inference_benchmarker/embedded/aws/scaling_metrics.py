@@ -1,6 +1,6 @@
 """The metrics that scaling policies and alarms look at, a datapoint a minute or, of high resolution, every ten seconds.
 
-A minute may be shorter than the clock's: what is counted in it is told as of a whole one, so that a target means the
+A minute may be shorter than the clock's: what is counted in it is scaled to a whole one, so that a target means the
 same. Invocations per instance and requests at once are the endpoint's own figures. Any other metric of CloudWatch is
 read once it is visible, so it is as late as its publication, and no finer: of shorter minutes each has the newest.
 """

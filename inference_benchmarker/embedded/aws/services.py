@@ -38,7 +38,7 @@ _SAGEMAKER = "SageMaker"  # the prefix of its targets
 class Aws:
     """Owns the fleets and what AWS would know of them; ticks once a second until it is closed.
 
-    ``advance`` is told a fleet and an instant at which some of its answers may be due.
+    ``advance`` gets a fleet and an instant at which some of its answers may be due.
     """
 
     def __init__(

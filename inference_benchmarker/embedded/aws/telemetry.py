@@ -47,7 +47,7 @@ Publication = tuple[str, str, "Sequence[float]", "Sequence[float] | None"]
 
 
 class Clock:
-    """The wall clock's intervals, told from the monotonic clock."""
+    """The wall clock's intervals, computed from the monotonic clock."""
 
     def __init__(self, interval_s: int, delay_s: float) -> None:
         self._ahead_ns = time.time_ns() - time.monotonic_ns()

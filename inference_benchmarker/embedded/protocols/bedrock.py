@@ -1,4 +1,4 @@
-"""Bedrock's runtime, as boto3's ``converse`` and ``converse_stream`` read it. The time a model took is not told."""
+"""Bedrock's runtime, as boto3's ``converse`` and ``converse_stream`` read it. The time a model took is not in it."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class DeltaStream:
     def broken(self) -> Sequence[bytes]:
         """The exception modelStreamErrorException."""
         kinds = {":exception-type": "modelStreamErrorException", ":content-type": "application/json"}
-        told = {"message": FAILED_AS_CONFIGURED, "originalStatusCode": 500}
-        return (frame({**kinds, ":message-type": "exception"}, json.dumps(told).encode()),)
+        fields = {"message": FAILED_AS_CONFIGURED, "originalStatusCode": 500}
+        return (frame({**kinds, ":message-type": "exception"}, json.dumps(fields).encode()),)
 
 
 def _event(kind: str, content: Mapping[str, object]) -> bytes:

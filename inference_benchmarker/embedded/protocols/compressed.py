@@ -1,4 +1,4 @@
-"""Answers compressed with gzip, as servers and proxies send them that were told to do so by nobody."""
+"""Answers compressed with gzip, as servers and proxies send them that nobody configured to do so."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ class GenerateStreamDialect:
         def event(index: int) -> bytes:
             if not is_triton:
                 return _event({**model, **_outputs(token(index))})
-            told = {"finish_reason": reason if index == tokens - 1 else "None"} if reason else {}
-            return _event({**model, "text_output": token(index), **told})
+            fields = {"finish_reason": reason if index == tokens - 1 else "None"} if reason else {}
+            return _event({**model, "text_output": token(index), **fields})
 
         head = Answer(200, b"", "text/event-stream; charset=utf-8")
         return EventStream(head, tokens, event, _event({"error": FAILED_AS_CONFIGURED}))

@@ -23,7 +23,7 @@ class LambdaDialect:
         return json_answer(200, {"predictions": [0.5]}, self._headers(sequence))
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:
-        """Too many at once and a wrong request are told by Lambda; else the function raised, which is answered 200."""
+        """Too many at once and a wrong request are Lambda's errors; else the function raised, which is answered 200."""
         if status in self._TOO_MANY:
             content = {"Reason": "ConcurrentInvocationLimitExceeded", "Type": "User", "message": "Rate Exceeded."}
             return self._error(429, "TooManyRequestsException", content, sequence)

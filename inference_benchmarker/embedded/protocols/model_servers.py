@@ -37,9 +37,9 @@ class KServeDialect:
         rows = inputs[0]["shape"][0]
         output = {"name": "output", "datatype": "FP32", "shape": [rows, 1], "data": [0.5] * rows}
         _, _, _, name, *version, _ = request.path.split("/")  # /v2/models/NAME[/versions/VERSION]/infer
-        told = {"id": asked["id"]} if "id" in asked else {}
+        fields = {"id": asked["id"]} if "id" in asked else {}
         model = {"model_name": name, "model_version": version[-1] if version else "1"}
-        return json_answer(200, {**model, **told, "outputs": [output]})
+        return json_answer(200, {**model, **fields, "outputs": [output]})
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """The reason as ``error``."""

@@ -31,8 +31,8 @@ class RerankDialect(OpenAiDialect):
             for index, score in _scores(texts)
         ]
         tokens = len(texts) * words([query]) + words(texts)  # the model reads the query with each of them
-        told = {"id": f"rerank-{sequence}", "model": str(asked.get("model", MODEL))}
-        return json_answer(200, {**told, "usage": {"total_tokens": tokens}, "results": results})
+        fields = {"id": f"rerank-{sequence}", "model": str(asked.get("model", MODEL))}
+        return json_answer(200, {**fields, "usage": {"total_tokens": tokens}, "results": results})
 
 
 def _scores(texts: list[str]) -> list[tuple[int, float]]:

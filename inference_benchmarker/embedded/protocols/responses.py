@@ -82,8 +82,8 @@ class ResponseStream:
 
     @staticmethod
     def _event(number: int, kind: str, content: Mapping[str, object]) -> bytes:
-        told = {"type": kind, "sequence_number": number, **content}
-        return f"event: {kind}\ndata: {json.dumps(told, separators=(',', ':'))}\n\n".encode()
+        fields = {"type": kind, "sequence_number": number, **content}
+        return f"event: {kind}\ndata: {json.dumps(fields, separators=(',', ':'))}\n\n".encode()
 
 
 def _status(chat: Chat) -> str:

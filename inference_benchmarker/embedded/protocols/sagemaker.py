@@ -145,5 +145,5 @@ class PartStream:
     def broken(self) -> Sequence[bytes]:
         """The exception ModelStreamError."""
         kinds = {":exception-type": "ModelStreamError", ":content-type": "application/json"}
-        told = {"Message": FAILED_AS_CONFIGURED, "ErrorCode": "StreamBroken"}
-        return (frame({**kinds, ":message-type": "exception"}, json.dumps(told).encode()),)
+        fields = {"Message": FAILED_AS_CONFIGURED, "ErrorCode": "StreamBroken"}
+        return (frame({**kinds, ":message-type": "exception"}, json.dumps(fields).encode()),)

@@ -83,7 +83,7 @@ class QueueModel:
 
     @property
     def servers(self) -> int:
-        """The servers that there were when the model was last told an instant."""
+        """The servers that there were at the last instant that the model got."""
         return self._pool.servers
 
     def offer(self, now_ns: int, pieces: int = 1, part: float = 1.0) -> Job | None:

@@ -39,7 +39,7 @@ class _UnderWay(NamedTuple):
 class Autoscaler:
     """Owns the targets, their policies and activities; asks for instances through ``resize``.
 
-    ``wall`` makes epoch seconds of an instant; ``resize`` asks for a number of instances, and ``arrived`` is told when
+    ``wall`` makes epoch seconds of an instant; ``resize`` asks for a number of instances, and ``arrived`` gets when
     they are there.
     """
 
@@ -115,7 +115,7 @@ class Autoscaler:
                 yield target, policy
 
     def passed(self, periods: int, now_ns: int, period_s: int = PERIOD_S) -> None:
-        """So many periods have ended since this was told last: the alarms that look at such see a datapoint for each.
+        """So many periods have ended since the last call: the alarms that look at such see a datapoint for each.
 
         They are alike; beyond as many as the longest alarm looks at, a further one changes nothing.
         """
@@ -171,7 +171,7 @@ class Autoscaler:
         self._set(target, decision.count, cause, decision.policy, now_ns)
 
     def _note_bound(self, target: Target, decision: Decision, cause: str, now_ns: int) -> None:
-        """The alarm is on and the bounds allow nothing: told once while it goes on."""
+        """The alarm is on and the bounds allow nothing: recorded once while it goes on."""
         if self.activities and self.activities[-1].reason and self.activities[-1].cause == cause:
             return
         bound, name = (

@@ -7,7 +7,7 @@ class Instances:
     """``current`` instances serve, ``desired`` were asked for last. Instants are ns, and never go backwards.
 
     New instances serve ``start_ns`` after they were asked for, all at once. Those that are to end take no further
-    request from the moment on at which they were told. As with SageMaker, nothing can be asked for meanwhile.
+    request from the moment on at which they were requested. As with SageMaker, nothing can be asked for meanwhile.
     """
 
     def __init__(self, count: int, start_ns: int) -> None:

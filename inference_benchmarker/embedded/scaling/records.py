@@ -88,10 +88,10 @@ class AlarmRecord:
         alarm = self.alarm
         if alarm.state is AlarmState.INSUFFICIENT_DATA:
             return f"Insufficient Data: {alarm.periods} datapoints were missing"
-        told = ", ".join(f"{value:g}" for value in alarm.values)
+        text = ", ".join(f"{value:g}" for value in alarm.values)
         beyond = "greater than" if alarm.above else "less than"
         were = "all" if alarm.state is AlarmState.ALARM else "not all"
-        return f"Threshold Crossed: the datapoints [{told}] were {were} {beyond} the threshold ({alarm.threshold:g})"
+        return f"Threshold Crossed: the datapoints [{text}] were {were} {beyond} the threshold ({alarm.threshold:g})"
 
     def _reason_data(self) -> dict[str, Any]:
         return {

@@ -92,7 +92,7 @@ class Described(NamedTuple):
         return self._replace(settings={**self.settings, "MORE": _IGNORE_EOS}, words=words)
 
     def with_counted_pieces(self, server: str) -> Described:
-        """The same with the tokens of each piece told, if answers are streams and the software knows how."""
+        """The same with the tokens of each piece reported, if answers are streams and the software knows how."""
         is_stream = self.file in (OPENAI_FILE, CONVERSATIONS_FILE, RECORDED_FILE)
         if not is_stream or self.settings.get("API") == "embeddings" or server not in _COUNTING_PIECES:
             return self

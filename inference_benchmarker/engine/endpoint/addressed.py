@@ -80,5 +80,5 @@ def _http(server: str, address: SplitResult, asked: AddressOptions, problems: li
     kind = asked.content_type or ("" if asked.body is None else content_type_of(body))
     path = (address.path or "/") + (f"?{address.query}" if address.query else "")
     settings = {"SERVER": server, "PATH": path, "METHOD": method.upper(), "CONTENT_TYPE": kind, **body}
-    told = f" with {shown_body(body)} ({kind})" if asked.body is not None else ""
-    return Described(HTTP_FILE, settings, f"{method.upper()} {server}{path}{told}", server)
+    text = f" with {shown_body(body)} ({kind})" if asked.body is not None else ""
+    return Described(HTTP_FILE, settings, f"{method.upper()} {server}{path}{text}", server)

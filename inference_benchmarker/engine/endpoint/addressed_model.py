@@ -48,8 +48,8 @@ def of_openai(api: str, base: SplitResult, asked: AddressOptions, problems: list
     named = {"chat": "streaming chat completions", "completions": "streaming completions", "embeddings": "embeddings"}[
         api
     ]
-    told = "".join(f", {name.lower()} {each.text}" for name, each in media.items() if each is not None)
-    words = f"{server}{path}: {named}{_sizes(api, asked)}{told}"
+    text = "".join(f", {name.lower()} {each.text}" for name, each in media.items() if each is not None)
+    words = f"{server}{path}: {named}{_sizes(api, asked)}{text}"
     found = Described(OPENAI_FILE, settings, words, server, models=f"{server}{path}/models")
     if asked.model is not None:
         return found.with_model(asked.model)
@@ -58,7 +58,7 @@ def of_openai(api: str, base: SplitResult, asked: AddressOptions, problems: list
 
 def _conversations(turns: TurnCount | None, base: SplitResult, asked: AddressOptions) -> Described:
     prefix = asked.shared_prefix
-    told = {
+    fields = {
         "QUERY": base.query or None,
         "INPUT_TOKENS": asked.input_tokens,
         "OUTPUT_TOKENS": asked.output_tokens,
@@ -68,11 +68,11 @@ def _conversations(turns: TurnCount | None, base: SplitResult, asked: AddressOpt
     }
     if asked.cache is not None:
         name, made = CACHE_SETTINGS[asked.cache]
-        told[name] = made()
+        fields[name] = made()
     server = f"{base.netloc}{base.path}"
     settings = {"URL": base.netloc, "BASE_PATH": base.path, "MODEL": asked.model or ""}
     settings |= {"TURNS": turns.text} if turns is not None else {}
-    settings |= {name: str(value) for name, value in told.items() if value is not None}
+    settings |= {name: str(value) for name, value in fields.items() if value is not None}
     file, what = RECORDED_FILE, f"the conversations of {Path(asked.recorded or '').name}"
     if turns is not None:
         file, what = CONVERSATIONS_FILE, f"conversations of {turns.text} turns"

@@ -3,7 +3,7 @@
 A check runs in the worker's loop, so its time is bounded whatever an answer holds: regular expressions are those of
 Rust's automata, without look-around and back references, in schemas too, and longer answers than ``MOST_CHECKED`` have
 failed unread. A schema that applies too many rules to one part of an answer is refused; its time is that of its rules,
-times the parts. The rule that an answer breaks is told only where that is little work, since the library makes the
+times the parts. The rule that an answer breaks is named only where that is little work, since the library makes the
 errors of all alternatives for it. It opens no file and no connection: a schema must hold all that it refers to.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_CHECKED = {"json": 4 << 20, "schema": 1 << 18, "text": 1 << 18}  # bytes: 4 ms, and 3 or at the worst 13 ms
 MOST_PATTERN = 100_000  # bytes of a compiled expression, which bound the work for each byte of an answer
 MOST_STEPS = 1 << 16  # of a schema for one part of an answer, which take 0.5 ms
-_MOST_TOLD, _MOST_TOLD_GROWING = 100_000, 2_000  # steps of an answer whose error is told: 20 ms
+_MOST_EXPLAINED, _MOST_EXPLAINED_GROWING = 100_000, 2_000  # steps of an answer whose error is explained: 20 ms
 _SHOWN, _LOOKED_AT = 100, 64 << 10
 _DOT_ALL = re.compile(r"(?<!\\)\(\?[a-z]*s")  # the library takes it, and leaves the dot as it is
 _RAW = msgspec.json.Decoder(msgspec.Raw)  # holds the syntax, and builds nothing
@@ -155,12 +155,12 @@ class _SchemaCheck:
 
     def _broken(self, value: Any) -> str:
         """The first rule of the schema that a value breaks, and the place where, if that is little work."""
-        most = _MOST_TOLD_GROWING if self._work.grows else _MOST_TOLD
+        most = _MOST_EXPLAINED_GROWING if self._work.grows else _MOST_EXPLAINED
         if self._work.of(value, most) <= most:
             try:
                 self._validator.validate(value)
             except ValueError as error:
-                return _told(error)
+                return _error_text(error)
         return "it does not keep the schema (too much of it applies to say where)"
 
 
@@ -169,14 +169,14 @@ def _bounded(kind: str, said: _Said) -> str:
     if not said.has_text:
         raise UnexpectedAnswerError(kind, f"expected an answer with a text, and invoke gave a {said.kind} without one")
     if len(said.value) > MOST_CHECKED[kind]:
-        told = f"the answer has {len(said.value):,} bytes; at most {MOST_CHECKED[kind]:,} are checked"
-        raise UnexpectedAnswerError(kind, told)
+        shown = f"the answer has {len(said.value):,} bytes; at most {MOST_CHECKED[kind]:,} are checked"
+        raise UnexpectedAnswerError(kind, shown)
     text = said.text
     assert text is not None
     return text
 
 
-def _told(error: Any) -> str:
+def _error_text(error: Any) -> str:
     place = "".join(f"[{part!r}]" for part in error.instance_path)
     return one_line(f"{place}: {error.message}" if place else error.message, 2 * _SHOWN)
 
@@ -220,5 +220,5 @@ def _unusable(expectation: Expectation, error: Exception) -> BenchmarkError:
             f"--expect {given}: this is not a regular expression that can be checked in linear time.",
             "Leave out look-around (?=...), back references and large {repetitions}; \\z is the end of the text.",
         )
-    told = one_line(getattr(error, "message", None) or str(error), 2 * _SHOWN)
-    return BenchmarkError(f"--expect {given}: this is not a JSON schema that can be checked ({told}).")
+    text = one_line(getattr(error, "message", None) or str(error), 2 * _SHOWN)
+    return BenchmarkError(f"--expect {given}: this is not a JSON schema that can be checked ({text}).")

@@ -19,7 +19,7 @@ _EXPECTED = (
 
 
 def json_bodies(endpoint: Endpoint, seed: int, arrivals: int) -> Iterator[dict[str, Any]]:
-    """The requests of arrivals 0, 1, ..., as JSON objects; a list in its own order is told once, however often sent."""
+    """The requests of arrivals 0, 1, ..., as JSON objects; a list in its own order is read once, however often sent."""
     for index in range(arrivals):
         if endpoint.payloads is None:
             assert endpoint.build is not None

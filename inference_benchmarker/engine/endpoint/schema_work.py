@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_LEVELS = 16
 """Levels of an answer for which the steps are known: an answer with more may take any number of them."""
-_ENOUGH = 1 << 20  # steps: more need not be told apart
+_ENOUGH = 1 << 20  # steps: more need not be distinguished
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMES = {"$anchor": "#", "$dynamicAnchor": "#", "$id": "", "id": ""}
 _HERE = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")
@@ -89,7 +89,7 @@ class SchemaWork:
         return max(one_each, default=0) + sum(self._steps(one, level) for one in each)
 
     def _referred(self, reference: str) -> Any:
-        """The schema that a reference names; of one that cannot be told, the whole, which refers to most."""
+        """The schema that a reference names; of one that is unknown, the whole, which refers to most."""
         if reference in self._named:
             return self._named[reference]
         found = self._root

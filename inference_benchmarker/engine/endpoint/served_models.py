@@ -57,15 +57,15 @@ def _listed(address: str, headers: Mapping[str, str]) -> list[ServedModel]:
         elsewhere = error.headers.get("Location")
         at = f" and sends on to {said(elsewhere, 200)}" if elsewhere else ""
         hint = "a key is missing or wrong" if error.code == 401 else ""
-        raise _untold(address, f"it answered {error.code}{at}", hint) from None
+        raise _no_model(address, f"it answered {error.code}{at}", hint) from None
     except TimeoutError:
-        raise _untold(address, f"its answer was not complete within {TIMEOUT_S:g} s") from None
+        raise _no_model(address, f"its answer was not complete within {TIMEOUT_S:g} s") from None
     except (URLError, OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         hint = "is the server running there" if isinstance(reason, ConnectionRefusedError) else ""
-        raise _untold(address, str(getattr(reason, "strerror", None) or reason), hint) from None
+        raise _no_model(address, str(getattr(reason, "strerror", None) or reason), hint) from None
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        raise _untold(address, "its answer is not a list of models") from None
+        raise _no_model(address, "its answer is not a list of models") from None
     return [ServedModel(*each) for each in models.items()]
 
 
@@ -74,7 +74,7 @@ def _answer(request: Request) -> bytes:
         return bytes(answer.read(_MOST_BYTES))
 
 
-def _untold(address: str, reason: str, hint: str = "") -> BenchmarkError:
+def _no_model(address: str, reason: str, hint: str = "") -> BenchmarkError:
     doubt = f" ({hint}?)" if hint else ""
     return BenchmarkError(
         f"No --model is given, and none could be read from {address}: {reason}{doubt}.", "Give --model NAME."

@@ -68,13 +68,13 @@ def settings_of(path: Path) -> dict[str, Setting]:
     try:
         source = path.read_bytes()
         tree, comments = ast.parse(source), _comments(source)
-    except (OSError, SyntaxError, ValueError, RecursionError):  # which is told elsewhere
+    except (OSError, SyntaxError, ValueError, RecursionError):  # which is reported elsewhere
         return {}
     return {setting.name: setting for node in tree.body for setting in _settings_at(node, comments)}
 
 
 def shown(settings: Mapping[str, Setting]) -> list[str]:
-    """The names of those whose meaning is told; of all, where none is."""
+    """The names of those whose meaning is documented; of all, where none is."""
     return [name for name, setting in settings.items() if setting.about] or list(settings)
 
 

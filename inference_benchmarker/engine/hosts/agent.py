@@ -3,7 +3,7 @@
 ``python -m inference_benchmarker.engine.hosts.agent MARKER`` speaks lines of JSON with the command over its standard
 input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. The command holds a
 lease: once it has not answered for ``LEASE_S``, the workers end, and the agent with them, for the end of a link that
-is cut is told to nobody. Another login may renew the lease, by touching a file. What the agent keeps lies in a folder
+is cut is reported nowhere. Another login may renew the lease, by touching a file. What the agent keeps lies in a folder
 that goes with it, the socket that leads to the primary too, and what a wave keeps there goes with the wave.
 """
 
@@ -67,7 +67,7 @@ class Agent:
         self._lines.send({"say": "closed"})
 
     def _hear(self, message: Message, at: int) -> None:
-        """Take a message, on the thread that reads: a clock is told at once."""
+        """Take a message, on the thread that reads: a question to the clock is answered at once."""
         self._heard_at = time.monotonic()
         if message["do"] == "clock":
             self._lines.send(lambda: {"say": "clock", "asked": message["asked"], "heard": at, **_clocks()})
@@ -128,7 +128,7 @@ class _Wave:
         self._environment = dict(os.environ)
         self._host: LocalHost | None = None
         self._logs: dict[int, BinaryIO] = {}
-        self._ended_told: set[int] = set()
+        self._ended_reported: set[int] = set()
         self._beat_at = 0.0
         self._is_over = threading.Event()
         self._sampling: threading.Thread | None = None
@@ -182,7 +182,7 @@ class _Wave:
         if self._host is None:
             return
         self._host.tend()
-        ended = {*self._host.ended()} - self._ended_told
+        ended = {*self._host.ended()} - self._ended_reported
         for worker in ended:
             self._host.last_words(worker)  # its log is whole then
         if ended or time.monotonic() > self._beat_at:
@@ -191,7 +191,7 @@ class _Wave:
             memory = {str(worker): self._host.memory_of(worker) for worker in self._host.workers}
             self._say({"say": "memory", "left": self._host.memory_left(), "workers": memory})
         if ended:
-            self._ended_told |= ended
+            self._ended_reported |= ended
             self._say({"say": "ended", "workers": sorted(ended)})
 
     def end(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ CLOCK_S = 5.0  # that the exchanges with its clock may take
 class Checked:
     """The answer of a host. ``problem``: why no worker can run there, a sentence without its end; None where one can.
 
-    The rest is None where it was not told: ``clock``, too, of this host, whose clock is ours.
+    The rest is None where the host did not report it: ``clock``, too, of this host, whose clock is ours.
     """
 
     name: str
@@ -43,14 +43,14 @@ def check_hosts(hosts: Hosts) -> list[Checked]:
     with keeping_logins() as logins:
         links = {host.name: logins.link(host.name, needs_socket=True) for host in hosts.hosts if not host.is_this_host}
         patience_s = float(hosts.join_timeout_s)
-        _until_told(list(links.values()), patience_s)
+        _await_clocks(list(links.values()), patience_s)
         return [
             _this_host(host.name) if host.is_this_host else _checked(links[host.name], patience_s)
             for host in hosts.hosts
         ]
 
 
-def _until_told(links: Sequence[Link], patience_s: float) -> None:
+def _await_clocks(links: Sequence[Link], patience_s: float) -> None:
     """Until each has said its first word and its clock was asked, or that is not to be."""
     deadline, asked_until = time.monotonic() + patience_s, dict[str, float]()
     while time.monotonic() < deadline:

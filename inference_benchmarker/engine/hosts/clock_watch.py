@@ -17,7 +17,7 @@ _FEW = 4
 _CUT_NS = 1_000_000_000  # a round trip that no way has: the link was cut meanwhile, and the burst begins anew, once
 _CLOSE_NS = 1_000_000  # the round trip of a host nearby; where each took longer, as on a busy machine, there are more
 _MORE_NS = 500_000_000  # of them, for so long from the first answer on
-_DRIFT_KNOWN = 100e-6  # to which a drift is told: two oscillators differ by 78 ppm in the median
+_DRIFT_KNOWN = 100e-6  # to which a drift is known: two oscillators differ by 78 ppm in the median
 
 
 class ClockWatch:

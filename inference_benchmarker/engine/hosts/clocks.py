@@ -122,7 +122,7 @@ def clock_offset(
 
 
 def _drift(gained_ns: float, elapsed_ns: float) -> float:
-    """The slope of a line, which is never steeper than clocks can be: it is told of times beyond the exchanges, too."""
+    """The slope of a line, which is never steeper than clocks can be: it goes beyond the exchanges, too."""
     return max(-FASTEST_DRIFT, min(gained_ns / elapsed_ns, FASTEST_DRIFT))
 
 

@@ -123,10 +123,10 @@ def _look(name: str) -> Kind | Done:
     """The kind of a host, or why nothing can be installed there."""
     marker = secrets.token_hex(8)
     line = _with_python("-c", _FACTS.format(marker=in_command(marker)))
-    told, problem = _told(name, line, marker, None, LOOK_S)
+    reported, problem = _reply(name, line, marker, None, LOOK_S)
     if problem is not None:
         return Done(name, problem=problem)
-    found = kind_of(told)
+    found = kind_of(reported)
     return found if isinstance(found, Kind) else Done(name, problem=found)
 
 
@@ -195,21 +195,21 @@ def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
     source = base64.b64encode(Path(__file__).with_name("unpacking.py").read_bytes()).decode()
     code = f"import base64; exec(compile(base64.b64decode({source!r}), 'unpacking.py', 'exec'))"
     with archive.open("rb") as sent:
-        told, problem = _told(
+        reported, problem = _reply(
             name, _with_python("-c", code, f"~/{PREPARED}", in_command(marker)), marker, sent, INSTALL_S
         )
-    if problem is None and not (isinstance(told, dict) and {"failed", "bytes"} & set(told)):
+    if problem is None and not (isinstance(reported, dict) and {"failed", "bytes"} & set(reported)):
         problem = _NOT_ASKED
-    if problem is not None or "failed" in told:
-        return Done(name, kind.text, problem=plain(redact(problem or told["failed"])))
-    return Done(name, kind.text, size=told["bytes"])
+    if problem is not None or "failed" in reported:
+        return Done(name, kind.text, problem=plain(redact(problem or reported["failed"])))
+    return Done(name, kind.text, size=reported["bytes"])
 
 
 def _clean(name: str) -> Done:
     marker = secrets.token_hex(8)
     folder, here = PREPARED.rpartition("/")[0], in_command(marker).replace("-", "''")
     script = f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {here}null; }}"
-    _, problem = _told(name, script, marker, None, LOOK_S)
+    _, problem = _reply(name, script, marker, None, LOOK_S)
     return Done(name, problem=problem)
 
 
@@ -225,8 +225,8 @@ def _with_python(*arguments: str) -> str:
     )
 
 
-def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_s: float) -> tuple[Any, str | None]:
-    """The JSON that a line of shell there tells after the marker, or why it told none, in ssh's last words."""
+def _reply(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_s: float) -> tuple[Any, str | None]:
+    """The JSON that a line of shell there prints after the marker, or why it printed none, in ssh's last words."""
     line = ["ssh", *OPTIONS, "--", name, f"exec /bin/sh -c {shlex.quote(script)}"]
     try:
         done = output_of(line, patience_s, sent or subprocess.DEVNULL)
@@ -236,10 +236,10 @@ def _told(name: str, script: str, marker: str, sent: IO[bytes] | None, patience_
         return None, str(error)
     except OSError as error:
         raise BenchmarkError(f"ssh cannot be started ({error.strerror}).", "Install OpenSSH's client.") from None
-    _, found, told = done.stdout.decode(errors="replace").partition(marker)
+    _, found, reported = done.stdout.decode(errors="replace").partition(marker)
     if found and not done.returncode:
         try:
-            return json.loads(told.splitlines()[0]), None
+            return json.loads(reported.splitlines()[0]), None
         except (ValueError, IndexError, RecursionError):
             return None, _NOT_ASKED
     said = done.stderr.decode(errors="replace")

@@ -181,7 +181,7 @@ class RemoteHost:
 
     def _take_ended(self, workers: list[int]) -> None:
         if not {*workers} <= {*self._workers}:
-            self.link.lose("it told of workers that run elsewhere")
+            self.link.lose("it reported workers that run elsewhere")
             return
         for worker in workers:
             self._end_log(worker)

@@ -99,7 +99,7 @@ def sample_regularly(
     while not sleep(INTERVAL_S):
         try:
             samples = list(sampler.sample())
-        except (OSError, psutil.Error):  # what the host told a second ago it does not tell now
+        except (OSError, psutil.Error):  # what the host reported a second ago it does not report now
             continue
         note(samples)
         rows_fit = rows_fit and path is not None and add_to_client_table(path, samples)

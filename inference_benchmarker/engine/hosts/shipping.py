@@ -38,9 +38,9 @@ class Cargo:
     base: Path
     asked: tuple[str, ...] = ()
 
-    def lacking_file(self, told: str) -> str:
-        """The hint, after a blank, where an error that was told there is of a file that is here and was not sent."""
-        for name in _NO_FILE.findall(told):
+    def lacking_file(self, text: str) -> str:
+        """The hint, after a blank, where an error from there is of a file that is here and was not sent."""
+        for name in _NO_FILE.findall(text):
             path = Path(os.path.normpath(name))
             is_below = not path.is_absolute() and ".." not in path.parts
             if is_below and is_file(self.base / path) and f"{FILES}/{path}" not in dict(self.files):

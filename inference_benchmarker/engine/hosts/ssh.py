@@ -58,7 +58,7 @@ _LOGIN_S = 10.0  # that a login keeps the others waiting: it may hang for ever
 _OF_A_KNOCK = ("-o", "ConnectTimeout=3", "-o", "ClearAllForwardings=yes")  # the next knock is on its way by then
 _END_S = 1.0  # that ssh gets to end when it is asked to
 _NO_PYTHON = "no Python environment of InferenceBenchmarker was found there: `benchmark hosts prepare` installs one"
-_CHANGED = "HOST IDENTIFICATION HAS CHANGED"  # nobody is told to accept such a key
+_CHANGED = "HOST IDENTIFICATION HAS CHANGED"  # nobody is advised to accept such a key
 _MENDS = {
     "Permission denied (": "install your key there once with `ssh-copy-id {host}`",
     "Host key verification failed": "accept its key once with `ssh {host}`",

@@ -83,7 +83,7 @@ class Lines:
         self._writer.join(patience_s)
 
     def _write_all(self) -> None:
-        with suppress(OSError):  # the other side is gone; its end is told by what is read
+        with suppress(OSError):  # the other side is gone; its end is seen by what is read
             while (message := self._to_send.get()) is not None:
                 said = message() if callable(message) else message
                 _write(self._writing, json.dumps(said).encode() + b"\n")
@@ -97,8 +97,8 @@ class Lines:
                 now = time.monotonic_ns()
                 *lines, rest = data.split(b"\n")
                 for line in lines:
-                    if told := self._told(bytes(pending + line)):
-                        take(_message(told), now)
+                    if reported := self._message_in(bytes(pending + line)):
+                        take(_message(reported), now)
                     pending.clear()
                 pending += rest
                 self._bound(pending)
@@ -112,14 +112,14 @@ class Lines:
         elif len(pending) > _LONGEST:
             raise _NoMessageError
 
-    def _told(self, line: bytes) -> bytes:
+    def _message_in(self, line: bytes) -> bytes:
         """The message of a line; nothing where it is noise."""
         if not self._marker:
             return line
-        _, found, told = line.partition(self._marker)
+        _, found, reported = line.partition(self._marker)
         if found:
             self._marker = b""
-        return told
+        return reported
 
 
 def _message(line: bytes) -> Message:

@@ -91,12 +91,12 @@ def main() -> None:
     """Make it, and say what came of it."""
     folder, marker = pathlib.Path(sys.argv[1]).expanduser(), sys.argv[2].replace("-", "")
     try:
-        told: dict[str, int | str] = {"bytes": _made(folder)}
+        fields: dict[str, int | str] = {"bytes": _made(folder)}
     except (OSError, ValueError, tarfile.TarError, zipfile.BadZipFile) as error:
         while sys.stdin.buffer.read(1 << 20):  # or ssh would say that the pipe is broken, and nothing else
             pass
-        told = {"failed": str(error)}
-    sys.stdout.write(f"\n{marker}{json.dumps(told)}\n")
+        fields = {"failed": str(error)}
+    sys.stdout.write(f"\n{marker}{json.dumps(fields)}\n")
 
 
 if __name__ == "__main__":

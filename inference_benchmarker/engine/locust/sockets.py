@@ -148,7 +148,7 @@ class PrimarySocket(zmqrpc.Server):
             self.socket.send_multipart([msg.node_id.encode(), msg.serialize()])
         except zmq.ZMQError as error:
             raise RPCSendError("ZMQ sent failure") from error
-        self._news.set()  # to send takes up ZeroMQ's news, too, and then they are not told to whoever sleeps
+        self._news.set()  # to send takes up ZeroMQ's news, too, and then whoever sleeps does not get them
 
 
 def gathering_s(workers: int) -> float:
@@ -181,7 +181,7 @@ class Visitors:
     def _take(self, event: int) -> None:
         self._accepted += event == zmq.Event.ACCEPTED
         self._admitted += event == zmq.Event.HANDSHAKE_SUCCEEDED
-        self._failed += bool(event & _FAILED)  # not told of every kind of junk
+        self._failed += bool(event & _FAILED)  # not every kind of junk is reported
 
 
 def _keep_gate(gate: zmq.Socket[Any], keys: PrimaryKeys) -> None:

@@ -160,7 +160,7 @@ class Primary:
         return True
 
     def _is_cancelled(self) -> bool:
-        """Tells whether the user's patience ended before the wave began; the parent is told."""
+        """Tells whether the user's patience ended before the wave began; the parent is informed."""
         if self._ending.is_asked:
             self._parent.tell("cancelled")
         return self._ending.is_asked
@@ -233,10 +233,10 @@ class Primary:
 def main() -> None:
     """Run the primary as its parent's standard input says."""
     commands = FileObject(sys.stdin.fileno(), "rb", close=False)
-    told = commands.readline()
-    if not told:  # there is no wave after all
+    line = commands.readline()
+    if not line:  # there is no wave after all
         return
-    job = json.loads(told)
+    job = json.loads(line)
     run_dir = RunDir(Path(job["run_dir"]))
     plan = scheduled(WavePlan.from_json(job["plan"]), run_dir)
     set_up_logging(debug=plan.debug)

@@ -46,10 +46,10 @@ class Clocks:
             if self._answer.wait(_LOOK_S) or is_over() or self._parent.is_gone:
                 return
 
-    def take(self, told: dict[str, Any]) -> None:
+    def take(self, fields: dict[str, Any]) -> None:
         """Take the answers: the facts of the hosts, and for each the line of its clock and its workers."""
-        self.hosts = told["hosts"]
-        for line in told["lines"]:
+        self.hosts = fields["hosts"]
+        for line in fields["lines"]:
             offset = ClockOffset(**line["offset"])
             self._offsets |= dict.fromkeys(line["workers"], offset)
         self.lead_ns = self.lead_ns or max((offset.lead_ns for offset in self._offsets.values()), default=0)

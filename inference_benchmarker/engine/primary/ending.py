@@ -62,7 +62,7 @@ class Ending:
     def stop(self, cause: str = STOP_ASKED, *, abort: bool = False, **facts: Any) -> None:
         """Nothing that is due later is sent; what is in flight is waited for, but where it is an ``abort``.
 
-        The workers are told, and the spool with whatever ``facts`` belong to the cause.
+        The workers are informed, and the spool with whatever ``facts`` belong to the cause.
         """
         if not self._logbook.is_begun:
             self._stop_at = 0
@@ -76,7 +76,7 @@ class Ending:
         self._transport.send(STOP, {"at": self._stop_at, "abort": abort, "planned": planned})
 
     def _in_force(self, *, planned: bool, abort: bool, now: int) -> int:
-        """When a stop that is told now takes effect."""
+        """The instant at which a stop that is sent now takes effect."""
         if planned:
             return whole_ms(now + LEAD_NS + self._clocks.lead_ns)
         return now if abort else now + STOP_NOTICE_NS + self._clocks.lead_ns
@@ -88,7 +88,7 @@ class Ending:
         self.stop(COMMAND_GONE if self._parent.is_gone else STOP_ASKED, abort=True)
 
     def make_up(self) -> None:
-        """Stop the wave that has just begun, where a stop came while the workers were told to start."""
+        """Stop the wave that has just begun, where a stop came while the start was sent to the workers."""
         if self._stop_at is not None:
             self._stop_at = None
             gone = self._parent.is_gone

@@ -1,4 +1,4 @@
-"""The process that started the primary: it gives the commands, and is told what happens."""
+"""The process that started the primary: it gives the commands, and learns what happens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parent:
         _print_to_nobody()
 
     def tell(self, event: str, **facts: Any) -> None:
-        """Tell the parent; if it is gone, nobody is there to be told."""
+        """Report to the parent, if it is still there."""
         try:
             os.write(self._status_fd, json.dumps({"event": event, **facts}).encode() + b"\n")
         except BrokenPipeError:

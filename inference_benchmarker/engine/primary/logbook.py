@@ -25,7 +25,7 @@ class Logbook:
         self._spool = SpoolWriter(spool)
         self._parent = parent
         self._t0: int | None = None
-        self._is_full_told = False
+        self._is_full_reported = False
         self.on_full: Callable[[], None]
 
     @property
@@ -39,7 +39,7 @@ class Logbook:
         self._spool.event(event="start", t0=t0, wall_ns=wall_ns, **known)
 
     def set_start(self, t0: int) -> None:
-        """Every worker has been told to start then."""
+        """The start at that instant was sent to every worker."""
         self._t0 = t0
 
     def now(self) -> int:
@@ -64,8 +64,8 @@ class Logbook:
         except OSError:
             logger.exception("the batch of a worker cannot be written anywhere")
             written = False
-        if self._spool.error is not None and not self._is_full_told:
-            self._is_full_told = True
+        if self._spool.error is not None and not self._is_full_reported:
+            self._is_full_reported = True
             logger.error("the run directory cannot be written: %s", self._spool.error)
             self._parent.tell("disk", error=str(self._spool.error.strerror), spool=str(self._spool.path))
             self.on_full()

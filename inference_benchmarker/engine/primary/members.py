@@ -89,18 +89,22 @@ class Members:
 
     def take_ready(self, msg: Any) -> None:
         """A worker has loaded its target, or says why it cannot."""
-        member, told = self._members[msg.sender], msg.data
-        member.client_id, member.error = msg.node_id, told["error"]
-        member.payloads, member.in_turn, member.sessions = told["payloads"], told["in_turn"], told["sessions"]
-        member.descriptors = told["descriptors"]
-        if told["canaries"] is not None:
-            self.canaries = told["canaries"]
-        self.warmed = told["warmed"] or self.warmed
+        member, reported = self._members[msg.sender], msg.data
+        member.client_id, member.error = msg.node_id, reported["error"]
+        member.payloads, member.in_turn, member.sessions = (
+            reported["payloads"],
+            reported["in_turn"],
+            reported["sessions"],
+        )
+        member.descriptors = reported["descriptors"]
+        if reported["canaries"] is not None:
+            self.canaries = reported["canaries"]
+        self.warmed = reported["warmed"] or self.warmed
         member.ready = True
         self.changed.set()
 
     def take_armed(self, msg: Any) -> None:
-        """A worker acknowledges the start: it would fire if it were told to."""
+        """A worker acknowledges the start: it would fire if it were reported to."""
         self._members[msg.sender].armed = True
         self.changed.set()
 

@@ -47,7 +47,7 @@ def serve_page(environment: Environment, ledgers: Callable[[], list[Ledger]], st
     views["locust.request_stats"] = _with_requests_in_flight(views["locust.request_stats"], ledgers)
     ui.app.before_request(_refuse_others)
     ui.start()
-    gevent.sleep(0)  # it listens before anybody is told of it
+    gevent.sleep(0)  # it listens before anybody learns of it
     return port
 
 

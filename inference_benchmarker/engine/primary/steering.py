@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
 
 LEAD_NS = 110 * MS
-"""How long before it is in force a change is told: a worker hears of it within some milliseconds, a busy one later."""
+"""How long before it is in force a change is sent: a worker hears of it within some milliseconds, a busy one later."""
 
 
 class Steering:

@@ -34,7 +34,7 @@ logger = logging.getLogger("inference_benchmarker.engine.primary")
 class Transport:
     """Hears the workers and speaks to them; counts who else comes to its port. ``also``: the address of theirs, too.
 
-    Raises SystemExit where the port cannot be had; the parent is told why.
+    Raises SystemExit where the port cannot be had; the parent gets the reason.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Transport:
         self._shape = shape
         self._parent = parent
         self._logbook = logbook
-        self._foreign_told = 0
+        self._foreign_reported = 0
         self._listeners: dict[str, Callable[[Any], None]] = {}
         listen_with(keys, self._tell_of_visitors, also)
         self.environment = Environment(
@@ -75,7 +75,7 @@ class Transport:
         return None if self._runner.server.also is None else str(self._runner.server.also)
 
     def hear(self, message: str, listener: Callable[[Any], None]) -> None:
-        """Call the listener for each message of this kind; Locust, which looks at all its workers then, is not told."""
+        """Call the listener for each message of this kind; Locust, which looks at all its workers then, gets none."""
         self._listeners[message] = listener
 
     def send(self, message: str, data: dict[str, Any], worker: str | None = None) -> None:
@@ -130,8 +130,8 @@ class Transport:
 
     def _tell_of_visitors(self, visitors: Visitors) -> None:
         """Tell of the first foreign connection, the tenth, the hundredth; how many there were in the end is noted."""
-        if visitors.foreign >= max(1, 10 * self._foreign_told):
-            self._foreign_told = visitors.foreign
+        if visitors.foreign >= max(1, 10 * self._foreign_reported):
+            self._foreign_reported = visitors.foreign
             self._parent.tell("foreign_connections", count=visitors.foreign, port=visitors.port)
             if self._logbook.is_begun:
                 self.note_visitors()

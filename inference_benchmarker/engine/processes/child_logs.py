@@ -264,8 +264,8 @@ class _Log:
             return
         last = self._end_of_last(LAST_KEPT)
         left_out = self._beyond - len(last)
-        told = f"({left_out:,} characters are left out here)\n" if left_out else ""
-        text = told + self._cleaned(last.removesuffix("\n")) + "\n"
+        shown = f"({left_out:,} characters are left out here)\n" if left_out else ""
+        text = shown + self._cleaned(last.removesuffix("\n")) + "\n"
         with suppress(OSError):
             self._file.write(text.encode(errors="replace"))
 

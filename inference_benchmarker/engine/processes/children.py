@@ -23,7 +23,7 @@ INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
     """Name the variables that a user's file asks for: this process, and those that it starts, hide the keys in them.
 
-    ``shown``: values that are told anyway, as those of ``plan.json`` are.
+    ``shown``: values that are public anyway, as those of ``plan.json`` are.
     """
     if file is not None:
         with suppress(OSError):

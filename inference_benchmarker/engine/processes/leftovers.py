@@ -10,14 +10,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.system.host import adopts_orphans, is_branded
-from inference_benchmarker.system.procfs import not_measured, where_told
+from inference_benchmarker.system.procfs import not_measured, where_readable
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     import psutil
 
-MARK = "BENCHMARK_WAVE"  # the variable by which a wave's processes, and all that they start, are told from others
+MARK = "BENCHMARK_WAVE"  # the variable by which a wave's processes, and all that they start, are recognised
 PATIENCE_S = 0.5  # for those that end by themselves with the process that started them
 ROUNDS = 20
 
@@ -137,7 +137,7 @@ def _lives(process: psutil.Process) -> bool:
 def _found(mark: str, sessions: Collection[int], variable: str) -> list[psutil.Process]:
     import psutil
 
-    with where_told():
+    with where_readable():
         return [process for process in psutil.process_iter() if _belongs(process, mark, sessions, variable)]
     return []
 

@@ -59,7 +59,7 @@ class DiskForecast:
     def __init__(self, name: str) -> None:
         self._name = name
         self._seen: deque[tuple[float, int]] = deque()
-        self._told = False
+        self._is_short = False
 
     def look(self, now_s: float, free: int | None, to_store: int = 0) -> str | None:
         """Take in the free bytes at a moment, of which storing takes some; a sentence where somebody should know."""
@@ -74,8 +74,8 @@ class DiskForecast:
             return None
         growth = (before - free) / (now_s - begun)
         left_s = max(free, 0) / growth
-        told, self._told = self._told, left_s < (2 * LEFT_S if self._told else LEFT_S)
-        if told or not self._told:
+        reported, self._is_short = self._is_short, left_s < (2 * LEFT_S if self._is_short else LEFT_S)
+        if reported or not self._is_short:
             return None
         return (
             f"{self._name}: {_size(free + to_store)} of disk is free{_stored(to_store)}, and {_size(growth)} are "

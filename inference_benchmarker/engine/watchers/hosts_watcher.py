@@ -26,7 +26,7 @@ class HostsWatcher:
     def __init__(self, wave: RunningWave, remotes: Sequence[RemoteHost]) -> None:
         self._wave = wave
         self._remotes = remotes
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._samples = Every(SAMPLES_S)
         self._asked = False
 
@@ -39,8 +39,8 @@ class HostsWatcher:
     def look(self, now_s: float) -> None:
         """Say which host is lost, and tell the primary what the others said."""
         for remote in self._remotes:
-            if remote.problem and remote.name not in self._told:
-                self._told.add(remote.name)
+            if remote.problem and remote.name not in self._reported:
+                self._reported.add(remote.name)
                 self._wave.live.say(f"{remote.name} is lost: {remote.problem}.")
         if self._asked and not any(remote.link.clock.left for remote in self._living()):
             self._asked = False
@@ -50,7 +50,7 @@ class HostsWatcher:
                 if samples := remote.samples():
                     self._wave.primary.tell(f"samples {json.dumps({'host': remote.name, 'samples': samples})}")
 
-    def told(self, problem: str) -> str:
+    def with_local_paths(self, problem: str) -> str:
         """A problem of a worker's, with the paths that the user's files have on this machine, and what mends it."""
         for remote in self._remotes:
             problem = remote.here(problem)

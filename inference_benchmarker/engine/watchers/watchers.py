@@ -44,19 +44,19 @@ class Watcher(Protocol):
 
 
 class InterruptWatcher:
-    """Passes Ctrl-C on: the first stops the wave, the second ends it. ``told`` counts those passed on."""
+    """Passes Ctrl-C on: the first stops the wave, the second ends it. ``passed_on`` counts those passed on."""
 
     def __init__(self, wave: RunningWave) -> None:
         self._wave = wave
-        self.told = 0
+        self.passed_on = 0
         self.aborted_at: float | None = None
 
     def look(self, now_s: float) -> None:
         """Pass on what came since."""
         wave = self._wave
-        while self.told < min(wave.interrupts.count, 2):
-            self.told += 1
-            first = self.told == 1
+        while self.passed_on < min(wave.interrupts.count, 2):
+            self.passed_on += 1
+            first = self.passed_on == 1
             wave.primary.tell("stop" if first else "abort")
             if not first:
                 self.aborted_at = now_s
@@ -103,13 +103,13 @@ class WorkerWatcher:
 
     def __init__(self, wave: RunningWave) -> None:
         self._wave = wave
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
 
     def look(self, now_s: float) -> None:  # noqa: ARG002 - every pass looks
         """Look for those that have ended since."""
         for number in self._wave.host.ended():
-            if number not in self._told:
-                self._told.add(number)
+            if number not in self._reported:
+                self._reported.add(number)
                 self._wave.primary.tell(f"lost {number}")
 
 

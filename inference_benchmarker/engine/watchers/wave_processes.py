@@ -49,7 +49,7 @@ class PrimaryProcess:
         write_line(self._process, command)
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The events that it told since the last call."""
+        """The events that it reported since the last call."""
         with suppress(BlockingIOError):
             while data := os.read(self._status, 65536):
                 self._buffer += data
@@ -82,7 +82,7 @@ class PrimaryProcess:
 class WaveProcesses:
     """The primary and the workers of a wave; leaving the context ends every one of them.
 
-    They start when this is made, which takes them a while, and do nothing until they are told the plan.
+    They start when this is made, which takes them a while, and do nothing until they get the plan.
     ``left_behind`` names what the user's code had started and was still there at the end.
     """
 

@@ -299,9 +299,9 @@ class Worker:
             "changes": self._changes,
             "use": self._watch.facts(self._requests, sending=not self._scheduler.exhausted.is_set()),
         }
-        batch = self._writer.take(meta | self._requests.untold())
-        self._requests.told()
-        self._watch.told()
+        batch = self._writer.take(meta | self._requests.unreported())
+        self._requests.mark_reported()
+        self._watch.mark_reported()
         self._outbox.add(batch)
 
 
@@ -313,10 +313,10 @@ def _writer(plan: WavePlan) -> BatchWriter:
 def main() -> None:
     """Run one worker as its parent's standard input says."""
     commands = take_stdin()
-    told = commands.readline()
-    if not told:  # there is no wave after all
+    line = commands.readline()
+    if not line:  # there is no wave after all
         return
-    job = json.loads(told)
+    job = json.loads(line)
     die_with_parent(job["parent"])
     brand(os.environ[MARK])
     run_dir = RunDir(Path(job["run_dir"]))

@@ -66,9 +66,9 @@ def _asked(invoke: Callable[[Any], Any], payload: Any) -> str:
         if isinstance(answer, GeneratorType):
             answer = Answer.of([piece for piece in answer if not isinstance(piece, Response)], None)
     except Exception as error:
-        told = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
+        shown = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
         raise BenchmarkError(
-            f"--expect canary: a question that was asked alone, before the load, failed: {told}"
+            f"--expect canary: a question that was asked alone, before the load, failed: {shown}"
         ) from error
     text = text_of(answer)
     if not text or not text.strip():
@@ -151,8 +151,8 @@ class Canaries:
         """Log the first few."""
         self._shown += 1
         if self._shown <= _MOST_SHOWN:
-            told = quoted(text[:_LOOKED_AT], _SHOWN), quoted(alone, _SHOWN)
-            logger.warning("arrival %d got %s answer: %s; expected: %s", index, whose, *told)
+            lines = quoted(text[:_LOOKED_AT], _SHOWN), quoted(alone, _SHOWN)
+            logger.warning("arrival %d got %s answer: %s; expected: %s", index, whose, *lines)
 
 
 class Checks:
@@ -167,10 +167,10 @@ class Checks:
         """Add to a slot's usage what its canary tells. Raises UnexpectedAnswerError."""
         assert slot.arrival is not None
         if self._canaries is not None:
-            told = self._canaries.judge(slot.arrival.index, slot.answer)
-            if told:
-                self._writer.metric_numbers.take_up(told)
-                metrics = Response(metrics=told)
+            reported = self._canaries.judge(slot.arrival.index, slot.answer)
+            if reported:
+                self._writer.metric_numbers.take_up(reported)
+                metrics = Response(metrics=reported)
                 slot.usage = metrics if slot.usage is None else slot.usage.updated(metrics)
             if self._canaries.is_one(slot.arrival.index):
                 return

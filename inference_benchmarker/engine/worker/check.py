@@ -114,7 +114,7 @@ def main() -> None:
         result = check(WavePlan.from_json(job["plan"]), folder / LOADED)
     except BenchmarkError as error:
         clean = partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True))
-        result = {"error": error.told(clean)}
+        result = {"error": error.to_json(clean)}
     with replacing(folder / "result.json") as file:
         file.write(dumps(result).encode())
 

@@ -42,13 +42,13 @@ class TurnRequests(Requests):
         super().__init__(*args, **kwargs)
         self.prompts = SentPrompts()
 
-    def untold(self) -> dict[str, Any]:
-        """The prompts that sessions sent since ``told``, in blocks."""
-        return self.prompts.untold()
+    def unreported(self) -> dict[str, Any]:
+        """The prompts that sessions sent since ``mark_reported``, in blocks."""
+        return self.prompts.unreported()
 
-    def told(self) -> None:
-        """Forget what `untold` returned: a report has it."""
-        self.prompts.told()
+    def mark_reported(self) -> None:
+        """Forget what `unreported` returned: a report has it."""
+        self.prompts.mark_reported()
 
     def note_before(self, payloads: Sequence[Any]) -> None:
         """Know of these that they were sent before the load."""

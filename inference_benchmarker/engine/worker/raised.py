@@ -39,12 +39,12 @@ class Tracebacks:
     def __init__(self, say: Callable[[str], None], cut: Callable[[str, int], str] = excerpt) -> None:
         self._say = say
         self._cut = cut
-        self._told: Counter[str] = Counter()
+        self._reported: Counter[str] = Counter()
 
     def take(self, index: int, key: str, exception: BaseException) -> None:
         """One more failure of an arrival."""
-        if self._told[key] < MAX_TEXTS and (key in self._told or len(self._told) < MOST_KEYS):
-            self._told[key] += 1
+        if self._reported[key] < MAX_TEXTS and (key in self._reported or len(self._reported) < MOST_KEYS):
+            self._reported[key] += 1
             self._say(f"arrival {index} failed: {traceback_text(exception, self._cut)}")
 
 
@@ -94,10 +94,10 @@ def in_hand(exception: BaseException, payload: Any, home: Path) -> Iterator[str]
     found = _users_frame(exception, home)
     if found is None:
         return
-    told = 0
+    reported = 0
     for name, value in reversed(list(found[0].f_locals.items())):
-        if told < _MOST_VALUES and value is not payload and (text := _shown(value)):
-            told += 1
+        if reported < _MOST_VALUES and value is not payload and (text := _shown(value)):
+            reported += 1
             yield f"{name} = {text}"
 
 

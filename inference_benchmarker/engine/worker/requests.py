@@ -122,12 +122,12 @@ class Requests:
         self.waiting -= 1
         return not self.is_over
 
-    def untold(self) -> dict[str, Any]:
-        """The members of a report beside its records, of what came since ``told``."""
+    def unreported(self) -> dict[str, Any]:
+        """The members of a report beside its records, of what came since ``mark_reported``."""
         return {}
 
-    def told(self) -> None:
-        """Forget what `untold` returned: a report has it."""
+    def mark_reported(self) -> None:
+        """Forget what `unreported` returned: a report has it."""
 
     def execute(
         self,

@@ -42,15 +42,15 @@ _MOST_WAITING = 1 << 15  # bytes of blocks without sums: these take 0.1 ms of th
 
 
 class SentPrompts:
-    """A worker's part; ``untold`` is what came since ``told``, for the worker's report.
+    """A worker's part; ``unreported`` is what came since ``mark_reported``, for the worker's report.
 
-    Sums of blocks are told in the order of rows, of each those of its new blocks and then those that its answer adds.
+    Sums of blocks are reported in the order of rows, of each those of its new blocks, then those that its answer adds.
     It looks at no more than what is taken of all workers.
     """
 
     def __init__(self) -> None:
         self._stems: dict[tuple[Any, ...], tuple[int, End, str]] = {}
-        self._told_stems = 0
+        self._reported_stems = 0
         self._waiting: list[tuple[bytes, bytes]] = []  # rows and their blocks
         self._summed: list[tuple[bytes, array[int]]] = []
         self._waiting_bytes = self._known_rows = self._known_bytes = 0
@@ -72,19 +72,19 @@ class SentPrompts:
             with _UNHARMED:
                 self._note(payload)
 
-    def untold(self) -> dict[str, Any]:
-        """The rows since ``told``, the sums of their blocks, and new beginnings; nothing without any."""
+    def unreported(self) -> dict[str, Any]:
+        """The rows since ``mark_reported``, the sums of their blocks, and new beginnings; nothing without any."""
         self._sum_up()
         if not self._summed:
             return {}
-        stems = [packed for _, _, packed in [*self._stems.values()][self._told_stems :]]
+        stems = [packed for _, _, packed in [*self._stems.values()][self._reported_stems :]]
         rows, sums = (b"".join(parts) for parts in zip(*self._summed, strict=True))
         return {"prompt_rows": _packed(rows), "prompt_sums": _packed(sums), "stems": stems}
 
-    def told(self) -> None:
-        """Forget what `untold` returned: a report has it."""
+    def mark_reported(self) -> None:
+        """Forget what `unreported` returned: a report has it."""
         if self._summed:
-            self._told_stems = len(self._stems)
+            self._reported_stems = len(self._stems)
             self._summed.clear()
 
     def _note(self, payload: Any) -> None:
@@ -111,7 +111,9 @@ class SentPrompts:
         counts = stem, base.blocks, prompt_end.blocks - base.blocks, end.blocks - prompt_end.blocks
         row = ROW.pack(*when, prompt_end.size, *_tokens(slot.usage), *counts)
         self._tell(row, blocks)
-        session.said = Said(head, spoken, count, prompt_end, end)  # of a turn that is told: the next one goes on there
+        session.said = Said(
+            head, spoken, count, prompt_end, end
+        )  # of a turn that is reported: the next one goes on there
 
     def _tell(self, row: bytes, blocks: bytes) -> None:
         self._waiting.append((row, blocks))

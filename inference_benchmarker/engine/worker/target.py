@@ -47,7 +47,7 @@ class Target:
         try:
             self._load(plan)
         except BenchmarkError as error:
-            self.error = self._told(error)
+            self.error = self._described(error)
 
     def ask_canaries(self) -> list[str | None] | None:
         """The answers to the canaries, asked alone, before any load; None without any. An error is the target's."""
@@ -58,7 +58,7 @@ class Target:
         try:
             return ask_alone(self.endpoint.invoke, self.endpoint.canaries)
         except BenchmarkError as error:
-            self.error = self._told(error)
+            self.error = self._described(error)
             return None
 
     def warm(self) -> dict[str, float] | None:
@@ -71,7 +71,7 @@ class Target:
                 self.warmed = [with_model(each, name) for each in self.warmed for name in self._plan.model_mix.names]
             return send_once(self.endpoint.invoke, self.warmed) if self.warmed else None
         except BenchmarkError as error:
-            self.error = self._told(error)
+            self.error = self._described(error)
             return None
 
     def canaries(self, answers: list[str | None] | None) -> Canaries | None:
@@ -83,8 +83,8 @@ class Target:
         return Canaries(self.endpoint.canaries, answers, canary_share(self._plan.expect), self._plan.seed or 0)
 
     @staticmethod
-    def _told(error: BenchmarkError) -> dict[str, str]:
-        return error.told(partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True)))
+    def _described(error: BenchmarkError) -> dict[str, str]:
+        return error.to_json(partial(excerpt, limit=MAX_ERROR_LENGTH, also=own_secrets(with_numbers=True)))
 
     @property
     def payloads(self) -> dict[str, int | bool | None]:
@@ -165,6 +165,6 @@ def send_once(invoke: Callable[[Any], Any], payloads: Sequence[Any]) -> dict[str
                 for _ in answer:
                     pass
         except Exception as error:
-            told = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
-            raise BenchmarkError(f"--cache warm: a request that was sent before the load failed: {told}") from error
+            text = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
+            raise BenchmarkError(f"--cache warm: a request that was sent before the load failed: {text}") from error
     return {"requests": len(payloads), "seconds": (monotonic_ns() - begun) / NS}

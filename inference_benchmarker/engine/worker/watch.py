@@ -54,7 +54,7 @@ class Watch:
         self._loop.stop()
 
     def facts(self, requests: Requests, *, sending: bool) -> dict[str, Any]:
-        """The facts known now. ``delays_us`` are those since ``told``, all else is since ``begin``.
+        """The facts known now. ``delays_us`` are those since ``mark_reported``, all else is since ``begin``.
 
         CPU shares and the loop's delays are of the time it sent: waiting for the last answers would dilute them.
         """
@@ -77,8 +77,8 @@ class Watch:
             **self._sending,
         }
 
-    def told(self) -> None:
-        """The facts are in a report: the delays in it are told once."""
+    def mark_reported(self) -> None:
+        """The facts are in a report: each delay is in one alone."""
         self._loop.delays.clear()
 
 

@@ -40,16 +40,16 @@ class CsvTrace:
 
     def __init__(self, columns: _Columns, names: Sequence[str], delimiter: str, grouped: bool) -> None:
         self._columns, self._delimiter, self._width = columns, delimiter, len(names)
-        told = {"at": columns.at, "tokens": columns.tokens, "out": columns.out, "took": columns.took}
-        told |= {"session": columns.session} if grouped else {}
-        self._place = {field: names.index(name) for field, name in told.items() if name in names}
+        fields = {"at": columns.at, "tokens": columns.tokens, "out": columns.out, "took": columns.took}
+        fields |= {"session": columns.session} if grouped else {}
+        self._place = {field: names.index(name) for field, name in fields.items() if name in names}
 
     def read(self, line: int, text: str) -> Found:
         """The turn of a row."""
         row = next(csv.reader([text], delimiter=self._delimiter))
         if len(row) != self._width:
             raise ValueError(f"has {len(row)} values, and the header names {self._width}")
-        told = {field: row[place].strip() for field, place in self._place.items()}
-        turn = {"tokens": tokens_of(int(told["tokens"])), "out": tokens_of(int(told["out"])), "blocks": []}
-        took_ns = int(seconds_of(float(told.get("took") or 0)) * NS)
-        return Found(line, told["at"], [turn], told.get("session") or None, took_ns, {"totals": True})
+        fields = {field: row[place].strip() for field, place in self._place.items()}
+        turn = {"tokens": tokens_of(int(fields["tokens"])), "out": tokens_of(int(fields["out"])), "blocks": []}
+        took_ns = int(seconds_of(float(fields.get("took") or 0)) * NS)
+        return Found(line, fields["at"], [turn], fields.get("session") or None, took_ns, {"totals": True})

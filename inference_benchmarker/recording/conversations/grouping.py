@@ -24,7 +24,7 @@ _PAGE = 4096
 _MOST_OF_DISK = 0.5
 _CACHE_KIB = 32 << 10
 _PUTTING = "Putting its sessions together"
-_TOLD_EACH = 1000
+_REPORT_EACH = 1000
 
 
 class Piece(NamedTuple):
@@ -80,7 +80,7 @@ def _row(piece: Piece) -> tuple[Any, ...]:
 def _read(base: sqlite3.Connection, left_out: LeftOut) -> Iterator[list[Piece]]:
     (of,) = base.execute("SELECT COUNT(*) FROM talk").fetchone()
     for done, (key, line, held) in enumerate(base.execute("SELECT key, line, held FROM talk ORDER BY at, line")):
-        if not done % _TOLD_EACH:
+        if not done % _REPORT_EACH:
             tell(_PUTTING, done, of)
         if held > MOST_HELD:
             left_out.add(line, f"its session would take more than {MOST_HELD >> 20} MiB of memory")

@@ -1,4 +1,4 @@
-"""Lines of a file that hold no conversation: counted, and the first one is told."""
+"""Lines of a file that hold no conversation: counted, and the first one is named."""
 
 from __future__ import annotations
 

@@ -95,8 +95,8 @@ class ReadFile:
         )
 
     def _nothing(self) -> BenchmarkError:
-        told = f" ({self._left_out.text})" if self._left_out.count else ""
-        return BenchmarkError(f"{self._path}: holds no conversation{told}.", f"Expected {_EXPECTED}.")
+        text = f" ({self._left_out.text})" if self._left_out.count else ""
+        return BenchmarkError(f"{self._path}: holds no conversation{text}.", f"Expected {_EXPECTED}.")
 
     def _rows(self, found: Format) -> Iterator[tuple[int, list[Any]]]:
         """The conversations as rows: the instant of each, and its JSON."""

@@ -140,7 +140,7 @@ def bucketed_distribution(
 ) -> Distribution:
     """The distribution of a sample from the middles of its buckets and their counts; least and most are exact.
 
-    Lower bounds begin with the middle of the least one's bucket, where that is below it: so they are told as such.
+    Lower bounds begin with the middle of the least one's bucket, where that is below it: so they are shown as such.
     """
     count, least, most = moments.count, moments.least, moments.most
     inner = np.clip(middles, least, most)

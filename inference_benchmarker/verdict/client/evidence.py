@@ -29,7 +29,7 @@ OWN_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Sender:
-    """A host with the workers on it. ``name``: None where this host alone sends, so that nobody need be told."""
+    """A host with the workers on it. ``name``: None where this host alone sends, so that it needs no name."""
 
     name: str | None
     use: HostUse | None
@@ -41,7 +41,7 @@ class Sender:
         return "" if self.name is None else f"{self.name}: "
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """The host in a sentence."""
         return "this host" if self.name is None else self.name
 

@@ -119,8 +119,8 @@ def others_advice(evidence: Evidence, sender: Sender) -> str:
     assert host is not None
     assert own is not None
     return (
-        f"Other programs on {sender.told} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} busy "
-        f"on average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run fewer other "
+        f"Other programs on {sender.described} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} "
+        f"busy on average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run fewer other "
         f"programs, or use a larger client{shown_by_process(evidence)}."
     )
 

@@ -157,11 +157,11 @@ class Moved:
 
 def moved(facts: WaveFacts, summary: Summary, limit_s: float) -> Moved | None:
     """The p99 where arrivals later than this moved it, else another that is shown; None where none did."""
-    told = summary.response_time
-    rest = without_lag(facts, summary, limit_s) if told is not None else None
-    if told is None or rest is None:
+    reported = summary.response_time
+    rest = without_lag(facts, summary, limit_s) if reported is not None else None
+    if reported is None or rest is None:
         return None
-    pairs = {percent: (told.percentile(percent), rest.percentile(percent)) for percent in PERCENTILES}
+    pairs = {percent: (reported.percentile(percent), rest.percentile(percent)) for percent in PERCENTILES}
     changed = [percent for percent, (value, without) in pairs.items() if value > (1 + NOTABLE_CHANGE) * without]
     if not changed:
         return None

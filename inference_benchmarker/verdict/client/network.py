@@ -209,7 +209,7 @@ def _local_network(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(
                 "local_network",
                 evidence.of_failed_here(failed),
-                f"{failed:,} requests were refused by {sender.told} itself ({seen})",
+                f"{failed:,} requests were refused by {sender.described} itself ({seen})",
                 "0",
-                f"They never reached the endpoint: check {sender.told}'s routes, firewall and network buffers.",
+                f"They never reached the endpoint: check {sender.described}'s routes, firewall and network buffers.",
             )

@@ -100,12 +100,12 @@ def _lag_of(evidence: Evidence) -> Iterator[Finding]:
     if lateness is not None and lateness.is_steady:
         p99 = duration_text(summary.lag.percentile(99), limit_s)
         late = late_hosts(summary, limit_s)[:_MOST_HOSTS]
-        measured = f"{', '.join(late)}{': ' if late else ''}p99 {p99}; {_told(lateness)}"
+        measured = f"{', '.join(late)}{': ' if late else ''}p99 {p99}; {_lateness_text(lateness)}"
         yield Finding(SCHEDULE_LAG, "invalid", measured, duration_text(limit_s), late_advice(evidence, limit_s))
     elif spoilt := next(limits_spoilt(facts, summary), None):
         yield _limit_spoilt(evidence, *spoilt)
     elif lateness is not None and (change := moved(facts, summary, limit_s)):
-        measured = f"{_told(lateness)}: {_changed(change)}"
+        measured = f"{_lateness_text(lateness)}: {_changed(change)}"
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
 
 
@@ -123,12 +123,15 @@ def _changed(change: Moved) -> str:
 
 def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
     """The client's lag alone broke a limit: whether the endpoint keeps it is not known."""
-    told, value = _told(Lateness.of(evidence.facts, SPOILING_S)), duration_text(rest.statistic(slo.stat), slo.limit)
-    measured = f"{told}; {slo.expression} is missed with that lag and met without it ({slo.stat} {value})"
+    reported, value = (
+        _lateness_text(Lateness.of(evidence.facts, SPOILING_S)),
+        duration_text(rest.statistic(slo.stat), slo.limit),
+    )
+    measured = f"{reported}; {slo.expression} is missed with that lag and met without it ({slo.stat} {value})"
     return Finding(SCHEDULE_LAG, "invalid", measured, duration_text(SPOILING_S), late_advice(evidence, SPOILING_S))
 
 
-def _told(lateness: Lateness) -> str:
+def _lateness_text(lateness: Lateness) -> str:
     """``1 of 20 arrivals sent late, by 5.2 ms``; of several in how many hold-ups and by how much at most."""
     head = f"{lateness.late:,} of {lateness.arrivals:,} arrivals sent late"
     longest = duration_text(lateness.longest_s)
@@ -241,8 +244,8 @@ def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
     if is_starved(worker):
         limit_s = lag_limit_s(evidence.summary)
         advice = starved_advice(evidence, worker, limit_s)
-        is_told = _is_late(evidence) and late_advice(evidence, limit_s) == advice
-        return f"{SCHEDULE_LAG} names the cause." if is_told else advice
+        is_stated = _is_late(evidence) and late_advice(evidence, limit_s) == advice
+        return f"{SCHEDULE_LAG} names the cause." if is_stated else advice
     if _had_no_cpu(evidence, worker):
         return others_advice(evidence, evidence.sender_of(worker))
     if worker.block is None:

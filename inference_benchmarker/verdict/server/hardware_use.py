@@ -137,7 +137,7 @@ def _called(metric: ServerMetric) -> str:
 def _by_presets(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
     """Several GPUs have a row each: their mean is the share of all, the largest maximum that of the busiest.
 
-    Several presets may tell of the same resource, each in its own unit: they are told apart.
+    Several presets may report the same resource, each in its own unit: they are kept apart.
     """
     by_preset: dict[str | None, list[ServerMetric]] = {}
     for metric in metrics:

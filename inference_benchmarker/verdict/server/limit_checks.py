@@ -1,4 +1,4 @@
-"""Limits on a server's metrics, held against what the server told of a wave. Pure."""
+"""Limits on a server's metrics, held against what the server reported a wave. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LimitCheck:
         return (self.value / self.bound - 1) * (1 if self.limit.is_upper else -1)
 
     @property
-    def told(self) -> float | None:
+    def in_unit(self) -> float | None:
         """The value in the unit of the limit: a share, seconds or a number."""
         if self.value is None or not self.bound:
             return self.value
@@ -54,21 +54,21 @@ class LimitCheck:
     @property
     def text(self) -> str:
         """62.1% of a limit on a share, else the value with its unit."""
-        if self.told is None or self.bound is None:
+        if self.in_unit is None or self.bound is None:
             return "not known"
         if is_share(self.limit, self.metric):
-            return f"{100 * self.told:.3g}%"
-        return f"{self.told:.4g}{' s' if self.limit.unit == 's' else ''}"
+            return f"{100 * self.in_unit:.3g}%"
+        return f"{self.in_unit:.4g}{' s' if self.limit.unit == 's' else ''}"
 
 
 def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> LimitCheck:
-    """The limit against the rows of its metric; of several, each must keep it, so that the worst one is told."""
+    """The limit against the rows of its metric; of several, each must keep it, so that the worst one is shown."""
     listed = list(metrics)
     rows = [row for row in listed if row.name == limit.name]
     if not rows:
         names = sorted({row.name for row in listed if row.asked})
-        told = f"the server reported no {limit.name}, only {', '.join(names)}" if names else ("it was not reported")
-        return LimitCheck(limit, reason=told + nearest(limit.name, names))
+        text = f"the server reported no {limit.name}, only {', '.join(names)}" if names else ("it was not reported")
+        return LimitCheck(limit, reason=text + nearest(limit.name, names))
     found = [_held(limit, row) for row in rows]
     unknown = [each for each in found if each.kept is None]
     if unknown:
@@ -95,7 +95,7 @@ def bound_of(limit: ServerLimit, metric: ServerMetric) -> float | None:
 
 
 def why_no_bound(limit: ServerLimit, metric: ServerMetric) -> str:
-    """The reason for which a limit cannot be told in the metric's own unit."""
+    """The reason for which a limit has no value in the metric's own unit."""
     if limit.unit == "s":
         return f"{metric.name} is not a time, but {metric.unit or 'a plain number'}: write the limit without a unit"
     if resource_of(metric) is None:
@@ -131,5 +131,5 @@ def _held(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
 
 
 def _no_statistic(row: ServerMetric, statistic: str) -> str:
-    told: Sequence[str] = list(row.statistics)
-    return f"{row.name} has no {statistic}, only {', '.join(told)}"
+    lines: Sequence[str] = list(row.statistics)
+    return f"{row.name} has no {statistic}, only {', '.join(lines)}"

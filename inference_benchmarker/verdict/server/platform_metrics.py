@@ -110,7 +110,7 @@ class PlatformMetrics:
         answer, and for a balancer a stream is over when it begins. Nor is it where a record is not one request.
         """
         asynchronous = (row for name in _ASYNCHRONOUS for row in self.rows(SAGEMAKER, name))
-        if not self.told_apart or any(_present(row.statistics.values()) for row in asynchronous):
+        if not self.is_request_per_record or any(_present(row.statistics.values()) for row in asynchronous):
             return None
         for place in _TIMES:
             if place[0] == BALANCER and self.summary.ttft is not None:
@@ -167,7 +167,7 @@ class PlatformMetrics:
         return next((count for place in _COUNTS if (count := self.total(*place)) is not None), None)
 
     @cached_property
-    def told_apart(self) -> bool:
+    def is_request_per_record(self) -> bool:
         """Tells whether a record is one request to the server; a task of a Locust file may send several, or none."""
         sent = self.facts.ledger.sent + self.facts.warmup_sent
         return self.facts.plan.locust_file is None or self.invocations == sent

@@ -171,7 +171,7 @@ def _crowded(platform: PlatformMetrics) -> Iterator[Remark]:
     """Little's law: rate x time at the model are at work at a time; Poisson arrivals vary by the root of that."""
     most = platform.largest(SAGEMAKER, "ConcurrentRequestsPerModel")
     model = platform.mean_s(SAGEMAKER, "ModelLatency")
-    if most is None or model is None or not platform.told_apart:
+    if most is None or model is None or not platform.is_request_per_record:
         return
     at_work = platform.summary.rates.sent * model
     if most <= CROWDED * at_work + 3 * math.sqrt(at_work) + 1:
@@ -192,14 +192,14 @@ def _models(platform: PlatformMetrics) -> Iterator[Remark]:
         return
     waits = platform.mean_s(SAGEMAKER, "ModelLoadingWaitTime")
     loaded = platform.largest(INSTANCES, "LoadedModelCount")
-    told = [f"{percent_text(hits)} of the requests found their model in memory"]
-    told += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
-    told += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
+    lines = [f"{percent_text(hits)} of the requests found their model in memory"]
+    lines += [] if waits is None else [f"the others waited {duration_text(waits)} for it on average"]
+    lines += [] if loaded is None else [f"at most {loaded:,.0f} models were loaded"]
     advice = (
         "Models evict each other: use instances with more memory, more instances, or fewer models per endpoint, and "
         "let the warm-up call every model once."
     )
-    yield Remark("model_cache", ", ".join(told), advice if hits < LEAST_HITS else "")
+    yield Remark("model_cache", ", ".join(lines), advice if hits < LEAST_HITS else "")
 
 
 def _cold(platform: PlatformMetrics) -> Iterator[Remark]:

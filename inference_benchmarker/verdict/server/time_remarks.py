@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LONG_MODEL_S, LONG_OVERHEAD_S, LONG_NETWORK_S = 0.1, 0.01, 0.005
 LARGEST_PART, LARGE_NETWORK = 0.5, 0.25
-TOLD_CPU = 0.05  # of the part: this tool's own work is less
+NOTABLE_CPU = 0.05  # of the part: this tool's own work is less
 OTHER_REQUESTS = 0.02
 """The server's times may exceed the client's by that share: they are rounded, and of all that its periods touch."""
 
@@ -110,8 +110,8 @@ def _network(platform: PlatformMetrics) -> Iterator[Remark]:
     if network is None or not latency or network < max(LONG_NETWORK_S, LARGE_NETWORK * latency):
         return
     own = min(platform.client_cpu_s or 0.0, network)
-    told = f", {duration_text(own)} of it this client's own CPU" if own >= TOLD_CPU * network else ""
-    measured = f"Network and client take {_part_texts(platform, latency, network)[0][1]} of the latency{told}"
+    text = f", {duration_text(own)} of it this client's own CPU" if own >= NOTABLE_CPU * network else ""
+    measured = f"Network and client take {_part_texts(platform, latency, network)[0][1]} of the latency{text}"
     yield Remark("network", measured, _network_advice(platform, network, own, latency))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import Followed
 
-MOST_BYTES, _MOST_LINES, _MOST_FOLLOWED, _MOST_TOLD = 64 * MIB, 600_000, 1_000, 5_000
+MOST_BYTES, _MOST_LINES, _MOST_FOLLOWED, _MOST_EVENTS = 64 * MIB, 600_000, 1_000, 5_000
 """A count every five seconds for a month is most of the lines. ``_MOST_TOLD``: events and remarks of one server."""
 _MOST_OF_A_LINE = 10_000
 
@@ -44,8 +44,8 @@ def read_instances(path: Path) -> tuple[Followed, ...]:
         found = gathered(map(parse_json, lines))
         if len(found) > _MOST_FOLLOWED:
             raise ValueError(f"has {len(found):,} servers")
-        if (told := max((len(each.events) + len(each.remarks) for each in found), default=0)) > _MOST_TOLD:
-            raise ValueError(f"tells {told:,} events and remarks of one server")
+        if (reported := max((len(each.events) + len(each.remarks) for each in found), default=0)) > _MOST_EVENTS:
+            raise ValueError(f"has {reported:,} events and remarks of one server")
     except (OSError, *UNREADABLE) as error:
         raise foreign(path, error) from None
     return found

@@ -46,15 +46,15 @@ def read_timeline(path: Path) -> Table:
 
 def check_timeline(path: Path, facts: WaveFacts) -> None:
     """Raise ValueError where a column differs from the one that follows from the wave's requests."""
-    told, found = _columns(read_bytes(path, MOST_TABLE)), _columns(timeline(facts).encode())
-    for name in told.keys() & found.keys():
-        if len(told[name]) != len(found[name]):
-            raise ValueError(f"has {len(told[name]):,} seconds, and its wave {len(found[name]):,}")
-        odd = ~np.isclose(told[name], found[name], rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+    reported, found = _columns(read_bytes(path, MOST_TABLE)), _columns(timeline(facts).encode())
+    for name in reported.keys() & found.keys():
+        if len(reported[name]) != len(found[name]):
+            raise ValueError(f"has {len(reported[name]):,} seconds, and its wave {len(found[name]):,}")
+        odd = ~np.isclose(reported[name], found[name], rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
         if odd.any():
             second = int(np.flatnonzero(odd)[0])
             raise ValueError(
-                f"{name} of second {second:,} is {told[name][second]:g}, "
+                f"{name} of second {second:,} is {reported[name][second]:g}, "
                 f"and {found[name][second]:g} follows from the requests"
             )
 
@@ -63,15 +63,15 @@ def _columns(data: bytes) -> dict[str, npt.NDArray[np.float64]]:
     """The columns of numbers in a table, NaN where a cell is empty."""
     (names, *_) = [*csv.reader(io.StringIO(data[: data.find(b"\n")].decode())), []]
     numbers = [name for name in names if name != _STAGE]
-    told = arrow.read_csv(
+    stored = arrow.read_csv(
         io.BytesIO(data),
         convert_options=arrow.ConvertOptions(
             include_columns=numbers, column_types=dict.fromkeys(numbers, float64()), null_values=[""]
         ),
     )
-    found = {name: told.column(name).to_numpy() for name in numbers}
+    found = {name: stored.column(name).to_numpy() for name in numbers}
     for name, values in found.items():
-        written = np.count_nonzero(np.isnan(values)) > told.column(name).null_count
+        written = np.count_nonzero(np.isnan(values)) > stored.column(name).null_count
         if written or np.nanmax(np.abs(values), initial=0.0) >= MOST_FLOAT:
             raise ValueError(f"{name} has a value that is not a usable number")
     return found

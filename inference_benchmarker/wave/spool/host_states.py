@@ -13,7 +13,7 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TOLD: dict[str, Any] = {
+_HOST_FIELDS: dict[str, Any] = {
     "name": str,
     "workers": list[int],
     "versions": dict[str, str],
@@ -27,7 +27,7 @@ class HostStates:
     """Takes what the primary writes down of hosts; of what it writes again the last holds."""
 
     def __init__(self) -> None:
-        self._told: list[dict[str, Any]] = []
+        self._reported: list[dict[str, Any]] = []
         self._ahead_ns: list[int | None] = []
         self._samples: dict[str, Samples] = {}
 
@@ -41,10 +41,10 @@ class HostStates:
     def _take_hosts(self, hosts: list[dict[str, Any]], ahead_ns: list[int | None]) -> None:
         """``ahead_ns``: by how much each worker's reports were ahead of their arrival."""
         require(ahead_ns, list[int | None], "ahead_ns")
-        for told in hosts:
-            for key, kind in _TOLD.items():
-                require(told[key], kind, f"host.{key}")
-        self._told, self._ahead_ns = hosts, ahead_ns
+        for reported in hosts:
+            for key, kind in _HOST_FIELDS.items():
+                require(reported[key], kind, f"host.{key}")
+        self._reported, self._ahead_ns = hosts, ahead_ns
 
     def _take_samples(self, host: str, samples: list[list[Any]]) -> None:
         found = [Sample(*values) for values in samples]
@@ -54,26 +54,26 @@ class HostStates:
             of_host.add(sample)
 
     def name_of(self, worker: int) -> str | None:
-        """The host of a worker; None where it is not told, as of a wave without hosts."""
-        return next((host["name"] for host in self._told if worker in host["workers"]), None)
+        """The host of a worker; None where it is not known, as of a wave without hosts."""
+        return next((host["name"] for host in self._reported if worker in host["workers"]), None)
 
     def facts(self, first_s: float, last_s: float, here: HostUse | None) -> tuple[HostFacts, ...]:
         """The facts of each host, with its use between two instants; ``here``: that of this host.
 
         ValueError, TypeError or KeyError where they are none that a wave leaves.
         """
-        return tuple(self._facts(told, first_s, last_s, here) for told in self._told)
+        return tuple(self._facts(reported, first_s, last_s, here) for reported in self._reported)
 
-    def _facts(self, told: Mapping[str, Any], first_s: float, last_s: float, here: HostUse | None) -> HostFacts:
+    def _facts(self, fields: Mapping[str, Any], first_s: float, last_s: float, here: HostUse | None) -> HostFacts:
         use = here
-        if told["constants"]:
-            samples = self._samples.get(told["name"], Samples())
-            use = HostUse.of(samples.within(first_s, last_s), **told["constants"])
-        clock = None if told["clock"] is None else HostClock(**told["clock"])
+        if fields["constants"]:
+            samples = self._samples.get(fields["name"], Samples())
+            use = HostUse.of(samples.within(first_s, last_s), **fields["constants"])
+        clock = None if fields["clock"] is None else HostClock(**fields["clock"])
         if clock is not None:
-            clock = HostClock(**{**told["clock"], "ahead_s": self._ahead_s(told["workers"], clock.uncertainty_s)})
+            clock = HostClock(**{**fields["clock"], "ahead_s": self._ahead_s(fields["workers"], clock.uncertainty_s)})
             require(clock, HostClock, "clock")
-        return HostFacts(told["name"], tuple(told["workers"]), told["versions"], use, clock, told["lost"])
+        return HostFacts(fields["name"], tuple(fields["workers"]), fields["versions"], use, clock, fields["lost"])
 
     def _ahead_s(self, workers: list[int], uncertainty_s: float) -> float:
         ahead = [found for worker in workers if (found := self._ahead_ns[worker]) is not None]

@@ -159,7 +159,7 @@ class SpoolState:
 
     @property
     def payloads(self) -> int | None:
-        """The number of pre-computed payloads; None where they are built, or nobody told."""
+        """The number of pre-computed payloads; None where they are built, or no worker reported it."""
         found = None if self.start is None else self.start.get("payloads")
         return found if type(found) is int and found > 0 else None
 
@@ -171,7 +171,7 @@ class SpoolState:
 
     @property
     def warmed(self) -> Any:
-        """The requests that were sent once before the load, as the first worker told of them; None without any."""
+        """The requests that were sent once before the load, as the first worker reported them; None without any."""
         return None if self.start is None else self.start.get("warmed")
 
     @property
@@ -213,8 +213,8 @@ class SpoolState:
                 self.start = event
             case "stop":
                 self._take_stop(event["at"], event.get("cause", STOP_ASKED))  # a spool of an older version has none
-                told = event.get("aborted")
-                self.aborted = None if told is None else decoded(told, Aborted)
+                reported = event.get("aborted")
+                self.aborted = None if reported is None else decoded(reported, Aborted)
             case "rate":
                 self._take_change(event["at"], event["rate"])
             case "lost":
@@ -287,11 +287,11 @@ class SpoolState:
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
             self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE))
             if "totals" not in meta:
-                told = np.frombuffer(values, METRIC_DTYPE)
-                told = told[told["name"] != FIRST_ANSWER]
-                self._named.add(rows, told, worker.labels, worker.metrics)
-                for take in self.takers if len(told) else ():
-                    take(rows, told, worker.metrics)
+                reported = np.frombuffer(values, METRIC_DTYPE)
+                reported = reported[reported["name"] != FIRST_ANSWER]
+                self._named.add(rows, reported, worker.labels, worker.metrics)
+                for take in self.takers if len(reported) else ():
+                    take(rows, reported, worker.metrics)
 
     def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
         """Take in what a batch counted; of its size it bears out about as many requests."""

@@ -44,7 +44,7 @@ EXIT_CODES = {"found": OK, "not_kept": MISSED, "cannot_tell": MISSED, "client_li
 
 def content(question: Question, explored: SearchEvidence, answer: Answer, confirmed: list[Confirmed]) -> CapacityResult:
     """The result but for what is computed from the waves beside the answer. Rates in requests/s, times in seconds."""
-    told = attach_server_metrics(question.plan.server_limits, explored, confirmed)
+    reported = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     output = generated_in(explored)
     points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else answer.at_least
     at_low = at_answer(confirmed)
@@ -75,20 +75,20 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         limits=[
             *(_limit(place, answer, confirmed, question) for place in range(len(question.limits))),
             *user_limit_rows(question, explored, confirmed),
-            *told.limit_rows(confirmed),
+            *reported.limit_rows(confirmed),
         ],
         curve=points,
-        stretches=[_stretch(row, told, output[row.stretch.number]) for row in explored.rows],
+        stretches=[_stretch(row, reported, output[row.stretch.number]) for row in explored.rows],
         islands=[Interval(each.low, each.high) for each in answer.islands],
         memory=None if answer.memory is None else Memory(side_of(answer.memory.below), side_of(answer.memory.above)),
         slower=_slower(explored),
-        resources=None if question.in_users else told.resources(question.plan.server_limits, low),
+        resources=None if question.in_users else reported.resources(question.plan.server_limits, low),
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
         tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
         errors=_errors(explored, confirmed),
         failures=list(explored.failures),
         waves=_waves(explored, confirmed),
-        confirmation=[each.told(question) for each in confirmed],
+        confirmation=[each.to_result(question) for each in confirmed],
         users=users_of(question, answer, confirmed[-1].wave if confirmed else None),
     )
     found = settled(found)
@@ -114,8 +114,8 @@ def _client_limit(explored: SearchEvidence, answer: Answer) -> str:
 
 def _limit(place: int, answer: Answer, confirmed: list[Confirmed], question: Question) -> LimitRow:
     """A limit with its value in the last wave at the interval's lower end that nothing spoilt."""
-    limit, told = question.limits[place], [each for each in confirmed if not each.spoilt]
-    at_low = told[-1].told(question).limits[place] if told else None
+    limit, reported = question.limits[place], [each for each in confirmed if not each.spoilt]
+    at_low = reported[-1].to_result(question).limits[place] if reported else None
     return limit_row(
         limit.expression,
         limit.metric,
@@ -128,7 +128,7 @@ def _limit(place: int, answer: Answer, confirmed: list[Confirmed], question: Que
     )
 
 
-def _stretch(row: evidence.StretchRow, told: ServerAssessment, output: Generated) -> StretchRow:
+def _stretch(row: evidence.StretchRow, server_assessment: ServerAssessment, output: Generated) -> StretchRow:
     stretch, times = row.stretch, row.counted.times
     by_limit = zip(*(each.counts for each in stretch.slices), strict=True)
     totals = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in by_limit]
@@ -148,7 +148,7 @@ def _stretch(row: evidence.StretchRow, told: ServerAssessment, output: Generated
         in_flight=stretch.in_flight,
         void=stretch.void,
         direction="below" if stretch.purpose == "below" else "above" if stretch.purpose == "above" else None,
-        metrics=told.values.get(stretch.number, {}),
+        metrics=server_assessment.values.get(stretch.number, {}),
         tokens_per_s=output.tokens_per_s,
         labels=output.labels or None,
     )

@@ -20,7 +20,7 @@ from server_capacity.experiments.capacity.warming import warm
 from server_capacity.experiments.measurements.client_limit import without_queueing
 from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.experiments.measurements.user_limits import users_estimates
-from server_capacity.experiments.measurements.windows import soak_of, windows_foretold, windows_of
+from server_capacity.experiments.measurements.windows import predicted_windows, soak_of, windows_of
 from server_capacity.experiments.server_side.server_attachment import (
     attach_server_metrics,
     disturbed_confirmations,
@@ -86,7 +86,7 @@ def _whole(
         content(question, explored, found, confirmed),
         payloads=payloads(waves),
         windows=windows_of(confirmed, question.limits)
-        or (None if question.in_users else windows_foretold(found, question.limits)),
+        or (None if question.in_users else predicted_windows(found, question.limits)),
         soak=soak_of(confirmed, question.limits),
         twin=_twin(question, explored, confirmed) if modelled else None,
     )
@@ -161,11 +161,11 @@ def _with_server(
 def _answer(
     question: Question, explored: SearchEvidence, confirmed: Sequence[Confirmed] = (), *, final: bool = False
 ) -> Answer:
-    """The answer, from what was counted by when requests were due, and what the server told.
+    """The answer, from what was counted by when requests were due, and what the server reported.
 
     Until it is the ``final`` one, limits on metrics that have not come yet are left open.
     """
-    told = attach_server_metrics(question.plan.server_limits, explored, confirmed)
+    reported = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     found = without_queueing(answer_of(question, explored.stretches), explored.queueing)
     of_users = users_estimates(question, explored)
-    return with_limits_of_server(found, [*of_users, *(told.estimates if final else told.known)])
+    return with_limits_of_server(found, [*of_users, *(reported.estimates if final else reported.known)])

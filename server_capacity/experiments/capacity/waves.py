@@ -73,7 +73,7 @@ class Waves:
 
 
 class _Noting:
-    """A view that hands on what it is told, and notes the number of payloads."""
+    """A view that hands on what it gets, and notes the number of payloads."""
 
     def __init__(self, view: Live, waves: Waves) -> None:
         self._view, self._waves = view, waves

@@ -48,12 +48,12 @@ class Confirmed:
 
     @property
     def of_server(self) -> list[tuple[LimitCheck, Judgement]]:
-        """The limits on server metrics, held against what was told of the wave; none while nothing was."""
+        """The limits on server metrics, compared with what was reported of the wave; none while nothing was."""
         metrics = self.wave.server_metrics
         limits = self.wave.plan.server_limits if metrics is not None else ()
         return [(held, _on_server(held)) for held in (held_against(limit, metrics or ()) for limit in limits)]
 
-    def told(self, question: Question) -> Confirmation:
+    def to_result(self, question: Question) -> Confirmation:
         """Its part of a result."""
         every: tuple[Limit | UserLimit, ...] = (*question.limits, *question.user_limits)
         limits = zip(every, self.judgements, strict=True)
@@ -83,7 +83,7 @@ def _on_server(held: LimitCheck) -> Judgement:
 
 def _server_row(held: LimitCheck, judgement: Judgement) -> ConfirmedLimit:
     reason = "" if held.kept is not None else held.reason
-    return ConfirmedLimit(held.limit.expression, held.told, held.text, judgement == "holds", judgement, reason)
+    return ConfirmedLimit(held.limit.expression, held.in_unit, held.text, judgement == "holds", judgement, reason)
 
 
 def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> ConfirmedLimit:

@@ -37,7 +37,7 @@ class Counted:
     """A stage of a wave, or a wave of one rate.
 
     ``failed``: requests due in it; ``times``: of the metric shown; ``completed``: answers that came in it, to whomever;
-    ``users``: of each limit on a value of the user's own what the ok requests of each slice told.
+    ``users``: of each limit on a value of the user's own what the ok requests of each slice reported.
     """
 
     stretch: Stretch
@@ -69,8 +69,10 @@ def count_stages(wave: WaveFacts, limits: Sequence[Limit], users: Sequence[UserL
         stretch = Stretch(number, rate, start_s, end_s, slices, "", before, in_flight, inherited=inherited)
         failed = int(counts.failed[first:stop].sum())
         completed = int(counts.done_by[stop] - counts.done_by[first])
-        told = tuple(tuple(Sums(int(of), *sums) for of, *sums in each.T[first:stop].tolist()) for each in counts.told)
-        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed, told))
+        reported = tuple(
+            tuple(Sums(int(of), *sums) for of, *sums in each.T[first:stop].tolist()) for each in counts.user_sums
+        )
+        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed, reported))
         first = stop
     return found
 
@@ -99,7 +101,7 @@ class _Counts:
     """Counts between edges (ns after wave start): arrays of one number for each slice, a pair for each limit.
 
     ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage; ``spent_ns``: all of
-    them added up, whole nanoseconds. ``told``: of each of the ``users``' limits the rows of its ``Sums``.
+    them added up, whole nanoseconds. ``user_sums``: of each of the ``users``' limits the rows of its ``Sums``.
     """
 
     def __init__(self, edges: list[list[int]], limits: Sequence[Limit], users: Sequence[UserLimit]) -> None:
@@ -109,7 +111,7 @@ class _Counts:
         self.sent, self.answered, self.failed = (np.zeros(number, np.int64) for _ in range(3))
         self.in_flight, self.done_by = (np.zeros(number + 1, np.int64) for _ in range(2))
         self.spent_ns = np.zeros(number)
-        self._users, self.told = users, [np.zeros((3, number)) for _ in users]
+        self._users, self.user_sums = users, [np.zeros((3, number)) for _ in users]
         self.pairs = [np.zeros((2, number), np.int64) for _ in limits]
         self.times = [StreamingHistogram() for _ in edges]
         self._stage = np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges])
@@ -152,13 +154,13 @@ class _Counts:
                 pair[0] += self._counted(place[rows], inside[rows])
                 pair[1] += self._counted(place[rows], inside[rows] & over)
 
-        for user, sums in zip(self._users, self.told, strict=True):
-            self._add_told(user, sums, part, place, inside & part.outcome("ok"))
+        for user, sums in zip(self._users, self.user_sums, strict=True):
+            self._add_reported(user, sums, part, place, inside & part.outcome("ok"))
 
-    def _add_told(
+    def _add_reported(
         self, user: UserLimit, sums: npt.NDArray[np.float64], part: Records, place: Int64, where: Mask
     ) -> None:
-        """Add what the requests told of a limit's metric, if they have it."""
+        """Add what the requests reported a limit's metric, if they have it."""
         if user.metric not in part.table.column_names:
             return
         rows = np.flatnonzero(where & part.has(user.metric))

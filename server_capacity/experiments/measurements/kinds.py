@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
 
 MOST_KINDS = 50
-"""Of more labels those with the most requests are told."""
+"""Of more labels those with the most requests are shown."""
 
 _LENGTHS = [str(2**bits) if bits == 0 else f"{2**bits:,} to {2 ** (bits + 1) - 1:,}" for bits in range(63)]
 """Inputs of so many tokens: each bucket is twice as wide as the one before."""
@@ -40,17 +40,17 @@ def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens |
             by_label.add(wave, part, streams, by_label.numbering.of(codes, names))
             lengths = by_length.numbering.of(_bits(part), _LENGTHS)
             by_length.add(wave, part, streams, lengths, part.has("tokens_in") & (part.int("tokens_in") > 0))
-    told = [wave.summary.tokens for wave in waves]
-    rates = [each.tokens_out_per_s for each in told if each is not None and each.tokens_out_per_s is not None]
+    reported = [wave.summary.tokens for wave in waves]
+    rates = [each.tokens_out_per_s for each in reported if each is not None and each.tokens_out_per_s is not None]
     labels = [row for row in by_label.rows(seconds) if row.name]
-    lengths_told = sorted(by_length.rows(seconds), key=lambda row: _LENGTHS.index(row.name))
-    if not rates and not labels and not lengths_told:
+    known_lengths = sorted(by_length.rows(seconds), key=lambda row: _LENGTHS.index(row.name))
+    if not rates and not labels and not known_lengths:
         return None
     return Tokens(
         sum(rates) / len(rates) if rates else None,
         sum(wave.summary.rates.completed for wave in waves) / len(waves),
         labels,
-        lengths_told,
+        known_lengths,
     )
 
 
@@ -65,9 +65,9 @@ class Kinds:
         self._times = GroupedHistogram()
         self._ages: list[tuple[Int64, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
 
-    def add(self, wave: WaveFacts, part: Records, streams: Streams, kinds: Int64, told: Mask | None = None) -> None:
-        """Take in a part of a wave whose requests are of these kinds; ``told``: of which requests the kind is known."""
-        known = np.ones(len(part), bool) if told is None else told
+    def add(self, wave: WaveFacts, part: Records, streams: Streams, kinds: Int64, reported: Mask | None = None) -> None:
+        """Take in a part of a wave whose requests are of these kinds; ``reported``: those whose kind is known."""
+        known = np.ones(len(part), bool) if reported is None else reported
         self._sent = summed(self._sent, np.bincount(kinds[known & ~part.repeats]))
         times = dict(samples(part, open_loop=True, streams=streams))
         for place, limit in enumerate(self._limits):

@@ -52,11 +52,11 @@ def _over(cell: Cell, metric: str, bound_s: float) -> Count:
 
 
 class UserWatch:
-    """Adds up what ok requests told of each limit, by stretch and second in which they were due."""
+    """Adds up what ok requests reported each limit, by stretch and second in which they were due."""
 
     def __init__(self, limits: Sequence[UserLimit]) -> None:
         self._limits = limits
-        self._told: list[tuple[int, Int64, Floats]] = []
+        self._scored: list[tuple[int, Int64, Floats]] = []
         self._sums: defaultdict[tuple[int, int], dict[int, Sums]] = defaultdict(dict)
 
     def take(self, rows: npt.NDArray[Any], values: npt.NDArray[Any], names: Sequence[str]) -> None:
@@ -67,12 +67,12 @@ class UserWatch:
             name = limit.metric.removeprefix(PREFIX)
             if name in names:
                 mine = counts & (values["name"] == names.index(name))
-                self._told.append((place, of["due"][mine].astype(np.int64), limit.scores(values["value"][mine])))
+                self._scored.append((place, of["due"][mine].astype(np.int64), limit.scores(values["value"][mine])))
 
     def sort(self, starts_s: Sequence[float]) -> None:
         """Add up what was taken in, now that it is known when the stretches began (seconds after wave start)."""
         starts = np.rint(np.array(starts_s) * NS).astype(np.int64)
-        for place, due, scores in self._told:
+        for place, due, scores in self._scored:
             stages = np.searchsorted(starts, due, "right") - 1
             for stage, second in {*zip(stages.tolist(), (due // NS).tolist(), strict=True)}:
                 mine = scores[(stages == stage) & (due // NS == second)]
@@ -81,7 +81,7 @@ class UserWatch:
                 sums[second] = Sums(
                     before.of + len(mine), before.total + float(mine.sum()), before.squares + float(mine @ mine)
                 )
-        self._told.clear()
+        self._scored.clear()
 
     def misses(self, stage: int) -> bool:
         """Tells whether a stretch surely misses a limit, as far as is known."""

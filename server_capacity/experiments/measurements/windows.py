@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WINDOW_S = 60.0
 Z95 = 1.96
 LEAST_DRIFT, LEAST_ERRORS, LEAST_WINDOWS = 0.1, 4.0, 5
-"""A drift is told where the median changed by more than a tenth, and by so many standard errors of its line."""
+"""A drift is reported where the median changed by more than a tenth, and by so many standard errors of its line."""
 
 
 def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> Windows | None:
@@ -45,7 +45,7 @@ def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> Windo
     return Windows(WINDOW_S, len(kept), sum(kept), sum(kept) / len(kept), interval)
 
 
-def windows_foretold(found: Answer, limits: Sequence[Limit]) -> Windows | None:
+def predicted_windows(found: Answer, limits: Sequence[Limit]) -> Windows | None:
     """The share of windows at the lower end by the bursts that were seen; None where no curve tells."""
     limit = next((limit for limit in limits if limit.expression == found.limit), None)
     estimate = next((each for each in found.estimates if each.limit == found.limit), None)

@@ -47,7 +47,7 @@ class Proven:
 
     def limits(self, question: Question, planned: Planned) -> list[ProvenLimit]:
         """The limits of the proof: each with its value, and the share over it with the interval that bursts leave."""
-        rows = [ProvenLimit(**asdict(row)) for row in self.confirmed.told(question).limits]
+        rows = [ProvenLimit(**asdict(row)) for row in self.confirmed.to_result(question).limits]
         of_requests = [
             _with_share(row, self.confirmed, place, limit, planned)
             for place, (row, limit) in enumerate(zip(rows, question.limits, strict=False))
@@ -56,7 +56,7 @@ class Proven:
 
 
 def judged(question: Question, planned: Planned, wave: Wave) -> Proven:
-    """The judgement, whatever the server told by now."""
+    """The judgement, whatever the server reported by now."""
     stage = count_stages(wave, question.limits, question.user_limits)[0]
     backlog = _backlog(stage.stretch)
     main, limits = main_of(question.limits, planned), enumerate(question.limits)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_SLOPE = 10.0
 UNKNOWN_DISPERSION = 250.0
-"""Of a limit of which the search told nothing: bursts as dense as those of endpoints that were simulated."""
+"""Of a limit that the search did not measure: bursts as dense as those of endpoints that were simulated."""
 UNKNOWN_OF_SUCCESS = 20.0
 """The same of refusals, which come in far shorter bursts than slow answers."""
 LEAST_ALLOWED = 1e-4
@@ -45,25 +45,25 @@ class Length:
         """A clause on a time in which nothing can hold, whatever comes; empty for any other."""
         return "" if self.holds else f"{length_text(self.seconds)} is too short to decide: {self._instead()}"
 
-    def told(self) -> ProofLength:
+    def to_result(self) -> ProofLength:
         """Its part of the proof."""
         return ProofLength(self.seconds, self.warmup_s, self.needed_s, self.rejects, self.holds, self.measured)
 
     def sentence(self) -> str:
         """The time, and what it can tell, before it begins."""
-        told = (
+        text = (
             f"The verification sends load for {length_text(self.seconds)}, after {length_text(self.warmup_s)} of "
             f"warm-up. This rejects a plan that is one instance short in {self.rejects:.0%} of cases, and accepts a "
             f"sufficient one in {self.holds:.0%}"
         )
-        told += "." if self.measured else ", assuming dense bursts, because the search did not measure them."
+        text += "." if self.measured else ", assuming dense bursts, because the search did not measure them."
         if self.too_short:
-            return f"{told} {self.too_short}."
+            return f"{text} {self.too_short}."
         if self.rejects >= REJECTED and self.holds < HELD and self.seconds >= self.needed_s:
-            told += " A sufficient plan may be too close to its limit to decide."
+            text += " A sufficient plan may be too close to its limit to decide."
         elif min(self.rejects / REJECTED, self.holds / HELD) < 1 and (self.seconds < self.needed_s or self._is_longest):
-            told += f" A sufficient plan may look as if it were one instance short: {self._instead()}."
-        return told
+            text += f" A sufficient plan may look as if it were one instance short: {self._instead()}."
+        return text
 
     def _instead(self) -> str:
         if not self._is_longest:
@@ -93,11 +93,11 @@ def main_of(limits: Sequence[Limit], planned: Planned) -> Limit:
 
 def bursts_of(limit: Limit, planned: Planned) -> Bursts:
     """The bursts of a limit: as the search measured them, or as dense as any where it did not."""
-    allowed, told = max(limit.allowed, LEAST_ALLOWED), planned.correlation
-    if told is None or not _is_measured(limit, planned):
+    allowed, reported = max(limit.allowed, LEAST_ALLOWED), planned.correlation
+    if reported is None or not _is_measured(limit, planned):
         dispersion = UNKNOWN_OF_SUCCESS if limit.metric == "success" else UNKNOWN_DISPERSION
         return Bursts(allowed, dispersion, UNKNOWN_SLOPE)
-    return Bursts(allowed, max(told.dispersion, 1.0), max(told.slope, 1.0))
+    return Bursts(allowed, max(reported.dispersion, 1.0), max(reported.slope, 1.0))
 
 
 def _is_measured(limit: Limit, planned: Planned) -> bool:

@@ -31,7 +31,7 @@ def content(
     """The proof. Rates in requests/s, times in seconds. ``ended_early``: why the wave was not sent to its end."""
     confirmed = proven.confirmed
     wave, aim = confirmed.wave, planned.aim
-    told = confirmed.told(question)
+    reported = confirmed.to_result(question)
     outcome = _outcome(proven, length, ended_early)
     return concluded(
         ProofResult(
@@ -48,15 +48,15 @@ def content(
             instance_type=planned.instance_type,
             instances=aim.instances,
             target_rps=aim.target_rps,
-            length=length.told(),
+            length=length.to_result(),
             sent=wave.ledger.sent,
             sent_s=_sent_s(wave, length),
             ended_early=ended_early,
             backlog=proven.backlog,
             limits=proven.limits(question, planned),
             latency=_times(proven),
-            server_metrics=told.server_metrics,
-            directory=told.directory,
+            server_metrics=reported.server_metrics,
+            directory=reported.directory,
         )
     )
 
@@ -95,10 +95,10 @@ def _times(proven: Proven) -> Times | None:
 
 def headline(data: ProofResult) -> str:
     """The answer in one line, with what its plan leaves open and what was left behind."""
-    told = list(data.warnings)
-    if not told and data.plan_exit_code:
-        told = [f"it has exit code {data.plan_exit_code}"]
-    open_ones = [f"Its plan: {'; '.join(told)}."] if told else []
+    lines = list(data.warnings)
+    if not lines and data.plan_exit_code:
+        lines = [f"it has exit code {data.plan_exit_code}"]
+    open_ones = [f"Its plan: {'; '.join(lines)}."] if lines else []
     left = [f"{each[:1].upper()}{each[1:]}." for each in left_behind(data)]
     return " ".join([_answer(data), *open_ones, *left])
 

@@ -45,7 +45,7 @@ def make_folder(question: Question, planned: Planned) -> Path:
 def prove(question: Question, planned: Planned, waves: Waves, before: Before) -> ProofResult:
     """Send the target, judge what came of it, and write that down.
 
-    ``before``: what was told before the endpoint was made. KeyboardInterrupt where it was interrupted before anything
+    ``before``: what was shown before the endpoint was made. KeyboardInterrupt where it was interrupted before anything
     was sent. BenchmarkError where the endpoint is known to run on another number of instances.
     """
     _check_instances(question, planned)
@@ -60,8 +60,8 @@ def prove(question: Question, planned: Planned, waves: Waves, before: Before) ->
         pilot = ProofPilot(question, planned, length)
         wave = waves.prove(plan, pilot)
         waiting = [wave]
-        told = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
-        found = content(question, planned, length, judged(question, planned, told[0]), ended_early=pilot.why)
+        reported = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
+        found = content(question, planned, length, judged(question, planned, reported[0]), ended_early=pilot.why)
         return save(waves.folder, replace(found, quotas=before.quotas, spend=before.spend))
 
 

@@ -63,8 +63,8 @@ def _notes(data: ProofResult) -> Iterator[str]:
         )
     if data.latency is not None:
         times = (("p50", data.latency.p50), ("p99", data.latency.p99))
-        told = (f"{name} {duration_text(value)}" for name, value in times if value is not None)
-        yield f"{INDENT}Times: {', '.join(told)}"
+        lines = (f"{name} {duration_text(value)}" for name, value in times if value is not None)
+        yield f"{INDENT}Times: {', '.join(lines)}"
     yield f"{INDENT}Plan: {data.plan}"
     yield f"{INDENT}Wave: {data.directory}"
 

@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 class _Child:
-    """A process with its job. ``results``: those that it told and nobody has taken yet."""
+    """A process with its job. ``results``: those that it reported and nobody has taken yet."""
 
     def __init__(self, number: int, module: str, job: dict[str, Any]) -> None:
         self.number = number
@@ -64,16 +64,18 @@ class _Child:
             self._process.stdin.flush()
 
     def results(self) -> Iterator[Result]:
-        """Those that it tells now; at its end a reason for each variant of which it told nothing.
+        """Those that it reports now; at its end a reason for each variant of which it reported nothing.
 
         It tells of a variant again once its endpoint is removed, or could not be.
         """
         data = os.read(self.output, 65536)
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            told = json.loads(line)
-            self.missing.discard(told["place"])
-            yield Result(self.number, told["place"], told.get("folder"), told.get("failed"), told.get("code", MISSED))
+            fields = json.loads(line)
+            self.missing.discard(fields["place"])
+            yield Result(
+                self.number, fields["place"], fields.get("folder"), fields.get("failed"), fields.get("code", MISSED)
+            )
         if not data:
             self.ended = True
             code = self._process.wait()

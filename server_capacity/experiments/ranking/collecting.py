@@ -1,4 +1,4 @@
-"""The ranking of what processes have told so far, from the folders of their searches."""
+"""The ranking of what processes have reported so far, from the folders of their searches."""
 
 from __future__ import annotations
 
@@ -73,6 +73,6 @@ def quotas_of_target(found: RankingResult) -> list[StatedQuota]:
     for row in found.rows:
         endpoint = row.endpoint or Endpoint()
         if row.rank == 1 and endpoint.instance_type is not None and row.instances_for_target is not None:
-            told = quota(endpoint.instance_type, endpoint.region, row.instances_for_target)
-            quotas += [] if told is None else [with_text(told)]
+            reported = quota(endpoint.instance_type, endpoint.region, row.instances_for_target)
+            quotas += [] if reported is None else [with_text(reported)]
     return quotas

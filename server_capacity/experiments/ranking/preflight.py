@@ -1,4 +1,4 @@
-"""Facts that are told before an endpoint is made: what it will cost, and the quotas that it needs."""
+"""Facts that are shown before an endpoint is made: what it will cost, and the quotas that it needs."""
 
 from __future__ import annotations
 
@@ -61,20 +61,22 @@ def planned_spend(endpoints: Sequence[Needed], seconds: float, prices: Prices) -
     return spend(made)
 
 
-def check_spend(told: Spend, most: float | None) -> None:
+def check_spend(reported: Spend, most: float | None) -> None:
     """BenchmarkError where it may cost more than ``most``, or nobody knows."""
     if most is None:
         return
-    if told.cost is None:
-        try_this = "Leave --max-cost out" if told.unpriced == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
+    if reported.cost is None:
+        try_this = (
+            "Leave --max-cost out" if reported.unpriced == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
+        )
         raise BenchmarkError(
-            f"--max-cost {most:g}: there is no price of {', '.join(told.unpriced) or 'one currency'}.",
+            f"--max-cost {most:g}: there is no price of {', '.join(reported.unpriced) or 'one currency'}.",
             f"{try_this}.",
         )
-    if told.cost > most:
+    if reported.cost > most:
         raise BenchmarkError(
-            f"--max-cost {most:g}: the search may cost {told.cost:.2f} {told.currency or 'USD'}.",
-            f"Shorten --time, {'vary fewer values, ' if told.endpoints > 1 else ''}or raise it.",
+            f"--max-cost {most:g}: the search may cost {reported.cost:.2f} {reported.currency or 'USD'}.",
+            f"Shorten --time, {'vary fewer values, ' if reported.endpoints > 1 else ''}or raise it.",
         )
 
 
@@ -89,7 +91,7 @@ def quotas_for(endpoints: Iterable[Needed], parallel: int) -> list[StatedQuota]:
     return [with_text(each) for each in found if each is not None]
 
 
-def with_text(told: Quota) -> StatedQuota:
+def with_text(reported: Quota) -> StatedQuota:
     """A quota with a sentence where it is too small."""
-    text = f"{told.name} is limited to {told.limit}, and {told.needed} are needed: {told.increase}"
-    return StatedQuota(**asdict(told), text=None if told.enough else text)
+    text = f"{reported.name} is limited to {reported.limit}, and {reported.needed} are needed: {reported.increase}"
+    return StatedQuota(**asdict(reported), text=None if reported.enough else text)

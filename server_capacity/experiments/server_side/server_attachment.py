@@ -1,4 +1,4 @@
-"""A search once its waves are over: what the server told of them joins what was counted. No input or output.
+"""A search once its waves are over: what the server reported of them joins what was counted. No input or output.
 
 The evidence is changed: stretches in which the server was another one count for nothing from now on. Limits on the
 server's metrics get their estimates, and the lowest of all limits holds.
@@ -59,7 +59,7 @@ class ServerAssessment:
 def attach_server_metrics(
     limits: Sequence[ServerLimit], explored: SearchEvidence, confirmed: Sequence[Confirmed]
 ) -> ServerAssessment:
-    """Hold what the server told of the waves against the limits; stretches that it spoilt are void from now on."""
+    """Compare what the server reported of the waves with the limits; stretches that it spoilt are void from now on."""
     waves = all_waves(explored, confirmed)
     metrics = tuple(row for wave in waves for row in wave.server_metrics or ())
     if not metrics and not any(wave.instances for wave in waves):
@@ -97,15 +97,15 @@ def disturbed_confirmations(confirmed: Sequence[Confirmed], explored: SearchEvid
 
 def at_answer(confirmed: Sequence[Confirmed]) -> list[Wave]:
     """The waves at the interval's lower end: the last one that nothing spoilt, and those at about its rate."""
-    told = [each for each in confirmed if not each.spoilt]
-    rates = [each.stage.stretch.rate for each in told]
-    return [each.wave for each, rate in zip(told, rates, strict=True) if abs(rate / rates[-1] - 1) < SAME_RATE]
+    reported = [each for each in confirmed if not each.spoilt]
+    rates = [each.stage.stretch.rate for each in reported]
+    return [each.wave for each, rate in zip(reported, rates, strict=True) if abs(rate / rates[-1] - 1) < SAME_RATE]
 
 
 def with_limits_of_server(answer: Answer, estimates: Iterable[ServerEstimate | UserEstimate]) -> Answer:
     """The answer with limits that steered nothing, as the server's, among the others: the lowest holds.
 
-    Where one of them cannot be told, nothing can: it may give out before all others.
+    Where one of them is unknown, all is: it may be violated before all others.
     """
     listed = list(estimates)
     answer = replace(answer, estimates=(*answer.estimates, *(each.estimate for each in listed)))
@@ -169,8 +169,8 @@ def _whole(wave: Wave) -> Span:
 
 
 def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> LimitRow:
-    told = [each for each in confirmed if not each.spoilt]
-    held = held_against(found.limit, told[-1].wave.server_metrics or ()) if told else None
+    reported = [each for each in confirmed if not each.spoilt]
+    held = held_against(found.limit, reported[-1].wave.server_metrics or ()) if reported else None
     known = held is not None and held.kept is not None
     unit = "share" if held is not None and is_share(found.limit, held.metric) else found.limit.unit
     return limit_row(
@@ -180,6 +180,6 @@ def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> LimitRo
         bound=found.limit.limit,
         unit=unit,
         reason=found.reason,
-        at_low=held.told if held is not None and known else None,
+        at_low=held.in_unit if held is not None and known else None,
         at_low_text=held.text if held is not None and known else "",
     )

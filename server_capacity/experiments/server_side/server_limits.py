@@ -61,7 +61,7 @@ class ServerEstimate:
 def server_estimates(limits: Iterable[ServerLimit], measured: Measured | None) -> list[ServerEstimate]:
     """Each limit's estimate: of several instances or GPUs, of the one that reaches it first.
 
-    ``measured`` None: nothing was told.
+    ``measured`` None: nothing was reported.
     """
     return [
         _estimate(limit, measured) if measured else _unknown(limit, "the server reported nothing") for limit in limits

@@ -109,13 +109,13 @@ def stretch_values(found: Sequence[MetricSeries], spans: Mapping[int, Span]) -> 
     ratios = {ratio for course in found for ratio in RATIOS.get(course.row.namespace or "", ())}
     values = {}
     for number, span in spans.items():
-        told = {name: value for name, each in by_name.items() if (value := _together(each, span)) is not None}
-        told |= {
-            ratio.name: ratio.plus + told[ratio.over] / told[ratio.under]
+        fields = {name: value for name, each in by_name.items() if (value := _together(each, span)) is not None}
+        fields |= {
+            ratio.name: ratio.plus + fields[ratio.over] / fields[ratio.under]
             for ratio in ratios
-            if ratio.over in told and told.get(ratio.under, 0) > 0
+            if ratio.over in fields and fields.get(ratio.under, 0) > 0
         }
-        values[number] = told
+        values[number] = fields
     return values
 
 

@@ -94,7 +94,7 @@ class ServerSide:
         return self._standing.see(self._follower.latest())
 
     def read(self, wave: Wave) -> Wave:
-        """The wave with what is told at once, stored; to be called after each wave, before the next one begins."""
+        """The wave with what is there at once, stored; to be called after each wave, before the next one begins."""
         if not self.sources:
             return wave
         rows = self._collected(wave, self._prompt)
@@ -110,8 +110,8 @@ class ServerSide:
             if interrupts.count:
                 return [*found, *waves[len(found) :]]
             rows = self._collected(wave, self._late)
-            told = wave.with_server_metrics(rows)
-            found.append(self._stored(told.with_instances(by_samples(told.instances, rows))))
+            reported = wave.with_server_metrics(rows)
+            found.append(self._stored(reported.with_instances(by_samples(reported.instances, rows))))
         return found
 
     def _collected(self, wave: Wave, sources: Sequence[Source]) -> list[ServerMetric]:
@@ -134,8 +134,8 @@ def waited(
     Where a limit is waited for that interrupts the search itself: its answer may change with what is missing.
     """
     waves = all_waves(explored, confirmed)
-    told = until_interrupted(lambda: server.wait(waves, interrupts), interrupts) or waves
+    reported = until_interrupted(lambda: server.wait(waves, interrupts), interrupts) or waves
     explored.interrupted = explored.interrupted or (server.waits and interrupts.count > 0)
-    by_name = {name_of(wave): wave for wave in told}
+    by_name = {name_of(wave): wave for wave in reported}
     explored.waves = [by_name[name_of(wave)] for wave in explored.waves]
     return [replace(each, wave=by_name[name_of(each.wave)]) for each in confirmed]

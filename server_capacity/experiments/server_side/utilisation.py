@@ -75,7 +75,7 @@ class Line:
     def reaches(self, bound: float) -> tuple[float, Interval] | None:
         """The rate at which the line is at ``bound``, with its 95% interval by Fieller's theorem.
 
-        None where the demand cannot be told from none, so that the line may never get there.
+        None where the demand cannot be distinguished from none, so that the line may never get there.
         """
         t = student_t(CONFIDENCE, self.freedom)
         unsure = (t * self.noise) ** 2 / (self.demand**2 * self.spread) if self.demand else 1.0

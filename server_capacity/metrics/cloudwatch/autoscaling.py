@@ -51,8 +51,8 @@ class Autoscaling:
     endpoint: str
     variant: str
 
-    def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
-        """The events from ``start`` to ``end``, and sentences on what was not told. Raises nothing of AWS's."""
+    def scaling_events(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
+        """The events from ``start`` to ``end``, and sentences on what was not reported. Raises nothing of AWS's."""
         events, remarks = [], []
         for ask, client, permission, what in (
             (self._activities, self.scaling, "application-autoscaling:DescribeScalingActivities", "who requested them"),

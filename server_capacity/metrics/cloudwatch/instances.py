@@ -64,13 +64,15 @@ class VariantInstances:
         self._ahead_s = next(seconds_ahead(answer), self._ahead_s)
         return count
 
-    def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
+    def scaling_events(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
         """The events of Application Auto Scaling and its alarms, on this machine's clock."""
         clients = make_clients(self._region)
         if clients is None:
             return [], []
         ahead = self._ahead_s if abs(self._ahead_s) > SAME_CLOCK_S else 0.0
-        events, remarks = Autoscaling(*clients, self._endpoint, self._variant).told(start + ahead, end + ahead)
+        events, remarks = Autoscaling(*clients, self._endpoint, self._variant).scaling_events(
+            start + ahead, end + ahead
+        )
         return [_moved(event, -ahead) for event in events], remarks
 
     def _counted(self, answer: dict[str, Any]) -> Count:

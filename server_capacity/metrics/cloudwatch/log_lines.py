@@ -89,7 +89,7 @@ class _Traceback:
 class LineCounts:
     """A count of each kind of line in a log. Of a traceback the last line counts, which says what was raised.
 
-    ``secrets``: values that stand in no line that is told.
+    ``secrets``: values that stand in no line that is shown.
     """
 
     secrets: Collection[str] = ()
@@ -98,7 +98,7 @@ class LineCounts:
 
     def add(self, stream: str, event: str) -> None:
         """Count the lines of an event; events of one stream come in their order."""
-        is_whole = len(event) <= _MOST_OF_A_LINE and not _BREAK.search(event)  # and hidden when it is told
+        is_whole = len(event) <= _MOST_OF_A_LINE and not _BREAK.search(event)  # and hidden when it is shown
         for line in _lines(event if is_whole else redact(event, self.secrets)):
             self._add(stream, line)
 

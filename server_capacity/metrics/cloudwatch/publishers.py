@@ -37,7 +37,7 @@ def silent(client: Any, blocks: Sequence[Block], now: float) -> frozenset[Publis
     return frozenset(set(known.values()) - heard)
 
 
-def told(block: Block) -> str:
+def silence_text(block: Block) -> str:
     """A sentence on a block of whose publisher nothing came."""
     place = ", ".join(f"{name} {value}" for name, value in block.dimensions) or block.namespace
     return (

@@ -84,9 +84,9 @@ class CloudWatch:
         """
         described = self._asked_before(ahead=ahead)
         self._absent = frozenset(variant for variant, each in described.items() if each.absent)
-        told = [text for each in described.values() for text in (each.absent, each.denied) if text]
-        never = [publishers.told(block) for block in self._blocks if self._is_silent(block)]
-        return list(dict.fromkeys([*warnings(self._blocks, seconds), *told, *never]))
+        reported = [text for each in described.values() for text in (each.absent, each.denied) if text]
+        never = [publishers.silence_text(block) for block in self._blocks if self._is_silent(block)]
+        return list(dict.fromkeys([*warnings(self._blocks, seconds), *reported, *never]))
 
     def instances(self) -> list[InstanceSource]:
         """The variants that the blocks name."""
@@ -96,7 +96,7 @@ class CloudWatch:
         return [VariantInstances(variant, region) for variant in hardware.variants(self._blocks)]
 
     def begin(self) -> None:
-        """Nothing has to watch meanwhile: CloudWatch keeps what it was told."""
+        """Nothing has to watch meanwhile: CloudWatch keeps what it received."""
 
     def latest(self) -> list[LiveMetric]:
         """Nothing: what it tells is minutes old, so it is asked when the wave is over."""

@@ -48,7 +48,7 @@ class Reply:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect is told, not followed: the token is meant for the server that is named."""
+    """A redirect is an error, and not followed: the token is meant for the server that is named."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -105,13 +105,13 @@ class Web:
 
     def refusal(self, reply: Reply, words: str = "") -> str:
         """The meaning of a status that is no success, and what to do."""
-        told = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
-        told += f": {self.hide(words)}" if words else ""
+        text = f"HTTP {reply.status} {http.client.responses.get(reply.status, '')}".rstrip()
+        text += f": {self.hide(words)}" if words else ""
         if reply.status in (401, 403) or (reply.status == 400 and self._signer and "ignature" in words):
-            return f"{told}; {self._signer.advice if self._signer else _ADVICE}"
+            return f"{text}; {self._signer.advice if self._signer else _ADVICE}"
         if 300 <= reply.status < 400:
-            return f"{told}; redirects are not followed: give the URL that it leads to"
-        return told
+            return f"{text}; redirects are not followed: give the URL that it leads to"
+        return text
 
 
 def _reply(request: urllib.request.Request, timeout_s: float) -> Reply:

@@ -46,7 +46,7 @@ class Policy(Protocol):
 
     @property
     def metric(self) -> Metric | None:
-        """The metric that it is told of; None: none."""
+        """The metric that it follows; None: none."""
 
     @property
     def name(self) -> str:

@@ -105,7 +105,7 @@ def simulations(
     runs = []
     for policy, file in islice(chosen.policies(), None if compare else 2):
         run = simulate(service, demand, policy, chosen.routing, bound_s=bound, allowed=allowed, seed=_SEED)
-        runs.append(run.told(file, per_hour))
+        runs.append(run.to_result(file, per_hour))
     return Simulation(
         limit=limit.expression,
         bound=bound,

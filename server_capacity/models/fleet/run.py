@@ -37,7 +37,7 @@ class Minute(NamedTuple):
         """Of its requests, those that took longer or were refused."""
         return (self.over + self.refused) / self.requests if self.requests else 0.0
 
-    def told(self, place: int) -> plan.Minute:
+    def to_row(self, place: int) -> plan.Minute:
         """A row of ``timeline``."""
         return plan.Minute(place, self.requests / self.seconds, self.instances, self.share_over, self.p99)
 
@@ -117,7 +117,7 @@ class FleetRun:
         """The hours of instances that are paid."""
         return self.paid_s / _HOUR
 
-    def told(self, file: str | None, per_hour: float | None = None) -> plan.Run:
+    def to_result(self, file: str | None, per_hour: float | None = None) -> plan.Run:
         """The run in a plan, of whose files it is ``file``; ``per_hour``: the price of an instance, where known."""
         requests, seconds = self.requests, self.seconds
         return plan.Run(
@@ -134,7 +134,7 @@ class FleetRun:
             p99=self.times.quantile(0.99),
             mean_instances=sum(each.instances * each.seconds for each in self.minutes) / seconds,
             most_instances=max(each.instances for each in self.minutes),
-            timeline=[minute.told(place) for place, minute in enumerate(self.minutes)],
+            timeline=[minute.to_row(place) for place, minute in enumerate(self.minutes)],
             file=file,
         )
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from server_capacity.models.fleet.service import Floats, Service
 
 _AT_ONCE = 1 << 16  # arrivals
-_TOLD, _STEPS = "Simulating {}", 1000
+_TASK, _STEPS = "Simulating {}", 1000
 
 
 def simulate(
@@ -61,9 +61,9 @@ def simulate(
             scaler.saw(now, until, routed)
             scaler.act(until)
             now = until
-            tell(_TOLD.format(policy.name), int(_STEPS * now / length), _STEPS)
+            tell(_TASK.format(policy.name), int(_STEPS * now / length), _STEPS)
     finally:
-        tell(_TOLD.format(policy.name), _STEPS, _STEPS)
+        tell(_TASK.format(policy.name), _STEPS, _STEPS)
     return FleetRun(policy.name, allowed, counted.all(), counted.times, scaler.paid_s)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from server_capacity.models.twin.queue import Queues
 from server_capacity.models.twin.twin import bounds
-from server_capacity.results.types.twin import Foretold
+from server_capacity.results.types.twin import Prediction
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,26 +39,26 @@ class Compared:
 
     @property
     def fits(self) -> bool:
-        """True where it is as foretold."""
+        """True where it is as predicted."""
         return self.low <= self.measured <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """All figures compared; ``reason``: which are not as foretold, empty where all are."""
+    """All figures compared; ``reason``: which are not as predicted, empty where all are."""
 
     compared: tuple[Compared, ...]
     reason: str
 
     @property
     def fits(self) -> bool:
-        """True where the twin foretold the wave."""
+        """True where the twin predicted the wave."""
         return not self.reason
 
-    def told(self) -> dict[str, Foretold]:
+    def by_name(self) -> dict[str, Prediction]:
         """All figures by their names."""
         return {
-            each.name: Foretold(each.name, each.measured, each.predicted, each.low, each.high, each.fits)
+            each.name: Prediction(each.name, each.measured, each.predicted, each.low, each.high, each.fits)
             for each in self.compared
         }
 
@@ -69,17 +69,17 @@ def judge(twin: Twin, wave: Trace, limits: Sequence[Limit] = ()) -> Misfit:
     there = wave.answered
     if not there.any():
         return Misfit((), "no request was answered")
-    foretold = responses(twin, wave.sent_s)[there]
+    predicted = responses(twin, wave.sent_s)[there]
     measured = wave.latency_s[there]
     compared = [
-        _compared(f"p{p}", np.quantile(measured, p / 100), np.quantile(foretold, p / 100, axis=0)) for p in _PERCENTS
+        _compared(f"p{p}", np.quantile(measured, p / 100), np.quantile(predicted, p / 100, axis=0)) for p in _PERCENTS
     ]
     for bound in bounds(limits):
         share = float((measured > bound.time_s).mean()) + 0.5 / len(measured)
-        shares = (foretold > bound.time_s).mean(axis=0) + 0.5 / len(measured)
+        shares = (predicted > bound.time_s).mean(axis=0) + 0.5 / len(measured)
         compared.append(_compared(f"share over {bound.limit}", share, shares, _NEAR_SHARE))
     off = [each for each in compared if not each.fits]
-    return Misfit(tuple(compared), "; ".join(map(_told, off)))
+    return Misfit(tuple(compared), "; ".join(map(_misfit_text, off)))
 
 
 def _compared(name: str, measured: float, predicted: Floats, near: float = _NEAR) -> Compared:
@@ -91,7 +91,7 @@ def _compared(name: str, measured: float, predicted: Floats, near: float = _NEAR
     )
 
 
-def _told(off: Compared) -> str:
+def _misfit_text(off: Compared) -> str:
     shown = "{:.2%}".format if off.name.startswith("share") else lambda value: f"{value * 1e3:.3g} ms"
     return f"{off.name} was {shown(off.measured)}, predicted {shown(off.low)} to {shown(off.high)}"
 

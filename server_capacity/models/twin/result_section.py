@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
 
 _LIKE = 0.05  # of the mean
-_TOLD, _STEPS = "A queueing model of the endpoint", 4
+_TASK, _STEPS = "A queueing model of the endpoint", 4
 _RANKS = 256  # services that stand for all of them
 
 
@@ -36,13 +36,13 @@ def block(
 ) -> result.Twin:
     """The twin of the exploration's waves, judged on the confirmation waves (rate and trace of each).
 
-    ``fits`` false and a ``reason`` where the endpoint is no such queue or a confirmation wave was not foretold; the
+    ``fits`` false and a ``reason`` where the endpoint is no such queue or a confirmation wave was not predicted; the
     keys are those of ``capacity.json``, the rates requests/s.
     """
     try:
         return _block(exploration, confirmation, limits, arrivals)
     finally:
-        tell(_TOLD, _STEPS, _STEPS)
+        tell(_TASK, _STEPS, _STEPS)
 
 
 def refused(reason: str) -> result.Twin:
@@ -59,16 +59,16 @@ def _block(
     if not bounds(limits):
         return refused("no limit is on response time or latency, the only values that the model predicts")
     twin = fit(exploration)
-    tell(_TOLD, 1, _STEPS)
+    tell(_TASK, 1, _STEPS)
     if isinstance(twin, Refused):
         return refused(twin.reason)
     judged = [(rate, judge(twin, wave, limits)) for rate, wave in confirmation]
-    tell(_TOLD, 2, _STEPS)
-    described = replace(_described(twin), misfit=judged[-1][1].told() if judged else None)
+    tell(_TASK, 2, _STEPS)
+    described = replace(_described(twin), misfit=judged[-1][1].by_name() if judged else None)
     if reason := _unconfirmed(judged):
         return replace(described, reason=reason)
     estimate = twin.capacity(limits, arrivals)
-    tell(_TOLD, 3, _STEPS)
+    tell(_TASK, 3, _STEPS)
     if estimate is None or estimate.rate is None:
         return replace(described, reason="according to the model no rate meets the limits")
     return replace(

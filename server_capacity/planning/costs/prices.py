@@ -28,7 +28,7 @@ _REGION_OF_LIST = "us-east-1"
 class Prices:
     """The prices that a command may use, each looked up once.
 
-    ``given``: by instance type. ``listed``: those of files. ``remarks``: sentences on why the price list told nothing.
+    ``given``: by instance type. ``listed``: those of files. ``remarks``: sentences on why the price list has nothing.
     """
 
     def __init__(self, given: Mapping[str, float], listed: Sequence[Price] = (), today: str | None = None) -> None:
@@ -69,13 +69,13 @@ class Prices:
         rows = [price for price in self._listed if price.instance_type == instance_type]
         if region is not None:
             rows = [price for price in rows if price.region == region] or [row for row in rows if row.region is None]
-        told = {(price.per_hour, price.currency): price for price in rows}
-        if len(told) > 1:
+        fields = {(price.per_hour, price.currency): price for price in rows}
+        if len(fields) > 1:
             mixed = len({price.currency for price in rows}) > 1
-            which = ", ".join(sorted(_in_its_region(price, with_currency=mixed) for price in told.values()))
+            which = ", ".join(sorted(_in_its_region(price, with_currency=mixed) for price in fields.values()))
             why = "the region is not known" if len({price.region for price in rows}) > 1 else "give --price"
             self._remark(f"The price of {instance_type} is {which} by {rows[0].source}: {why}.")
-        return next(iter(told.values())) if len(told) == 1 else None
+        return next(iter(fields.values())) if len(fields) == 1 else None
 
     def _of_before(self, instance_type: str, region: str | None) -> Price | None:
         price = self._before
@@ -110,10 +110,10 @@ class Prices:
         except NOT_OF_AWS:
             self._remark("AWS's price list was not read: the answer has an unknown form.")
             return None
-        told = {(price.per_hour, price.currency): price for price in found}
-        if len(told) > 1:
+        fields = {(price.per_hour, price.currency): price for price in found}
+        if len(fields) > 1:
             self._remark(f"{PRICE_LIST} has several prices of {instance_type} in {where}: give --price.")
-        return next(iter(told.values())) if len(told) == 1 else None
+        return next(iter(fields.values())) if len(fields) == 1 else None
 
     def _remark(self, sentence: str) -> None:
         if sentence not in self.remarks:

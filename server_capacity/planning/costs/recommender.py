@@ -28,7 +28,7 @@ def recommendations(job: str, region: str | None = None) -> Recommender:
         raise BenchmarkError(f"--recommender {job}: no AWS region is set.", "Set AWS_DEFAULT_REGION.")
     try:
         (answer,) = pages("sagemaker", where, "describe_inference_recommendations_job", {"JobName": job})
-        return told(job, answer)
+        return recommender_of(job, answer)
     except NoAnswerError as error:
         reason = str(error) or "there are no AWS credentials"
         raise BenchmarkError(f"--recommender {job}: {reason}.") from None
@@ -36,7 +36,7 @@ def recommendations(job: str, region: str | None = None) -> Recommender:
         raise BenchmarkError(f"--recommender {job}: the answer has an unknown form ({type(error).__name__}).") from None
 
 
-def told(job: str, answer: Mapping[str, Any]) -> Recommender:
+def recommender_of(job: str, answer: Mapping[str, Any]) -> Recommender:
     """The rows of an answer. ``rate`` is MaxInvocations, which is per minute, in requests/s."""
     return Recommender(
         job,

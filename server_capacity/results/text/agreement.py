@@ -30,7 +30,7 @@ def disagree(found: CapacityResult) -> bool:
 
 
 def undecided(found: CapacityResult) -> bool:
-    """Tells whether the last wave did not hold, where one that nothing spoilt told anything."""
+    """Tells whether the last wave did not hold, where one that nothing spoilt decided anything."""
     waves = found.confirmation or []
     return any(not wave.spoilt for wave in waves) and confirmed_of(found) != "holds"
 

@@ -63,8 +63,8 @@ def _limits(found: CapacityResult) -> Iterator[str]:
     rows, unit = found.limits, unit_of(found)
     if not rows:
         return
-    told = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
-    at = f"at {rate_text(told[-1], found.interval, unit)}" if told else "at the lower end"
+    reported = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
+    at = f"at {rate_text(reported[-1], found.interval, unit)}" if reported else "at the lower end"
     yield from aligned([["Limit", at, "violated at", "95%"], *(_limit(row, unit) for row in rows)])
 
 
@@ -88,8 +88,8 @@ def _confidence(found: CapacityResult) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
     for failure in found.failures or []:
         yield from folded_sentence(f"✗ {failure}")
-    told = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
-    yield from (f"{INDENT}{line}" for line in told)
+    reported = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
+    yield from (f"{INDENT}{line}" for line in reported)
 
 
 def _windows(found: CapacityResult) -> Iterator[str]:
@@ -97,13 +97,13 @@ def _windows(found: CapacityResult) -> Iterator[str]:
     if windows and windows.share is not None and (windows.windows or not undecided(found)):
         counted_in = f" ({windows.kept} of {windows.windows} measured)" if windows.windows else _BY_BURSTS
         seconds = length_text(windows.seconds)
-        share = percent_text(windows.share) if windows.windows else _foretold(windows.share)
+        share = percent_text(windows.share) if windows.windows else _share_estimate(windows.share)
         yield from wrap(
             f"At the lower end, {share} of windows of {seconds} meet it{counted_in}.", 76, subsequent_indent="  "
         )
 
 
-def _foretold(share: float) -> str:
+def _share_estimate(share: float) -> str:
     """An estimated share, to a hundredth of a percent: it is never surely all or none."""
     if share > 1 - _SURE:
         return f"more than {percent_text(1 - _SURE)}"
@@ -114,16 +114,16 @@ def _confirmed(found: CapacityResult) -> Iterator[str]:
     """The last wave at the lower end, if every limit was met: it stands beside the answer."""
     waves = found.confirmation or []
     if waves and waves[-1].verdict == "holds":
-        yield from _told_of(waves[-1:], found)
+        yield from _wave_texts(waves[-1:], found)
 
 
 def _confirmations(found: CapacityResult) -> Iterator[str]:
     """The other waves."""
     waves = found.confirmation or []
-    yield from _told_of(waves[:-1] if waves and waves[-1].verdict == "holds" else waves, found)
+    yield from _wave_texts(waves[:-1] if waves and waves[-1].verdict == "holds" else waves, found)
 
 
-def _told_of(waves: Sequence[Confirmation], found: CapacityResult) -> Iterator[str]:
+def _wave_texts(waves: Sequence[Confirmation], found: CapacityResult) -> Iterator[str]:
     for wave in waves:
         rate, length = (
             rate_text(wave.rate, found.interval, unit_of(found)),
@@ -210,11 +210,11 @@ def _slower(found: CapacityResult) -> Iterator[str]:
     if not seen:
         return
     early, before, after = seen.early, seen.before, seen.after
-    told = [f"{rate_text(early.rate, early.interval, unit)} in the first {length_text(seen.until_s)}"]
-    told = told if early.rate is not None else []
+    lines = [f"{rate_text(early.rate, early.interval, unit)} in the first {length_text(seen.until_s)}"]
+    lines = lines if early.rate is not None else []
     if found.rate is not None and found.outcome == "found":
-        told.append(f"{rate_text(found.rate, found.interval, unit)} from {length_text(after.start_s)} on")
-    yield f"The endpoint slowed down over time{': ' if told else ''}{', '.join(told)}."
+        lines.append(f"{rate_text(found.rate, found.interval, unit)} from {length_text(after.start_s)} on")
+    yield f"The endpoint slowed down over time{': ' if lines else ''}{', '.join(lines)}."
     at = [f"at {rate_text(each.rate, None, unit)}, {_seen_there(each)}" for each in (before, after)]
     yield f"  After {length_text(before.start_s)} {at[0]}; after {length_text(after.start_s)} {at[1]}."
 

@@ -45,7 +45,7 @@ def _of_a_kind(row: Kind) -> list[str]:
 
 
 def cache_of_stretches(found: CapacityResult, shown: Sequence[StretchRow]) -> Iterator[str]:
-    """A row for each of these stretches of which the server told its KV cache, preemptions a second or prefix hits."""
+    """A row for each of these stretches of which the server reported its KV cache, preemptions/s or prefix hits."""
     names = (_KV_CACHE, _PREEMPTIONS, _PREFIX_HITS)
     rows = [row for row in shown if any(name in (row.metrics or {}) for name in names)]
     if not rows:

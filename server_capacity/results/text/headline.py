@@ -21,7 +21,7 @@ _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"
 
 def headline(found: CapacityResult) -> str:
     """``Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals``, or why there is no such number."""
-    told = {
+    reported = {
         "found": _found,
         "at_least": _at_least,
         "client_limited": _at_least,
@@ -30,7 +30,7 @@ def headline(found: CapacityResult) -> str:
         "interrupted": _interrupted,
     }[found.outcome](found)
     left = f". Something that was created for it {NOT_REMOVED}" if found.clean_up == "failed" else ""
-    return ("PENDING: " if found.pending else "") + told + left
+    return ("PENDING: " if found.pending else "") + reported + left
 
 
 def rate_text(rate: float | None, interval: Interval | None = None, unit: str = "/s") -> str:
@@ -57,19 +57,19 @@ def between(interval: Interval, unit: str) -> str:
 
 def _how(found: CapacityResult) -> str:
     """The load that it is true of."""
-    told = ["think time " + found.users.think] if found.users else []
-    told += [_ARRIVALS.get(found.arrivals or "", "")] if not told else []
-    told += ["warm cache"] if found.cache == "warm" else []
-    return "".join(f", {each}" for each in told if each)
+    lines = ["think time " + found.users.think] if found.users else []
+    lines += [_ARRIVALS.get(found.arrivals or "", "")] if not lines else []
+    lines += ["warm cache"] if found.cache == "warm" else []
+    return "".join(f", {each}" for each in lines if each)
 
 
 def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), around: str = "95% interval") -> str:
     interval, unit = found.interval, unit_of(found)
     assert interval is not None
     meets, keeps = verbs
-    told = f"{keeps} up with" if found.limit == KEEPS_UP else f"{meets} {found.limit or 'every limit'} up to"
+    text = f"{keeps} up with" if found.limit == KEEPS_UP else f"{meets} {found.limit or 'every limit'} up to"
     rate = rate_text(found.rate, interval, unit)
-    return f"{told} {rate} ({around}: {between(interval, unit)}){_how(found)}{_doubt(found)}"
+    return f"{text} {rate} ({around}: {between(interval, unit)}){_how(found)}{_doubt(found)}"
 
 
 def _doubt(found: CapacityResult, where: str = "the lower end") -> str:
@@ -77,9 +77,9 @@ def _doubt(found: CapacityResult, where: str = "the lower end") -> str:
     waves = found.confirmation or []
     if not waves:  # an earlier version stored none
         return "" if found.confirmation is None or found.outcome == "interrupted" else ", not confirmed"
-    told = {"fails": f", but a wave at {where} failed", "cannot_tell": ", not confirmed", "holds": ""}
+    fields = {"fails": f", but a wave at {where} failed", "cannot_tell": ", not confirmed", "holds": ""}
     because = f": {waves[-1].spoilt}" if waves[-1].spoilt else ""
-    return told[waves[-1].verdict] + because
+    return fields[waves[-1].verdict] + because
 
 
 def _at_least(found: CapacityResult) -> str:
@@ -90,8 +90,8 @@ def _at_least(found: CapacityResult) -> str:
         because = (found.reason or "there was too little to judge").removeprefix(CLIENT).removeprefix(": ")
         return f"The client was the limit{f': {because}' if because else ''}"
     whose = "the client was the limit" if found.outcome == "client_limited" else "no limit was violated"
-    told = f"At least {rate_text(at_least.rate, None, unit)}{_how(found)}: {at_least.reason or whose}"
-    return told + _doubt(found, "that rate")
+    text = f"At least {rate_text(at_least.rate, None, unit)}{_how(found)}: {at_least.reason or whose}"
+    return text + _doubt(found, "that rate")
 
 
 def _not_kept(found: CapacityResult) -> str:

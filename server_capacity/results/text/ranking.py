@@ -89,9 +89,9 @@ def p99_text(latency: Latency | None) -> str:
 
 
 def _used(row: RankedRow) -> str:
-    """The use of GPUs, else of processors, as the server told it at the lower end."""
-    told = row.server_utilisation or {}
-    found = next((told[name] for name in _USED if name in told), None)
+    """The use of GPUs, else of processors, as the server reported it at the lower end."""
+    fields = row.server_utilisation or {}
+    found = next((fields[name] for name in _USED if name in fields), None)
     if found is None:
         return "-"
     return f"{found.at_low:.0%}" if found.unit == "share" else f"{metric_text(found.at_low)}{found.unit or ''}"
@@ -133,7 +133,7 @@ def _how(data: RankingResult) -> str:
 
 
 def approximate(rows: Sequence[RankedRow]) -> list[str]:
-    """The sentence on p99s that no wave told."""
+    """The sentence on p99s that no wave measured."""
     latencies = (row.latency for row in rows if row.latency is not None)
     some = any(each.p99 is not None and not each.p99_measured for each in latencies)
     return ["~ is interpolated between neighbouring rates: no wave at the lower end measured p99."] if some else []
@@ -151,17 +151,17 @@ def _of_several_instances(rows: list[RankedRow]) -> list[str]:
 def _prices(rows: list[RankedRow]) -> list[str]:
     """Every price with whoever says it, once."""
     prices = {row.price.instance_type: row.price for row in rows if row.price is not None}.values()
-    told = [f"{each.instance_type} {each.per_hour:g} {each.currency} per hour ({each.origin})" for each in prices]
-    return [f"Hourly prices of an instance: {'; '.join(told)}. A month has 730 hours."]
+    lines = [f"{each.instance_type} {each.per_hour:g} {each.currency} per hour ({each.origin})" for each in prices]
+    return [f"Hourly prices of an instance: {'; '.join(lines)}. A month has 730 hours."]
 
 
 def _tokens(rows: list[RankedRow]) -> list[str]:
-    told = [
+    lines = [
         f"{label_of(row.variant)} {money_of(row, row.cost_per_million_tokens)}"
         for row in rows
         if row.cost_per_million_tokens is not None
     ]
-    return [f"Per million output tokens: {', '.join(told)}."] if told else []
+    return [f"Per million output tokens: {', '.join(lines)}."] if lines else []
 
 
 def _unanswered(data: RankingResult) -> Iterator[str]:
@@ -176,16 +176,16 @@ def _why(row: RankedRow) -> str:
 
 
 def _recommender(data: RankingResult) -> Iterator[str]:
-    told = data.recommender
-    if not told:
+    reported = data.recommender
+    if not reported:
         return
     rows = [["Inference Recommender", "calls/min", "a second", "ModelLatency", "CostPerHour", "CostPerInference"]]
-    for each in told.rows:
+    for each in reported.rows:
         numbers = (each.MaxInvocations, each.rate, each.ModelLatency, each.CostPerHour)
         per_call = "-" if each.CostPerInference is None else f"{each.CostPerInference:.3g}"
         rows.append([one_line(_recommended(each), _SHORTER_NAME), *map(_number, numbers), per_call])
     yield from aligned(rows)
-    yield from _folded(f"Job {told.job} ({told.status}). {told.note}")
+    yield from _folded(f"Job {reported.job} ({reported.status}). {reported.note}")
 
 
 def _recommended(row: Recommendation) -> str:

@@ -91,10 +91,10 @@ def _interrupted(rows: list[RankedRow]) -> str:
 
 def _why_not(rows: list[RankedRow]) -> str:
     """The reason of a lone variant, to the last whole word; all of it stands in its row."""
-    told = [row for row in rows if row.outcome != "interrupted"]
-    if len(told) != 1:
+    reported = [row for row in rows if row.outcome != "interrupted"]
+    if len(reported) != 1:
         return "."
-    return f": {_ended(_shortened(told[0].headline))}"
+    return f": {_ended(_shortened(reported[0].headline))}"
 
 
 def _shortened(reason: str) -> str:
@@ -169,5 +169,5 @@ def _tie(rows: list[RankedRow], data: RankingResult) -> str:
     listed = f"{', '.join(names[:-1])} and {names[-1]}"
     target = f" for {metric_text(data.target_rps)}/s" if data.target_rps is not None else ""
     amounts = list(dict.fromkeys(amount(row, data) for row in rows[:_MOST_NAMED]))
-    told = f" ({origin(rows[0].price)})" if data.ranked_by in ("cost_hour", "cost_per_million") else ""
-    return f"{listed} tie{target} within their intervals: {' or '.join(amounts)}{told}."
+    text = f" ({origin(rows[0].price)})" if data.ranked_by in ("cost_hour", "cost_per_million") else ""
+    return f"{listed} tie{target} within their intervals: {' or '.join(amounts)}{text}."

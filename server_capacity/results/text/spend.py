@@ -48,15 +48,15 @@ def paid_s(made: Made) -> float:
     return made.seconds + (BESIDE_S if (made.instance_type or "").startswith("ml.") else 0.0)
 
 
-def spend_text(told: Spend, parallel: int = 1) -> str:
+def spend_text(reported: Spend, parallel: int = 1) -> str:
     """``2 endpoints, about 30 min each: 1.1 instance hours, about $0.25``, or why there is no sum."""
-    minutes = told.seconds / max(told.endpoints, 1) / 60
+    minutes = reported.seconds / max(reported.endpoints, 1) / 60
     at_a_time = f", {parallel} at a time" if parallel > 1 else ""
-    number = f"{told.instance_hours:.2g}"
+    number = f"{reported.instance_hours:.2g}"
     hours = f"{number} instance {'hour' if number == '1' else 'hours'}"
-    if told.cost is not None:
-        money = f"about {money_text(told.cost, told.currency or 'USD')}"
+    if reported.cost is not None:
+        money = f"about {money_text(reported.cost, reported.currency or 'USD')}"
     else:
-        money = f"no price of {', '.join(told.unpriced) or 'one currency'}"
-    endpoints = pluralize(told.endpoints, "endpoint", "endpoints")
+        money = f"no price of {', '.join(reported.unpriced) or 'one currency'}"
+    endpoints = pluralize(reported.endpoints, "endpoint", "endpoints")
     return f"{endpoints}, about {minutes:,.0f} min each{at_a_time}: {hours}, {money}"

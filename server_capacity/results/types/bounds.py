@@ -38,7 +38,7 @@ CleanUp = Literal["done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95% interval, both ends of it among what is told."""
+    """A 95% interval, both ends of it inside what was measured."""
 
     low: Amount
     high: Amount

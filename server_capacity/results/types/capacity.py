@@ -39,7 +39,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """One-minute windows at the interval's lower end; ``windows`` 0: the share is foretold."""
+    """One-minute windows at the interval's lower end; ``windows`` 0: the share is predicted."""
 
     seconds: Seconds
     windows: Count = 0

@@ -29,7 +29,7 @@ By = Literal["cost_hour", "instances_for_target", "cost_per_million", "rate"]
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Times at the lower end; ``p99_measured``: a wave there told it."""
+    """Times at the lower end; ``p99_measured``: a wave there measured it."""
 
     p50: Seconds | None = None
     p99: Seconds | None = None
@@ -94,7 +94,7 @@ class RankedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffics:
-    """Several traffics to an endpoint: whether they are equivalent, None where it cannot be told."""
+    """Several traffics to an endpoint: whether they are equivalent, None where it is undecided."""
 
     equivalent: bool | None = None
     text: str

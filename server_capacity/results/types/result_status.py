@@ -135,8 +135,8 @@ def warnings_of(found: CapacityResult) -> Iterator[str]:
 
 def why_early(found: CapacityResult) -> str:
     """The words on what ended a search early, without a period; empty where nothing did."""
-    told = (each.removeprefix(EARLY) for each in found.failures or [] if each.startswith(EARLY))
-    return next(told, "").rstrip(".")
+    lines = (each.removeprefix(EARLY) for each in found.failures or [] if each.startswith(EARLY))
+    return next(lines, "").rstrip(".")
 
 
 def _violated(found: CapacityResult) -> Iterator[str]:

@@ -43,7 +43,7 @@ class Service:
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
+class Prediction:
     """A figure of a wave beside the model's, and the bounds of that by chance: seconds, or a share."""
 
     name: str
@@ -65,7 +65,7 @@ class Twin:
     services_s: list[Seconds] | None = None
     overhead_s: Number | None = None
     batch: Any = None
-    misfit: dict[str, Foretold] | None = None
+    misfit: dict[str, Prediction] | None = None
     limit: str | None = None
     rate: Extrapolated | None = None
     interval: Interval | None = None

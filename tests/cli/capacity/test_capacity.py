@@ -172,21 +172,21 @@ def test_a_search_ends_where_it_may_go_no_higher(bench: Bench) -> None:
         done = bench.run(*line, factories=None, target=endpoint, folder=folder, environment=environment)
         seen = endpoint.arrivals()["id"]
 
-    told = json.loads(done.out)
-    code = 0 if told["confirmed"] == "holds" else 1  # too few requests tell of 1 in 100
-    assert (done.code, told["outcome"], told["exit_code"]) == (code, "at_least", code)
-    assert told["at_least"]["rate"] == pytest.approx(40, rel=0.002), "a stretch that is tried again is a nudge away"
-    (confirmed,) = told["confirmation"]
-    assert confirmed["rate"] == told["at_least"]["rate"]
+    fields = json.loads(done.out)
+    code = 0 if fields["confirmed"] == "holds" else 1  # too few requests tell of 1 in 100
+    assert (done.code, fields["outcome"], fields["exit_code"]) == (code, "at_least", code)
+    assert fields["at_least"]["rate"] == pytest.approx(40, rel=0.002), "a stretch that is tried again is a nudge away"
+    (confirmed,) = fields["confirmation"]
+    assert confirmed["rate"] == fields["at_least"]["rate"]
     sent = [json.loads(path.read_text())["ledger"]["sent"] for path in folder.glob("runs/*/*/summary.json")]
-    assert sum(row["sent"] for row in told["stretches"]) in sent
+    assert sum(row["sent"] for row in fields["stretches"]) in sent
     assert sum(sent) == len(seen) == len(set(seen))
     (made,) = (folder / "runs").glob("*_capacity")
-    assert (made / told["waves"]["exploration"][0] / "requests.parquet").is_file()
-    limit_row = told["limits"][-1]
+    assert (made / fields["waves"]["exploration"][0] / "requests.parquet").is_file()
+    limit_row = fields["limits"][-1]
     assert limit_row["expression"] == "server.CPUUtilization<50%"
     assert limit_row["rate"] == pytest.approx(100, rel=0.25), "4 servers of 20 ms are half busy then, far above 40/s"
-    cpu = next(row for row in told["resources"]["all"] if row["metric"] == "CPUUtilization")
+    cpu = next(row for row in fields["resources"]["all"] if row["metric"] == "CPUUtilization")
     assert cpu["at_low"] == pytest.approx(0.2, rel=0.25), "at 40/s"
 
 
@@ -206,13 +206,13 @@ def test_a_limit_on_the_servers_cpu_is_found_and_confirmed(bench: Bench) -> None
         search = bench.start(*line, factories=None, target=endpoint, folder=folder, environment=environment)
         done = search.finish(timeout=200)
     (made,) = (folder / "runs").glob("*_capacity")
-    told = json.loads((made / "capacity.json").read_text())
-    assert (told["outcome"], told["limit"]) == ("found", "server.CPUUtilization<60%")
-    assert told["rate"] == pytest.approx(24, rel=0.03)
-    assert told["interval"]["low"] <= 24 * 1.01
-    confirmed = told["confirmation"][-1]["limits"][-1]
-    share = told["confirmation"][-1]["rate"] * 0.1 / 4
+    fields = json.loads((made / "capacity.json").read_text())
+    assert (fields["outcome"], fields["limit"]) == ("found", "server.CPUUtilization<60%")
+    assert fields["rate"] == pytest.approx(24, rel=0.03)
+    assert fields["interval"]["low"] <= 24 * 1.01
+    confirmed = fields["confirmation"][-1]["limits"][-1]
+    share = fields["confirmation"][-1]["rate"] * 0.1 / 4
     assert confirmed["value"] == pytest.approx(share, rel=0.2), "as far as the arrivals of 10 s are the rate's"
     lines = done.out.splitlines()
     assert lines[0].startswith("PENDING: ")
-    assert lines[-2] == told["headline"]
+    assert lines[-2] == fields["headline"]

@@ -63,7 +63,7 @@ def only_plan(tmp_path: Path) -> tuple[Path, dict[str, Any]]:
     return folder, json.loads((folder / "fleet_plan.json").read_text())
 
 
-def test_a_plan_is_printed_written_and_told_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_printed_written_and_reported_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capacity(tmp_path / "c")
 
     assert plan("c", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.23") == 0
@@ -107,9 +107,9 @@ def test_a_plan_says_that_its_search_was_changed_since(
     change(search / "capacity.json")
 
     assert cli.main(["report", str(folder)]) == 0
-    told = capsys.readouterr()
-    assert told.out == printed, "its numbers are those of the search as it was"
-    assert told.err.count("c is no longer the search that the plan was made from") == remarks
+    stored = capsys.readouterr()
+    assert stored.out == printed, "its numbers are those of the search as it was"
+    assert stored.err.count("c is no longer the search that the plan was made from") == remarks
     assert len(read_planned(folder).warnings) == remarks
 
 
@@ -191,7 +191,7 @@ def test_a_ranking_tells_what_to_deploy_what_ties_with_it_and_its_price(
         assert f"ranking.json: {FOREIGN}" in capsys.readouterr().err
 
 
-def test_a_price_of_another_type_is_told_apart_from_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_price_of_another_type_is_distinguished_from_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capacity(tmp_path / "c")
     assert plan("c", "--target-rps", "1000", "--price", "ml.c5.xlarge=0.2") == 0
     assert mentions(capsys.readouterr().out, "--price", "ml.c5.xlarge", "ml.m5.xlarge")
@@ -234,8 +234,8 @@ def test_what_is_refused_has_the_exit_code_of_its_search(tmp_path: Path, capsys:
     none |= {"failures": ["The search ended early: x."], "endpoint": {**ENDPOINT, "name": "other"}}
     capacity(tmp_path / "early", **none)
     assert plan("good", "early", "--target-rps", "1000") == 3
-    told = capsys.readouterr().out.splitlines()[0]
-    assert mentions(told, "1 refused: early: the search found no capacity", "; its search ended early: x.")
+    reported = capsys.readouterr().out.splitlines()[0]
+    assert mentions(reported, "1 refused: early: the search found no capacity", "; its search ended early: x.")
     assert mentions(
         "; ".join(read_planned(only_plan(tmp_path)[0]).warnings), "refused early: the search found no capacity"
     )
@@ -351,8 +351,8 @@ def test_a_forged_model_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFi
     twin = {**found()["twin"], "services_s": [0.02], "limit": "p99<100ms"}
     limits = [{"expression": "p99<100ms", "bound": 0.1, "allowed": 0.01}]
     file = capacity(tmp_path / "c", twin=twin, limits=limits) / "capacity.json"
-    told = twin | forged if isinstance(forged, dict) else forged
-    file.write_text(json.dumps({**json.loads(file.read_text()), "twin": told}))
+    known = twin | forged if isinstance(forged, dict) else forged
+    file.write_text(json.dumps({**json.loads(file.read_text()), "twin": known}))
     assert plan("c", "--stages", "5:1m", "--seconds-to-create", "60") == 2
     error = capsys.readouterr().err
     assert f"capacity.json: {FOREIGN}" in error

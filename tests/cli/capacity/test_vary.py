@@ -310,17 +310,17 @@ def test_a_search_whose_endpoint_could_not_be_removed_says_so_in_a_ranking(
 ) -> None:
     """Two searches of one endpoint, and one that failed; the list of what was made lies in the first folder."""
     folders = [tmp_path / "x_1_capacity", tmp_path / "x_2_capacity"]
-    told: dict[int, variant_process.Told] = {2: "it failed."}
+    fields: dict[int, variant_process.SearchOrReason] = {2: "it failed."}
     for place, folder in enumerate(folders):
         folder.mkdir()
-        told[place] = variant_process.Searched(folder, save(folder, settled(searched())))
+        fields[place] = variant_process.Searched(folder, save(folder, settled(searched())))
     with CleanupFile.taken(folders[0]) as cleanup:
         number = cleanup.hold("the endpoint", CommandLine(("false",)), None)
         if not left_over:
             cleanup.conclude(number, "undone")
     again: list[dict[str, Any]] = []
 
-    variant_process.add_clean_up(folders[0], told, again.append)
+    variant_process.add_clean_up(folders[0], fields, again.append)
 
     assert [load(folder).found.exit_code for folder in folders] == [code, code]
     assert [each["place"] for each in again if each.get("code") == 3] == ([2] if left_over else [])
@@ -362,9 +362,9 @@ def test_more_servers_are_found_to_hold_more(
     assert (first["variant"], second["variant"]) == ({"servers": "4"}, {"servers": "1"})
     for row, servers in ((first, 4), (second, 1)):
         assert 8 * servers < row["rate"] < 22 * servers
-        told = json.loads((folder / row["capacity"] / "capacity.json").read_text())
-        assert told["endpoint"]["arguments"] == {"servers": servers}
-        assert told["endpoint"]["seconds_to_create"] > 0
+        fields = json.loads((folder / row["capacity"] / "capacity.json").read_text())
+        assert fields["endpoint"]["arguments"] == {"servers": servers}
+        assert fields["endpoint"]["seconds_to_create"] > 0
         assert (folder / row["capacity"] / "capacity.html").is_file()
         entries = json.loads((folder / row["capacity"] / "cleanup.json").read_text())["entries"]
         assert {entry["state"] for entry in entries} <= {"undone", "gone"}

@@ -168,7 +168,7 @@ def test_several_plans_are_one_problem_that_names_the_newest(capsys: pytest.Capt
     )
 
 
-def test_a_plan_of_the_demo_needs_the_demo_before_money_is_told(
+def test_a_plan_of_the_demo_needs_the_demo_before_money_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = planned(tmp_path, "--target-rps", "100")

@@ -1,4 +1,4 @@
-"""``benchmark ab``: how its arguments are understood, and two real endpoints that are told apart."""
+"""``benchmark ab``: how its arguments are understood, and two real endpoints that are distinguished."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ class TestArguments:
     def test_both_sides_have_the_headers_of_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(HEADERS, '{"X-Team": "a"}')
         asked = asked_for(["old.py", "http://127.0.0.1:9/b", *RATE, "--header-b", "X-Own: something", "--quiet"])
-        told = {side: json.loads(headers or "") for side, headers in asked.headers.items()}
-        assert told == {"A": {"X-Team": "a"}, "B": {"X-Team": "a", "X-Own": "something"}}
+        members = {side: json.loads(headers or "") for side, headers in asked.headers.items()}
+        assert members == {"A": {"X-Team": "a"}, "B": {"X-Team": "a", "X-Own": "something"}}
 
     @pytest.mark.parametrize(
-        ("arguments", "told"),
+        ("arguments", "expected"),
         [
             (["old.py"], ["ab takes A and B, each a factories file or a URL, not 1 of them."]),
             (["old.py", "new.py", "third.py"], ["not 3 of them."]),
@@ -107,11 +107,11 @@ class TestArguments:
             (["old.py", "new.py", *RATE, "--clinet-rps", "3"], ["Unknown argument '--clinet-rps'. Did you mean"]),
         ],
     )
-    def test_all_that_is_wrong_is_said(self, arguments: list[str], told: list[str]) -> None:
+    def test_all_that_is_wrong_is_said(self, arguments: list[str], expected: list[str]) -> None:
         with pytest.raises(BenchmarkError) as raised:
             asked_for(arguments)
-        assert [sentence for sentence in told if sentence not in str(raised.value)] == []
-        assert len(str(raised.value).splitlines()) == len(told)
+        assert [sentence for sentence in expected if sentence not in str(raised.value)] == []
+        assert len(str(raised.value).splitlines()) == len(expected)
 
     def test_a_configuration_file_says_the_same_as_flags(self) -> None:
         Path("both.toml").write_text("client-rps = 5\nnum-requests = 9\njson = true\nexport = ['prometheus:0']")
@@ -142,18 +142,18 @@ LOAD = ("--client-rps", 20, "--obs-time", 1, "--warmup", 0, "--body", "{}", "--o
 
 
 @pytest.mark.process
-def test_two_endpoints_get_the_same_and_the_slower_one_is_told(bench: Bench) -> None:
+def test_two_endpoints_get_the_same_and_the_slower_one_is_reported(bench: Bench) -> None:
     with bench.endpoint(service_s=0.1) as a, bench.endpoint(service_s=0.2) as b:
         sides = [f"{endpoint.url}/invocations" for endpoint in (a, b)]
         command = bench.start("ab", *sides, *LOAD, "--repeats", 2, "--max-regression", "p50=5%", factories=None)
-        told = command.finish()
+        reported = command.finish()
         arrived = [len(endpoint.arrivals()["sequence"]) for endpoint in (a, b)]
     (file,) = command.folder.glob("runs/*_ab/ab.json")
     data = json.loads(file.read_text())
     sent = [sum(each["side"] == side for each in data["waves"]) for side in "AB"]
     assert arrived == [20 * waves + 1 for waves in sent]  # and one request of each first of all
     if not data["given_up"]:  # a busy machine may make every wave INVALID
-        assert told.code == data["exit_code"] in (0, 1)  # of two waves a side hardly anything is sure
+        assert reported.code == data["exit_code"] in (0, 1)  # of two waves a side hardly anything is sure
         assert [len(data["comparison"][side]["runs"]) for side in ("base", "new")] == [2, 2]
         row = next(row for row in data["comparison"]["metrics"] if row["metric"] == "latency.p50")
         assert row["change"] > 0.5
@@ -167,9 +167,9 @@ def test_what_was_measured_outlives_an_interrupt(bench: Bench) -> None:
         command = bench.start("ab", *sides, *LOAD, "--repeats", 50, factories=None)
         command.wait_for(lambda: command.err.count("Round ") >= 1, "a wave")
         command.signal(signal.SIGINT)
-        told = command.finish()
-    assert told.code == 130
-    assert "Interrupted: " in told.err
+        reported = command.finish()
+    assert reported.code == 130
+    assert "Interrupted: " in reported.err
     (file,) = command.folder.glob("runs/*_ab/ab.json")
     data = json.loads(file.read_text())
     assert (data["interrupted"], data["exit_code"]) == (True, 130)
@@ -177,11 +177,11 @@ def test_what_was_measured_outlives_an_interrupt(bench: Bench) -> None:
 
 
 @pytest.mark.process
-def test_an_endpoint_that_does_not_answer_is_told_before_anything_is_sent(bench: Bench) -> None:
+def test_an_endpoint_that_does_not_answer_is_reported_before_anything_is_sent(bench: Bench) -> None:
     with bench.endpoint() as a:
-        told = bench.run("ab", f"{a.url}/invocations", "http://127.0.0.1:9/", *LOAD, factories=None)
-    assert told.code == 2
-    assert "the first request to it failed: " in told.err
+        reported = bench.run("ab", f"{a.url}/invocations", "http://127.0.0.1:9/", *LOAD, factories=None)
+    assert reported.code == 2
+    assert "the first request to it failed: " in reported.err
 
 
 @pytest.mark.process
@@ -198,8 +198,8 @@ def test_an_endpoint_that_dies_ends_all_and_figures_are_of_both_sides(bench: Ben
         command.wait_for(lambda: "Waiting up to 60 s" in command.err, "its end")
         (url,) = re.findall(r"Figures for Prometheus: (\S+)\.\n", command.err)
         page = read_page(url)
-        told = command.finish()
-    assert told.code in (1, 3)  # 3: this machine was too busy, too
-    assert "Aborted (B after " in told.err
+        reported = command.finish()
+    assert reported.code in (1, 3)  # 3: this machine was too busy, too
+    assert "Aborted (B after " in reported.err
     found = re.findall(r'benchmark_exit_code\{.*endpoint="(.*?)"', page)
     assert sorted(found) == [f"A: {sides[0]}", f"B: {sides[1]}"]

@@ -1,4 +1,4 @@
-"""``benchmark ab`` whose waves, or whose disk, come to an end: what was measured by then is told all the same."""
+"""``benchmark ab`` whose waves, or whose disk, come to an end: what was measured by then is reported all the same."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def test_nor_does_one_that_could_only_be_stored_elsewhere(
     assert "a wave could not be stored in it. Give another place with --output-dir" in err
 
 
-@pytest.mark.parametrize(("written", "told"), [(0, "so nothing can be compared"), (1, "the comparison uses")])
+@pytest.mark.parametrize(("written", "expected"), [(0, "so nothing can be compared"), (1, "the comparison uses")])
 def test_a_disk_that_fills_half_way_ends_it_and_keeps_what_was_measured(
-    waves: list[Path], written: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    waves: list[Path], written: int, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def write_json(*_: Any) -> str:
         if len(waves) > written:
@@ -96,21 +96,21 @@ def test_a_disk_that_fills_half_way_ends_it_and_keeps_what_was_measured(
     assert cli.main([*COMMAND]) == 3
     out, err = capsys.readouterr()
     assert len(waves) == written + 1
-    assert told in err
+    assert expected in err
     assert "cannot be written (No space left on device)" in err
     assert ("A: old.py" in out, "B: new.py" in out) == (bool(written), bool(written))
     assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("text", ["boom\n", "boom.\n", "a line\nboom", "boom"])
-def test_an_error_that_ends_with_a_line_is_told_in_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_ends_with_a_line_is_reported_in_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = SimpleNamespace(ok=False, how=None, error_text=text)
     monkeypatch.setattr("inference_benchmarker.engine.check.send_one", lambda *_: failed)
     with pytest.raises(BenchmarkError) as found:
         check_one(replace(PLAN, factories_file=Path("old.py")))
     assert str(found.value) == f"old.py: the first request to it failed: {' '.join(text.split()).rstrip('.')}."
-    told = str(describe_error(Path("old.py"), "importing it", ValueError(text)))
-    assert told.splitlines()[-1].endswith("boom.")
+    shown = str(describe_error(Path("old.py"), "importing it", ValueError(text)))
+    assert shown.splitlines()[-1].endswith("boom.")
 
 
 def test_an_outcome_that_cannot_be_stored_is_printed(

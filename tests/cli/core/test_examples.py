@@ -123,17 +123,17 @@ def test_an_unknown_name_is_bad_input(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_help_of_an_example_lists_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["factory", "openai_compatible/factories_chat", "--help"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("Chat completions in one piece, of any server with OpenAI's API: latency, tokens.\n\n")
-    assert "   MODEL = demo\n      a name that URL/v1/models lists\n" in told
-    assert mentions(told, "--factories-file", "openai_compatible/factories_chat")
-    assert "      --set URL=http://127.0.0.1:8080 --client-rps 10 --obs-time 60\n" in told
-    assert "   WORDS = " not in told
+    reported = capsys.readouterr().out
+    assert reported.startswith("Chat completions in one piece, of any server with OpenAI's API: latency, tokens.\n\n")
+    assert "   MODEL = demo\n      a name that URL/v1/models lists\n" in reported
+    assert mentions(reported, "--factories-file", "openai_compatible/factories_chat")
+    assert "      --set URL=http://127.0.0.1:8080 --client-rps 10 --obs-time 60\n" in reported
+    assert "   WORDS = " not in reported
     assert cli.main(["factory", "nothing_of_the_kind", "--help"]) == 2
 
 
 def test_an_example_without_settings_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["factory", "lambda_function", "-h"]) == 0
-    told = capsys.readouterr().out
-    assert "It has no settings: copy it, and change what you need." in told
-    assert "      --endpoint-name NAME --client-rps 10 --obs-time 60\n" in told
+    reported = capsys.readouterr().out
+    assert "It has no settings: copy it, and change what you need." in reported
+    assert "      --endpoint-name NAME --client-rps 10 --obs-time 60\n" in reported

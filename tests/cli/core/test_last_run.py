@@ -45,9 +45,9 @@ def test_without_any_run_it_is_said_what_to_give(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main([command]) == 2
-    told = capsys.readouterr().err
-    assert "There is no run in .tmp" in told
-    assert f"`benchmark {command} DIR`" in told
+    reported = capsys.readouterr().err
+    assert "There is no run in .tmp" in reported
+    assert f"`benchmark {command} DIR`" in reported
 
 
 @pytest.mark.parametrize(("columns", "most"), [("80", 80), ("60", 60), ("300", 100)])

@@ -94,7 +94,7 @@ def test_a_reader_that_stands_still_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shell", "code", "told"),
+    ("shell", "code", "expected"),
     [
         ("benchmark factory >/dev/full", 3, "could not be written to standard output (No space left on device)"),
         ("benchmark factory demo >/dev/full", 3, "could not be written to standard output"),
@@ -106,10 +106,10 @@ def test_a_reader_that_stands_still_is_not_waited_for() -> None:
         ("benchmark --version 2>&- | cat", 0, ""),
     ],
 )
-def test_redirections_change_no_exit_code_but_where_the_result_is_lost(shell: str, code: int, told: str) -> None:
+def test_redirections_change_no_exit_code_but_where_the_result_is_lost(shell: str, code: int, expected: str) -> None:
     finished = command(shell)
     assert finished.returncode == code
-    assert told in finished.stderr
+    assert expected in finished.stderr
     assert "Traceback" not in finished.stderr
     assert "Exception ignored" not in finished.stderr
 
@@ -122,7 +122,7 @@ def test_a_file_that_is_opened_first_does_not_become_standard_error(tmp_path: Pa
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_result_is_written_whole_or_its_loss_is_told(tmp_path: Path, unbuffered: str) -> None:
+def test_a_result_is_written_whole_or_its_loss_is_reported(tmp_path: Path, unbuffered: str) -> None:
     code = f"""
 import os, resource, signal, sys
 sys.path.insert(0, {str(ROOT)!r})

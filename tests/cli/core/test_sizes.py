@@ -41,5 +41,5 @@ def test_what_is_no_size_is_refused(text: str) -> None:
         (3 << 30, "3 GiB"),
     ],
 )
-def test_a_size_is_told_in_the_unit_that_fits(size: int, text: str) -> None:
+def test_a_size_is_reported_in_the_unit_that_fits(size: int, text: str) -> None:
     assert size_text(size) == text

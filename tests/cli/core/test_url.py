@@ -32,19 +32,19 @@ LOAD = ("--client-rps", "20", "--num-requests", "6")
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "expected"),
     [(None, "cannot be read (No such file or directory)"), ("nonsense = 3", "unknown key 'nonsense'")],
 )
 @pytest.mark.parametrize("how", [[], ["--url"]])
-def test_what_is_wrong_with_a_configuration_file_is_all_that_is_told(
-    how: list[str], written: str | None, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_is_wrong_with_a_configuration_file_is_all_that_is_reported(
+    how: list[str], written: str | None, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "c.toml"
     if written is not None:
         config.write_text(written)
     assert cli.main([*how, "http://127.0.0.1:1/", "--config", str(config)]) == BAD_INPUT
     (line,) = capsys.readouterr().err.splitlines()
-    assert told in line
+    assert expected in line
 
 
 @pytest.fixture(autouse=True)
@@ -137,19 +137,21 @@ def test_what_is_wrong_with_an_address_is_one_line(arguments: list[str], said: s
     assert len(problems) == 1, problems
 
 
-def test_all_problems_are_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_problems_are_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["htp://h", "--method", "a b", "--set", "X", "--client-rps", "-1", "--prompt", "b"]) == 2
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     for said in ("Did you mean http://h?", "--set must be NAME=VALUE, not 'X'.", "--client-rps must be"):
-        assert said in told
-    assert "No endpoint" not in told
+        assert said in reported
+    assert "No endpoint" not in reported
 
 
-def test_of_what_is_sent_nothing_is_told_where_nothing_will_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_what_is_sent_nothing_is_reported_where_nothing_will_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["http://127.0.0.1:9/a", "--set", "NOT_THERE=1"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("benchmark: --set NOT_THERE: http/factories_http has no such setting; it has SERVER, PATH")
-    assert len(told.splitlines()) == 1
+    reported = capsys.readouterr().err
+    assert reported.startswith(
+        "benchmark: --set NOT_THERE: http/factories_http has no such setting; it has SERVER, PATH"
+    )
+    assert len(reported.splitlines()) == 1
 
 
 def test_of_a_bad_address_no_load_is_missing() -> None:
@@ -188,9 +190,9 @@ def test_headers_of_the_environment_count_but_those_given_win(endpoint: list[str
     assert json.loads(environment[HEADERS]) == {"X-Team": "d", **basic, "X-Other": "c"}
 
 
-@pytest.mark.parametrize("told", ["[", "[]", '{"a": 1}', "[" * 100_000])
-def test_what_are_no_headers_of_the_environment_is_said(told: str) -> None:
-    _, problems = options_of("http://h", environment={HEADERS: told})
+@pytest.mark.parametrize("expected", ["[", "[]", '{"a": 1}', "[" * 100_000])
+def test_what_are_no_headers_of_the_environment_is_said(expected: str) -> None:
+    _, problems = options_of("http://h", environment={HEADERS: expected})
     assert problems == ['BENCHMARK_HEADERS in the environment must be a JSON object of texts, as in {"X-Own": "mine"}.']
 
 
@@ -315,11 +317,11 @@ def test_a_model_is_found_and_its_streams_are_measured(bench: Bench) -> None:
     assert (stored["factory_settings"]["MODEL"], stored["factory_settings"]["OUTPUT_TOKENS"]) == ("demo", "8")
 
 
-def test_without_a_load_a_gentle_one_is_chosen_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_load_a_gentle_one_is_chosen_and_reported(capsys: pytest.CaptureFixture[str]) -> None:
     plan = wave_of(["http://127.0.0.1:9/a"])
     assert (plan.target_rate, plan.expected_s) == (10, 10)
-    told = "GET http://127.0.0.1:9/a.\nChosen by default: --client-rps 10 --obs-time 10.\n"
-    assert capsys.readouterr().err == told
+    text = "GET http://127.0.0.1:9/a.\nChosen by default: --client-rps 10 --obs-time 10.\n"
+    assert capsys.readouterr().err == text
     plan = wave_of(["http://127.0.0.1:9/v1", "--model", "m", "--concurrency", "3"])
     assert plan.expected_s == 10
     assert "Chosen by default: --obs-time 10.\n" in capsys.readouterr().err
@@ -348,6 +350,6 @@ def test_check_takes_an_address(bench: Bench) -> None:
 def test_a_capacity_search_takes_an_address(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments = ["capacity", "http://127.0.0.1:9/a", "--body", f"@{tmp_path}", "--set", "NOTHING=1"]
     assert cli.main(arguments) == 2
-    told = capsys.readouterr().err
-    assert "this is a folder" in told
-    assert "No endpoint" not in told
+    reported = capsys.readouterr().err
+    assert "this is a folder" in reported
+    assert "No endpoint" not in reported

@@ -36,29 +36,29 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 
 def test_what_goes_through_records_says_how_far_it_is() -> None:
-    told: list[tuple[str, int, int]] = []
-    with listening(lambda *what: told.append(what)):
+    reported: list[tuple[str, int, int]] = []
+    with listening(lambda *what: reported.append(what)):
         for _ in in_parts(RECORDS, 4).between(1, 10).parts("due"):
             pass
         next(in_parts(RECORDS, 4).parts("due")).int("due")  # and is given up
     whole = "Going through 10 requests"
-    assert told == [
+    assert reported == [
         *(("Going through 9 requests", done, 9) for done in (3, 7, 9, 9)),
         (whole, 10, 10),
     ]
     tell("nobody listens", 1, 2)
-    assert len(told) == 5
+    assert len(reported) == 5
 
 
 def test_a_spool_and_a_file_of_requests_say_how_far_they_are_read(tmp_path: Path) -> None:
     run_dir = spooled(tmp_path)
     for what in ("Reading what was reported", "Checking 20 requests"):
-        told: list[tuple[str, int, int]] = []
-        with listening(lambda *what, told=told: told.append(what)):
+        reported: list[tuple[str, int, int]] = []
+        with listening(lambda *what, reported=reported: reported.append(what)):
             Wave.load(run_dir.path)
-        assert {name for name, _, _ in told} == {what}
-        assert all(0 <= done <= of for _, done, of in told)
-        assert told[-1][1] == told[-1][2]
+        assert {name for name, _, _ in reported} == {what}
+        assert all(0 <= done <= of for _, done, of in reported)
+        assert reported[-1][1] == reported[-1][2]
 
 
 def test_nothing_is_said_of_what_is_quick_then_the_line_is_written_again_and_again(

@@ -62,7 +62,7 @@ def test_what_is_in_flight_is_known_of_every_second() -> None:
     assert in_flight(scene.state.feed, 0, 0) == []
 
 
-def test_a_growing_number_in_flight_is_told_with_its_growth() -> None:
+def test_a_growing_number_in_flight_is_reported_with_its_growth() -> None:
     scene = Scene(STEADY)
     for _ in range(10):
         scene.second(200, 105)
@@ -126,7 +126,7 @@ def test_repeats_stand_below_what_was_sent() -> None:
         (75, ""),
     ],
 )
-def test_the_stage_is_told_with_the_time_it_has_left(at_s: float, text: str) -> None:
+def test_the_stage_is_reported_with_the_time_it_has_left(at_s: float, text: str) -> None:
     assert stage_text(STAGED, at_s) == text
     assert stage_text(STEADY, at_s) == ""
 

@@ -163,17 +163,17 @@ def test_the_rate_is_the_one_that_was_last_asked_for_and_the_foot_follows_at_onc
 def test_first_and_later_turns_have_a_line_each_where_there_are_later_ones(streams: bool) -> None:
     state = spool_state(10, *cells(5, 10), sent=500, ok=500)
     state.start = {"sessions": True}
-    turns, told = np.zeros(20, TURN_DTYPE), np.zeros(20, BASE_DTYPE)
-    told["done"] = np.repeat([9 * NS, 2 * NS], 10)
+    turns, reported = np.zeros(20, TURN_DTYPE), np.zeros(20, BASE_DTYPE)
+    reported["done"] = np.repeat([9 * NS, 2 * NS], 10)
     turns["turn"] = [1, 2] * 10
-    told["sent"] = told["done"] - np.tile([400 * MS, 100 * MS], 10)
+    reported["sent"] = reported["done"] - np.tile([400 * MS, 100 * MS], 10)
     first = np.zeros(20 if streams else 0, STREAM_DTYPE)
     if streams:
-        told["outcome"] = HAS_STREAM
-        first["first_token"] = told["sent"] + np.tile([200 * MS, 50 * MS], 10)
-    state.turns.take(told[::2], first[::2], turns[::2])
+        reported["outcome"] = HAS_STREAM
+        first["first_token"] = reported["sent"] + np.tile([200 * MS, 50 * MS], 10)
+    state.turns.take(reported[::2], first[::2], turns[::2])
     assert not [row for row in rows(PLAN, state) if row.name.startswith("turn ")], "no later turn came yet"
-    state.turns.take(told[1::2], first[1::2], turns[1::2])
+    state.turns.take(reported[1::2], first[1::2], turns[1::2])
     shown = {row.name: row.value for row in rows(PLAN, state) if row.name.startswith("turn ")}
     if streams:
         assert shown == {"turn 1 TTFT p99": "200 ms", "turn 2+ TTFT p99": "50 ms"}

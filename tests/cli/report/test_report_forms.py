@@ -77,7 +77,7 @@ def test_a_run_that_cannot_be_read_has_a_row_in_the_table(tmp_path: Path, capsys
     assert capsys.readouterr().out == ""
 
 
-def test_an_answer_is_told_as_markdown_and_in_no_form_of_a_run(
+def test_an_answer_is_reported_as_markdown_and_in_no_form_of_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "capacity.json").write_text(json.dumps(found(schema_version=1, headline="Meets p99<100ms up to 174/s")))

@@ -66,8 +66,8 @@ def test_a_wave_tells_when_instances_were_asked_for_and_when_they_served(bench: 
         history = cloudwatch.describe_alarm_history(AlarmName=alarm, HistoryItemType="StateUpdate")
         log = endpoint.arrivals()
     start = wave.summary["window"]["start_unix_ns"] / 1e9
-    told = wave.summary["instances"]
-    (followed,) = told["followed"]
+    reported = wave.summary["instances"]
+    (followed,) = reported["followed"]
     check_changes(followed["changes"], activities, start)
     fired = [at["Timestamp"].timestamp() - start for at in history["AlarmHistoryItems"] if "to ALARM" in str(at)]
     # on a busy machine the first change that is seen may be the second one
@@ -78,13 +78,13 @@ def test_a_wave_tells_when_instances_were_asked_for_and_when_they_served(bench: 
     assert kinds[:2] == ["load", "load"]
     assert {"alarm", "asked", "served"} <= set(kinds)
     failed = sum(status != 200 for status in log["status"])
-    assert (told["limits_missed"]["failed"], failed) == (0, 0)
+    assert (reported["limits_missed"]["failed"], failed) == (0, 0)
     assert "   Instances:        1 -> " in wave.out
     assert "instances" in {remark["code"] for remark in wave.summary["diagnosis"]}
     (stored,) = gathered(map(json.loads, (wave.folder / "instances.jsonl").read_text().splitlines()))
     assert len(stored.counts) >= 3
     again = Wave.load(wave.folder)
-    assert again.to_json()["instances"] == told
+    assert again.to_json()["instances"] == reported
     assert again.texts()[1].split("\n\n")[0] in wave.out, "without asking anybody"
 
 

@@ -118,9 +118,9 @@ def test_cloudwatch_is_asked_once_for_a_window_that_is_long_over(
     ]
     calls = len(fake.requests)
     assert run(tmp_path, *asked, options=("--json",)) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in told["server_metrics"]] == ["Invocations", "Invocation5XXErrors", "CPUUtilization"]
-    assert all(decoded(row, ServerMetric).complete for row in told["server_metrics"])
+    fields = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in fields["server_metrics"]] == ["Invocations", "Invocation5XXErrors", "CPUUtilization"]
+    assert all(decoded(row, ServerMetric).complete for row in fields["server_metrics"])
     assert len(fake.requests) == 2 * calls
 
 
@@ -138,7 +138,7 @@ def test_what_lies_beside_the_window_is_not_in_it(
     assert "ModelLatency: Average=N/A, p99=N/A (" in capsys.readouterr().out
 
 
-def test_a_metric_without_a_value_is_told_by_the_exit_code(
+def test_a_metric_without_a_value_is_reported_by_the_exit_code(
     fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     requests(fake)
@@ -149,7 +149,7 @@ def test_a_metric_without_a_value_is_told_by_the_exit_code(
     assert any(line.startswith("   NoSuchMetric: Sum=N/A (") for line in lines)
 
 
-def test_a_window_shorter_than_a_period_is_told_once_and_as_a_window(
+def test_a_window_shorter_than_a_period_is_reported_once_and_as_a_window(
     fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gauge(fake)
@@ -164,7 +164,7 @@ def test_a_window_shorter_than_a_period_is_told_once_and_as_a_window(
     assert "wave" not in printed.out
 
 
-def test_a_reason_that_all_share_is_told_once(
+def test_a_reason_that_all_share_is_reported_once(
     fake: FakeCloudWatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "metrics.json"

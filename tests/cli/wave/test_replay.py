@@ -30,9 +30,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def problems_of(*arguments: str) -> str:
-    with pytest.raises(BenchmarkError) as told:
+    with pytest.raises(BenchmarkError) as reported:
         make_plan(*wave_options(wave_parser(), ["--factories-file", FILE, *arguments]))
-    return str(told.value)
+    return str(reported.value)
 
 
 def test_a_recording_is_described(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,8 +41,8 @@ def test_a_recording_is_described(file: Path, capsys: pytest.CaptureFixture[str]
     assert "CSV, timestamp in seconds since its beginning" in text
     assert "Rows:        4 over 60.9 s" in text
     assert main(["replay", str(file), "--json"]) == OK
-    told = json.loads(capsys.readouterr().out)
-    assert (told["rows"], told["peak_rps"], told["peak_minute"]) == (4, 2, 3)
+    fields = json.loads(capsys.readouterr().out)
+    assert (fields["rows"], fields["peak_rps"], fields["peak_minute"]) == (4, 2, 3)
 
 
 def test_conversations_are_described_with_their_times_and_without_any(
@@ -99,7 +99,7 @@ def test_the_flags_make_a_plan(file: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--client-rps", "5"], "Give either --replay or --client-rps, not both."),
         (["--obs-time", "5"], "Give either --replay or --obs-time, not both."),
@@ -113,14 +113,14 @@ def test_the_flags_make_a_plan(file: Path, tmp_path: Path) -> None:
         (["--num-requests", "0"], "--num-requests must be from 1"),
     ],
 )
-def test_what_contradicts_a_recording_is_bad_input(file: Path, arguments: list[str], told: str) -> None:
+def test_what_contradicts_a_recording_is_bad_input(file: Path, arguments: list[str], expected: str) -> None:
     assert problems_of("--replay", str(file), *arguments).count("\n") == 0
-    assert told in problems_of("--replay", str(file), *arguments)
+    assert expected in problems_of("--replay", str(file), *arguments)
 
 
 def test_flags_of_a_recording_need_one(file: Path) -> None:
-    told = problems_of("--client-rps", "5", "--obs-time", "1", "--speed", "2", "--window", "+1s..+2s")
-    assert told == "--speed is for --replay.\n--window is for --replay."
+    reported = problems_of("--client-rps", "5", "--obs-time", "1", "--speed", "2", "--window", "+1s..+2s")
+    assert reported == "--speed is for --replay.\n--window is for --replay."
     assert problems_of("--replay", str(file.parent / "no.csv")).endswith("no.csv: there is no such file.")
 
 

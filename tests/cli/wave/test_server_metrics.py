@@ -289,18 +289,18 @@ def test_a_line_for_each_metric() -> None:
     ]
 
 
-def test_a_shared_reason_is_told_once() -> None:
+def test_a_shared_reason_is_reported_once() -> None:
     late = "CloudWatch had nothing 60 s after the wave"
     rows = [metric(name, None, reason=late) for name in ("A", "B")]
     assert list(metric_lines(rows)) == [f"   A: Average=N/A ({late})", "   B: Average=N/A (as above)"]
 
 
-def test_as_above_is_the_last_reason_that_was_told() -> None:
+def test_as_above_is_the_last_reason_that_was_reported() -> None:
     """Not one further up: the reader looks at the nearest."""
     reasons = ("late", "denied", "late", None, "late")
     rows = [metric(name, None, reason=reason) for name, reason in zip("ABCDE", reasons, strict=True)]
-    told = [line.partition("(")[2].rstrip(")") for line in metric_lines(rows)]
-    assert told == ["late", "denied", "late", "", "as above"]
+    lines = [line.partition("(")[2].rstrip(")") for line in metric_lines(rows)]
+    assert lines == ["late", "denied", "late", "", "as above"]
 
 
 def test_many_series_of_a_name_are_counted() -> None:

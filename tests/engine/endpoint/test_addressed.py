@@ -160,10 +160,10 @@ def test_turns_make_conversations_of_an_address() -> None:
 
 def test_answers_are_whole_where_the_server_knows_how_and_conversations_are_made_up() -> None:
     made_up, single = described("http://h/v1", turns=TurnCount.parse("2")), described("http://h/v1")
-    told = made_up.with_whole_answers("vllm")
-    assert told.settings == {**made_up.settings, "MORE": '{"ignore_eos": true}'}
-    assert told.words.endswith(", all of them with " + '{"ignore_eos": true}')
-    assert made_up.with_whole_answers("sglang").settings == told.settings
+    reported = made_up.with_whole_answers("vllm")
+    assert reported.settings == {**made_up.settings, "MORE": '{"ignore_eos": true}'}
+    assert reported.words.endswith(", all of them with " + '{"ignore_eos": true}')
+    assert made_up.with_whole_answers("sglang").settings == reported.settings
     assert made_up.with_whole_answers("llamacpp") == made_up
     assert single.with_whole_answers("vllm") == single
 
@@ -172,9 +172,9 @@ def test_answers_are_whole_where_the_server_knows_how_and_conversations_are_made
 @pytest.mark.parametrize("turns", [None, TurnCount.parse("2")])
 def test_streams_tell_the_tokens_of_each_piece_where_the_server_knows_how(turns: TurnCount | None, server: str) -> None:
     streamed = described("http://h/v1", turns=turns)
-    told = streamed.with_counted_pieces(server)
-    assert told.settings == {**streamed.settings, "CONTINUOUS_USAGE": "true"}
-    assert told.words == f"{streamed.words}, usage in each piece"
+    reported = streamed.with_counted_pieces(server)
+    assert reported.settings == {**streamed.settings, "CONTINUOUS_USAGE": "true"}
+    assert reported.words == f"{streamed.words}, usage in each piece"
     assert streamed.with_counted_pieces("llamacpp") == streamed
 
 

@@ -1,4 +1,4 @@
-"""An endpoint_factory that is none, or does not as it should, is told with its file and line."""
+"""An endpoint_factory that is none, or does not as it should, is reported with its file and line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_it_runs_to_its_yield_and_then_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"),
+    ("source", "expected"),
     [
         ("", f": has no endpoint_factory. Define `def endpoint_factory(...)` in it. {YIELD}"),
         ("endpoint_factory = 3", f": endpoint_factory is an int; expected a generator function. {YIELD}"),
@@ -78,10 +78,10 @@ def test_it_runs_to_its_yield_and_then_to_its_end(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_one_that_is_none_is_told_with_its_line(tmp_path: Path, source: str, told: str) -> None:
+def test_one_that_is_none_is_reported_with_its_line(tmp_path: Path, source: str, expected: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(source)
-    with pytest.raises(BenchmarkError, match=f"^{re.escape(str(path) + told)}$"):
+    with pytest.raises(BenchmarkError, match=f"^{re.escape(str(path) + expected)}$"):
         _run(path)
 
 

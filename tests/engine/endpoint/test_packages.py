@@ -50,7 +50,7 @@ def test_where_no_package_is_missing_none_is_named(error: BaseException) -> None
     assert pip_line(error) == ""
 
 
-def test_a_factories_file_that_misses_a_package_is_told_what_to_install(tmp_path: Path) -> None:
+def test_a_factories_file_that_misses_a_package_is_reported_what_to_install(tmp_path: Path) -> None:
     file = tmp_path / "endpoint_of_pictures.py"
     file.write_text("import no_such_pictures.of_mine\n")
     with pytest.raises(BenchmarkError, match=r"line 1: importing it raised .*pip install no_such_pictures$"):

@@ -35,7 +35,7 @@ def test_its_list_says_which_software_it_is(more: str, owner: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "expected"),
     [
         (listed("a", "b"), "The server has several models: a, b. Choose one with --model."),
         (listed(*map(str, range(12))), "several models: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more."),
@@ -47,10 +47,10 @@ def test_its_list_says_which_software_it_is(more: str, owner: str) -> None:
         (b"nonsense\r\n\r\n", "models: nonsense"),
     ],
 )
-def test_anything_else_is_said(said: bytes, told: str) -> None:
+def test_anything_else_is_said(said: bytes, expected: str) -> None:
     with ScriptedServer([[said]]) as server, pytest.raises(BenchmarkError) as raised:
         only_model(f"{server.url}/v1/models", {})
-    assert told in str(raised.value)
+    assert expected in str(raised.value)
 
 
 @pytest.mark.parametrize("head", [pytest.param(b"", id="head"), pytest.param(chunked_head(), id="body")])

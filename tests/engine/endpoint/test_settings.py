@@ -123,7 +123,7 @@ def test_unknown_names_are_said_with_the_known_ones(path: Path) -> None:
     assert mentions(bad, "--set SHARE", "'much'")
 
 
-def test_a_file_without_settings_is_told_how_to_have_one(path: Path) -> None:
+def test_a_file_without_settings_is_reported_how_to_have_one(path: Path) -> None:
     path.write_text("def invoke_factory(): ...\ndef payload_factory(): ...\n")
     (problem,) = source_problems(path, None, {"SIZE": "1"})
     assert problem.startswith("--set SIZE: ")

@@ -66,8 +66,8 @@ def test_a_link_that_is_cut_when_the_clock_is_asked_at_the_end_makes_it_known_no
     host.burst()
     host.watch.burst()
     asked, host.now = host.now, host.now + 8 * NS
-    told = {"heard": host.now + OFFSET, "answered": host.now + OFFSET, "raw": host.now}
-    follow = [host.watch.take({"asked": asked + number * NS, **told}, host.now + number) for number in range(8)]
+    fields = {"heard": host.now + OFFSET, "answered": host.now + OFFSET, "raw": host.now}
+    follow = [host.watch.take({"asked": asked + number * NS, **fields}, host.now + number) for number in range(8)]
     assert follow == [True] + 7 * [False]
     assert host.watch.left == EXCHANGES - 1
     while host.watch.left:
@@ -82,12 +82,12 @@ def test_a_link_that_is_cut_amid_the_last_questions_makes_the_clock_known_no_wor
     host = Host(100_000)
     host.burst()
     host.watch.burst()
-    told = {"heard": host.now + OFFSET + 40_000_000, "raw": host.now}
+    fields = {"heard": host.now + OFFSET + 40_000_000, "raw": host.now}
     host.now += 80_000_000
-    assert host.watch.take({"asked": host.now - 80_000_000, "answered": told["heard"], **told}, host.now)
+    assert host.watch.take({"asked": host.now - 80_000_000, "answered": fields["heard"], **fields}, host.now)
     asked, host.now = host.now, host.now + 3 * NS
-    told = {"heard": host.now + OFFSET, "answered": host.now + OFFSET, "raw": host.now}
-    follow = [host.watch.take({"asked": asked + number * NS, **told}, host.now + number) for number in range(3)]
+    fields = {"heard": host.now + OFFSET, "answered": host.now + OFFSET, "raw": host.now}
+    follow = [host.watch.take({"asked": asked + number * NS, **fields}, host.now + number) for number in range(3)]
     assert follow == [True, False, False]
     while host.watch.left:
         host.ask()

@@ -58,9 +58,9 @@ def test_hosts_that_cannot_join_are_named_with_the_reason(
     names = [f"{host.name}*1" for host in hosts]
     with pytest.raises(BenchmarkError) as caught:
         run_wave(a_plan(tmp_path, stamps.url, *names))
-    told = {line.partition(" ")[0]: line for line in caught.value.message.splitlines()}
-    assert {*told} == {*REASONS}
-    assert {name: told[name] for name, reason in REASONS.items() if reason not in told[name]} == {}
+    fields = {line.partition(" ")[0]: line for line in caught.value.message.splitlines()}
+    assert {*fields} == {*REASONS}
+    assert {name: fields[name] for name, reason in REASONS.items() if reason not in fields[name]} == {}
     assert len(stamps.log()) == 0
     left = {host.name: host.left(2) for host in hosts if host.name != "full"}
     assert left == {name: [] for name in left}
@@ -139,9 +139,9 @@ def test_a_host_that_has_not_joined_when_another_cannot_is_named_with_it(
     lab.start(Spec("hanging", bashrc="sleep 1000\n"), Spec("locked", authorized=False))
     with pytest.raises(BenchmarkError) as caught:
         run_wave(a_plan(tmp_path, stamps.url, "hanging*1", "locked*1"))
-    told = sorted(caught.value.message.splitlines())
-    assert told[0].startswith("hanging: it had not joined yet.")
-    assert told[1].startswith("locked cannot be used: ")
+    lines = sorted(caught.value.message.splitlines())
+    assert lines[0].startswith("hanging: it had not joined yet.")
+    assert lines[1].startswith("locked cannot be used: ")
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ SHIFTS_S = (30, -50)
 
 
 class Said:
-    """A view that keeps what it is told."""
+    """A view that keeps what it gets."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

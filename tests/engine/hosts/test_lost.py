@@ -90,7 +90,9 @@ def test_what_is_killed_on_a_host_is_lost_and_the_others_go_on(
     assert (wave.ledgers[0].sent, wave.ledgers[0].ok) == (200, 200)
     assert wave.ledgers[1].lost > 0
     assert wave.ledgers[0].in_flight == 0
-    assert len(wave.records) == wave.ledger.sent - wave.ledgers[1].in_flight  # it had told of some that it then awaited
+    assert (
+        len(wave.records) == wave.ledger.sent - wave.ledgers[1].in_flight
+    )  # it had reported some that it then awaited
     assert wave.ledger.sent <= len(stamps.log())
     far = wave.hosts[1]
     assert (far.name, far.lost is not None) == ("far", victim == "engine.hosts.agent")

@@ -56,8 +56,8 @@ def unpacked(folder: Path, files: dict[str, bytes]) -> dict[str, object]:
     line = [sys.executable, str(SCRIPT), str(folder), "MARK"]
     done = subprocess.run(line, input=sent(files), capture_output=True, check=True, timeout=60)
     assert {path.name for path in folder.parent.iterdir()} <= {folder.name}
-    told: dict[str, object] = json.loads(done.stdout.decode().partition("MARK")[2])
-    return told
+    fields: dict[str, object] = json.loads(done.stdout.decode().partition("MARK")[2])
+    return fields
 
 
 @pytest.mark.process
@@ -72,8 +72,8 @@ class TestUnpacking:
         }
         folder = tmp_path / "cache" / "1.0"
         for _ in range(2):
-            told = unpacked(folder, files)
-            assert isinstance(told["bytes"], int)
+            reported = unpacked(folder, files)
+            assert isinstance(reported["bytes"], int)
             line = [str(folder / "bin" / "python"), "-c", "import two; print(two.y)"]
             assert subprocess.run(line, capture_output=True, text=True, check=True, timeout=60).stdout == "7\n"
         assert not list(folder.rglob("scripts"))
@@ -121,20 +121,20 @@ def test_two_that_make_it_at_the_same_time_do_not_remove_each_others_files(tmp_p
             time.sleep(0.02)
         slow.stdin.write(content[1024:])
         slow.stdin.close()
-        told = [each.stdout.read().decode() for each in (slow, other) if each.stdout is not None]
-    assert [text.count('MARK{"bytes": ') for text in told] == [1, 1], told
+        lines = [each.stdout.read().decode() for each in (slow, other) if each.stdout is not None]
+    assert [text.count('MARK{"bytes": ') for text in lines] == [1, 1], lines
     assert {path.name for path in tmp_path.iterdir()} == {"made"}
 
 
 def test_wheels_are_taken_for_the_hosts_python_processor_and_glibc() -> None:
     kind = Kind((3, 12), "aarch64", 28)
-    told = " ".join(kind.arguments)
-    assert "--python-version 3.12" in told
-    assert "--abi cp312" in told
-    assert "--platform manylinux_2_28_aarch64" in told
-    assert "--platform manylinux2014_aarch64" in told
-    assert "manylinux_2_29" not in told
-    assert "x86_64" not in told
+    text = " ".join(kind.arguments)
+    assert "--python-version 3.12" in text
+    assert "--abi cp312" in text
+    assert "--platform manylinux_2_28_aarch64" in text
+    assert "--platform manylinux2014_aarch64" in text
+    assert "manylinux_2_29" not in text
+    assert "x86_64" not in text
 
 
 @pytest.mark.parametrize(
@@ -266,6 +266,6 @@ def test_the_words_of_ssh_are_hidden_as_in_the_whole_of_them(
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert cli.main(["hosts", "check", "--hosts", "h1"]) == 2
-    told = capsys.readouterr()
-    assert "h1" in told.out
-    assert not [line for line in spelt.splitlines() if line in told.out + told.err]
+    stored = capsys.readouterr()
+    assert "h1" in stored.out
+    assert not [line for line in spelt.splitlines() if line in stored.out + stored.err]

@@ -89,7 +89,7 @@ SAID: list[dict[str, Any]] = [
     {"say": "failed", "reason": "x"},
     *({"say": word} for word in ("ready", "stored", "closed")),
 ]
-# It answers the first login with what is to be told, and each question to its clock with what is to be answered.
+# It answers the first login with what the test gives, and each question to its clock with what is to be answered.
 SSH = """#!/bin/sh
 echo "$*" >>"$PLACE/arguments"
 case "$*" in *" -O forward "*) exit 0;; esac
@@ -115,7 +115,7 @@ _NAMES = sorted({name for message in SAID for name in message})
 
 @settings(max_examples=20, deadline=None)
 @given(st.sampled_from(SAID), st.dictionaries(st.sampled_from(_NAMES), _PARTS, max_size=3))
-def test_of_anything_it_can_be_told_whether_an_agent_says_it(message: dict[str, Any], forged: dict[str, Any]) -> None:
+def test_of_anything_it_can_be_known_whether_an_agent_says_it(message: dict[str, Any], forged: dict[str, Any]) -> None:
     assert is_said({**message, **forged}) in (False, True)
 
 
@@ -139,7 +139,7 @@ def checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, s
 @pytest.mark.parametrize(
     "hello", ["{}", '{"say": "ready"}', json.dumps({**HELLO, "folder": "/srv/${PLACE}"}), '{"say": NaN}']
 )
-def test_a_host_that_says_what_no_agent_says_is_named_at_once_and_told_nothing(
+def test_a_host_that_says_what_no_agent_says_is_named_at_once_and_reported_nothing(
     checked: Callable[[str, str], Checked], tmp_path: Path, hello: str
 ) -> None:
     """The ssh here would put our variables into the path of a socket that the host is asked for."""
@@ -176,7 +176,7 @@ def test_an_agent_tells_that_each_part_of_a_file_has_come(tmp_path: Path, monkey
             print(json.dumps(message), file=asking, flush=True)
         Agent(lines, tmp_path).run()
         lines.end(PATIENCE_S)
-        told = [json.loads(line)["say"] for line in telling]
-    assert told == ["ready", "stored", "stored", "finished", "closed"]
+        reported = [json.loads(line)["say"] for line in telling]
+    assert reported == ["ready", "stored", "stored", "finished", "closed"]
     assert not (tmp_path / WAVE).exists()
     assert not (tmp_path / SOCKET).exists()

@@ -130,12 +130,12 @@ def test_a_file_that_was_not_sent_is_suggested_where_it_is_here(
         a_plan(tmp_path, "http://x", "a*1", of_hosts={"with_files": (Path("data/b.txt"),)}), factories_file=None
     )
     cargo = cargo_of(plan)
-    told = "f.py, line 2: invoke_factory() raised FileNotFoundError: [Errno 2] No such file or directory: '{}'."
+    text = "f.py, line 2: invoke_factory() raised FileNotFoundError: [Errno 2] No such file or directory: '{}'."
     assert (
-        cargo.lacking_file(told.format("data/a.txt")) == " It is here, and was not sent: give --with-file data/a.txt."
+        cargo.lacking_file(text.format("data/a.txt")) == " It is here, and was not sent: give --with-file data/a.txt."
     )
     for name in ("data/b.txt", "data/c.txt", "/etc/passwd", "../secret", str(tmp_path / "data/a.txt")):
-        assert cargo.lacking_file(told.format(name)) == ""
+        assert cargo.lacking_file(text.format(name)) == ""
 
 
 @pytest.fixture(scope="module")

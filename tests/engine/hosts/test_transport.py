@@ -25,13 +25,13 @@ MARKER = "3f2a"
 
 
 class Side:
-    """One side of a pipe: what it is told, and that the other one has ended."""
+    """One side of a pipe: what it receives, and that the other one has ended."""
 
     def __init__(self, reading: int, writing: int, marker: str = "") -> None:
         self.lines = Lines(reading, writing, marker)
-        self.told: list[tuple[dict[str, Any], int]] = []
+        self.messages: list[tuple[dict[str, Any], int]] = []
         self.over = threading.Event()
-        self.lines.start(lambda message, at: self.told.append((message, at)), self.over.set)
+        self.lines.start(lambda message, at: self.messages.append((message, at)), self.over.set)
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def test_messages_come_in_order_in_both_directions_until_the_end(pipes: tuple[in
     there.lines.send(lambda: {"at": time.monotonic_ns()})
     here.lines.end(PATIENCE_S)
     assert there.over.wait(PATIENCE_S)
-    assert [message["number"] for message, _ in there.told] == list(range(1_000))
+    assert [message["number"] for message, _ in there.messages] == list(range(1_000))
     there.lines.end(PATIENCE_S)
     assert here.over.wait(PATIENCE_S)
-    ((message, came),) = here.told
+    ((message, came),) = here.messages
     assert before < message["at"] < came < time.monotonic_ns()
 
 
@@ -70,7 +70,7 @@ def test_what_a_login_prints_before_the_marker_is_no_message(pipes: tuple[int, i
         os.write(their_writing, part)
     os.close(their_writing)
     assert here.over.wait(PATIENCE_S)
-    assert [message for message, _ in here.told] == [{"say": "hello", "cores": 2}, {"say": "x"}]
+    assert [message for message, _ in here.messages] == [{"say": "hello", "cores": 2}, {"say": "x"}]
     os.close(their_reading)
     here.lines.end(PATIENCE_S)
 
@@ -82,8 +82,8 @@ def test_whoever_sends_does_not_wait_for_a_pipe_that_is_full(pipes: tuple[int, i
     for _ in range(20):
         here.lines.send({"data": "x" * 100_000})
     with os.fdopen(their_reading, "rb") as there:
-        told = [json.loads(there.readline()) for _ in range(20)]
-    assert {len(message["data"]) for message in told} == {100_000}
+        reported = [json.loads(there.readline()) for _ in range(20)]
+    assert {len(message["data"]) for message in reported} == {100_000}
     os.close(their_writing)
     here.lines.end(PATIENCE_S)
 
@@ -94,7 +94,7 @@ def test_what_is_no_message_is_an_end(pipes: tuple[int, int, int, int], line: by
     here = Side(reading, writing, MARKER)
     os.write(their_writing, MARKER.encode() + line + b"\n")
     assert here.over.wait(PATIENCE_S)
-    assert here.told == []
+    assert here.messages == []
     for descriptor in (their_reading, their_writing):
         os.close(descriptor)
 
@@ -113,7 +113,7 @@ def test_noise_without_an_end_fills_no_memory_and_hides_no_message(
     os.write(their_writing, MARKER.encode() + b'{"say": "hello"}\n')
     os.close(their_writing)
     assert here.over.wait(PATIENCE_S)
-    assert [message for message, _ in here.told] == [{"say": "hello"}]
+    assert [message for message, _ in here.messages] == [{"say": "hello"}]
     os.close(their_reading)
     here.lines.end(PATIENCE_S)
 
@@ -127,7 +127,7 @@ def test_a_message_without_an_end_is_the_end(pipes: tuple[int, int, int, int], m
         while not here.over.is_set():
             os.write(their_writing, b"x" * 50_000)
     assert here.over.wait(PATIENCE_S)
-    assert here.told == []
+    assert here.messages == []
     for descriptor in (their_reading, their_writing):
         os.close(descriptor)
 

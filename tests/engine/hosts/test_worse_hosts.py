@@ -49,8 +49,8 @@ def test_one_that_sees_more_latency_is_named(lab: Lab, stamps: StampServer, tmp_
     hosts = lab.start(Spec("near"), Spec("close", clock_s=9), Spec("distant", clock_s=-40))
     hosts[2].run("touch", "/home/load/far", check=True)
     wave = measured(tmp_path, stamps, FAR, *(host.name for host in hosts))
-    told = [finding.measured for finding in wave.verdict.findings if finding.code == "host_differs"]
-    assert [text.split()[0] for text in told] == ["distant"]
+    reported = [finding.measured for finding in wave.verdict.findings if finding.code == "host_differs"]
+    assert [text.split()[0] for text in reported] == ["distant"]
 
 
 def test_one_whose_quota_is_used_up_is_named_with_it(lab: Lab, stamps: StampServer, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from inference_benchmarker.engine.locust.zmq_keys import make_keys
 from locust.rpc.protocol import Message
 """
 
-# The first connection stays open, as one does of which nobody has told that it is over.
+# The first connection stays open, as one does of which nobody has reported that it is over.
 _COMES_AGAIN = """
 def heard():
     return primary.recv_from_client()[1].data
@@ -71,7 +71,7 @@ assert [gathering_s(workers) for workers in (1, 9, 10, 25, 50, 1_000)] == [0, 0,
         pytest.param(_NEWS, id="what came just before something is sent, while the listener sleeps"),
     ],
 )
-def test_workers_are_heard_and_told(program: str) -> None:
+def test_workers_are_heard_and_reported(program: str) -> None:
     line = [sys.executable, "-c", _BEGINNING + program]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -66,10 +66,10 @@ def test_what_invoke_starts_doubles_no_arrival_and_ends_with_the_wave(bench: Ben
         )
         wave = running.finish(timeout=60)
         time.sleep(0.3)
-        told = len(endpoint.arrivals()["id"])
+        reported = len(endpoint.arrivals()["id"])
         time.sleep(0.3)
         log = endpoint.arrivals()
-    assert len(log["id"]) == told
+    assert len(log["id"]) == reported
     own = [name for name in log["id"] if not str(name).startswith("left-")]
     assert sorted(map(int, own)) == list(range(30))
     assert {str(name) for name in log["id"]} - set(map(str, own)) == {"left-child", "left-session", "left-nameless"}
@@ -98,7 +98,7 @@ def test_only_what_carries_the_mark_or_is_of_a_session_is_ended() -> None:
             process.wait()
 
 
-def test_who_ends_by_itself_is_not_told() -> None:
+def test_who_ends_by_itself_is_not_reported() -> None:
     mark = new_mark()
     soon = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.2)"], env={MARK: mark})
     try:

@@ -42,8 +42,8 @@ class Followed:
             self.writer.rows.append((self._index, due, sent, done, 0, NONE, 0, error, outcome))
         self._index += 1
         self.writer.count()
-        self.feed.merge(self.writer.untold()["feed"], NAMES)
-        self.writer.told()
+        self.feed.merge(self.writer.unreported()["feed"], NAMES)
+        self.writer.mark_reported()
 
     def send_all(self, instants_s: Iterable[float], took_s: float | None = 0.02, error: int = 0) -> None:
         """One request at each of these instants."""

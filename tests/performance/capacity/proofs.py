@@ -62,11 +62,17 @@ def proofs_of(task: Task) -> list[Proven]:
     endpoint, random = ENDPOINTS[task.name], np.random.default_rng([task.seed, SIX.index(task.name)])
     answer = play(endpoint, Settings(time_s=task.search_s), task.seed).answer
     limit, instances = endpoint.limits[0], int(random.integers(2, MOST_INSTANCES + 1))
-    told = next((each for each in answer.estimates if each.limit == limit.expression), None)
-    if answer.interval is None or answer.rate is None or told is None or not told.slope or not told.dispersion:
+    reported = next((each for each in answer.estimates if each.limit == limit.expression), None)
+    if (
+        answer.interval is None
+        or answer.rate is None
+        or reported is None
+        or not reported.slope
+        or not reported.dispersion
+    ):
         return []
     assert endpoint.truth is not None
-    bursts, low = Bursts(limit.allowed, told.dispersion, told.slope), answer.interval.low
+    bursts, low = Bursts(limit.allowed, reported.dispersion, reported.slope), answer.interval.low
     rates: list[tuple[Kind, float]] = [("short", endpoint.truth * (instances + 1) / instances)]
     if low <= endpoint.truth:
         rates.append(("right", low))

@@ -54,7 +54,7 @@ def search(factories: Path, *flags: str) -> Searched:
         return Searched(done.returncode, time.monotonic() - began, found)
 
 
-def told(name: str, searched: Searched) -> None:
+def reported(name: str, searched: Searched) -> None:
     """A line for each search, as soon as it is over."""
     found = searched.found
     seconds, answer = f"{searched.wall_s:.0f} s", found.get("headline", "no answer")
@@ -67,11 +67,11 @@ def of_an_endpoint(searches: int, seconds: float, first: int) -> list[Figure]:
     with start(EndpointConfig()) as endpoint:
         os.environ["BENCHMARK_DEMO_URL"] = endpoint.url
         even = search(demo, *limits, "--arrivals", "constant", "--time", "60")
-        told("even arrivals", even)
+        reported("even arrivals", even)
         poisson = []
         for seed in range(first, first + searches):
             poisson.append(search(demo, *limits, "--time", f"{seconds:g}", "--seed", str(seed)))
-            told(f"Poisson arrivals, seed {seed}", poisson[-1])
+            reported(f"Poisson arrivals, seed {seed}", poisson[-1])
     containing = [each for each in poisson if each.interval[0] <= TRUTH <= each.interval[1]]
     widths = sorted((each.interval[1] - each.interval[0]) / TRUTH for each in poisson)
     return [
@@ -87,16 +87,16 @@ def of_an_endpoint(searches: int, seconds: float, first: int) -> list[Figure]:
 def of_the_client() -> list[Figure]:
     """Both must end with exit code 3 and without a rate."""
     busy = search(BUSY, "--slo", LIMIT, "--time", "30")
-    told("busy invoke", busy)
+    reported("busy invoke", busy)
     with start(EndpointConfig(service="none")) as endpoint:
         os.environ["BENCHMARK_DEMO_URL"] = endpoint.url
         fast = search(demo_factories(), "--slo", LIMIT, "--time", "30")
-    told("fast endpoint", fast)
+    reported("fast endpoint", fast)
     return [
         Figure("an invoke that is busy for 2 ms: exit code", busy.exit_code, "", exactly(CLIENT_LIMITED)),
-        Figure("the same: rates told", float(busy.found.get("rate") is not None), "", exactly(0)),
+        Figure("the same: rates reported", float(busy.found.get("rate") is not None), "", exactly(0)),
         Figure("an endpoint faster than the client: exit code", fast.exit_code, "", exactly(CLIENT_LIMITED)),
-        Figure("the same: rates told", float(fast.found.get("rate") is not None), "", exactly(0)),
+        Figure("the same: rates reported", float(fast.found.get("rate") is not None), "", exactly(0)),
     ]
 
 

@@ -108,14 +108,14 @@ def many(name: str, results: Sequence[Result]) -> str:
     """A line for endpoints of many kinds, or for what no oracle knows: shares, and what was answered."""
     found = [result for result in results if result.half < math.inf]
     counts = {key: Counter(getattr(result, key) for result in results) for key in ("outcome", "limit")}
-    told = "; ".join(", ".join(f"{n} {value}" for value, n in count.most_common(4)) for count in counts.values())
+    text = "; ".join(", ".join(f"{n} {value}" for value, n in count.most_common(4)) for count in counts.values())
     return (
         f"{name}, {len(results)}: covers {100 * _share(result.covers for result in results):.1f}%, lower end above "
         f"{100 * _share(result.too_high for result in results):.1f}%, error / half-width median "
         f"{_median(result.error / max(result.half, 1e-9) for result in found):+.2f}, half-width median "
         f"{100 * _median(result.half / result.truth for result in found if result.truth):.1f}%, with islands "
         f"{sum(result.islands > 0 for result in results)}, remembers {sum(result.remembers for result in results)}, "
-        f"load {_median(result.load_s for result in results):.0f} s ({told})"
+        f"load {_median(result.load_s for result in results):.0f} s ({text})"
     )
 
 

@@ -77,11 +77,11 @@ def made(endpoint: Endpoint, time_s: float, seed: int) -> Made:
         return Made(twin.reason, seconds=time.process_time() - began)
     found = twin.capacity(endpoint.limits)
     search_half = interval.width / 2 / (interval.low + interval.high) * 2 if interval else None
-    return _told(found, endpoint.truth, search_half, time.process_time() - began)
+    return _reported(found, endpoint.truth, search_half, time.process_time() - began)
 
 
 def twin_of(endpoint: Endpoint, exploration: Trace, confirmation: Trace) -> Twin | Refused:
-    """The twin that foretold the confirmation wave."""
+    """The twin that predicted the confirmation wave."""
     twin = fit([exploration])
     if isinstance(twin, Refused):
         return twin
@@ -95,7 +95,7 @@ def traced(wave: Wave) -> Trace:
     return Trace(at, np.abs(done) - at, done > 0)
 
 
-def _told(found: TwinEstimate | None, truth: float | None, search_half: float | None, seconds: float) -> Made:
+def _reported(found: TwinEstimate | None, truth: float | None, search_half: float | None, seconds: float) -> Made:
     if found is None or found.rate is None or found.interval is None:
         return Made("no rate keeps the limits")
     low, high = found.interval.low, found.interval.high

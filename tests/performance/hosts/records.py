@@ -101,9 +101,9 @@ class Stub:
             return
         sent = self._records * (self.sequence + 1)
         ledger = Ledger(scheduled=sent, sent=sent, ok=sent).to_json()
-        told = {"worker": self.number, "sequence": self.sequence, "at": at, "final": self.sequence + 1 == last}
+        fields = {"worker": self.number, "sequence": self.sequence, "at": at, "final": self.sequence + 1 == last}
         self.made_at[self.sequence] = time.monotonic()
-        self.say("wave_batch", joined_batch({**self._meta, **told, "ledger": ledger}, *self._sections))
+        self.say("wave_batch", joined_batch({**self._meta, **fields, "ledger": ledger}, *self._sections))
         self.sequence += 1
 
 
@@ -158,8 +158,8 @@ def _figures(place: Path, rate: int) -> list[Figure]:
     local = LocalHost(run_dir)
     primary = PrimaryProcess(local)
     keys, own = make_keys(WORKERS)
-    told = {"plan": plan.to_json(), "run_dir": str(run_dir.path), "host": local.own().to_json(), "also": None}
-    primary.begin({**told, "keys": keys.to_json()})
+    fields = {"plan": plan.to_json(), "run_dir": str(run_dir.path), "host": local.own().to_json(), "also": None}
+    primary.begin({**fields, "keys": keys.to_json()})
     port = _await(primary, "listening")["port"]
     workers = [(number, each.to_json()) for number, each in enumerate(own)]
     fleets = [

@@ -1,4 +1,4 @@
-"""aiperf beside the wave: the real one against the embedded endpoint, and one of ours that misbehaves as told."""
+"""aiperf beside the wave: the real one against the embedded endpoint, and one of ours that misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_tokenizers_folder_counts_whatever_the_model_is_called(tmp_path: Pat
 
 
 @pytest.mark.process
-def test_a_failure_is_told_in_its_last_words(bench: Bench, stand_in: dict[str, str]) -> None:
+def test_a_failure_is_reported_in_its_last_words(bench: Bench, stand_in: dict[str, str]) -> None:
     done = begin(bench, stand_in, "fails", BENCHMARK_API_KEY=KEY).finish()
     assert done.code == 3
     assert "aiperf failed" in done.err
@@ -106,19 +106,19 @@ def test_ctrl_c_ends_it_and_its_children_and_tells_what_there_is(bench: Bench, s
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"behavior": "fails"}, "aiperf has no flag behavior. Did you mean behaviour?"),
         ({"behaviour": "", "zzz_zzz": 1}, "aiperf has no flag zzz-zzz. `aiperf profile --help` lists those it has.\n"),
     ],
 )
-def test_a_flag_that_aiperf_does_not_have_is_told_before_any_load(
-    given: dict[str, Any], told: str, bench: Bench, stand_in: dict[str, str]
+def test_a_flag_that_aiperf_does_not_have_is_reported_before_any_load(
+    given: dict[str, Any], expected: str, bench: Bench, stand_in: dict[str, str]
 ) -> None:
     arguments = ("--client-rps", "20", "--num-requests", "4", "--aiperf", "--url", NOBODY)
     done = bench.run(*arguments, "--aiperf-args", json.dumps(given), factories=CHAT, environment=stand_in)
     assert done.code == 2
-    assert told in done.err
+    assert expected in done.err
     assert not done.out
 
 
@@ -208,7 +208,9 @@ def test_streams_among_whole_answers_are_refused_unless_it_is_said_how_to_take_t
 
 
 @pytest.mark.process
-def test_what_the_users_code_says_as_it_fails_is_told_without_secrets(bench: Bench, stand_in: dict[str, str]) -> None:
+def test_what_the_users_code_says_as_it_fails_is_reported_without_secrets(
+    bench: Bench, stand_in: dict[str, str]
+) -> None:
     failing = CHAT.replace("lambda: {", "lambda: os.environ['DEMO_TOKEN'] + {").replace(
         "import json", "import json, os"
     )
@@ -292,7 +294,7 @@ BAD: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), BAD, ids=[said for _, said in BAD])
-def test_flags_that_cannot_work_are_told_at_once(
+def test_flags_that_cannot_work_are_reported_at_once(
     arguments: list[str],
     said: str,
     tmp_path: Path,
@@ -303,10 +305,10 @@ def test_flags_that_cannot_work_are_told_at_once(
     file = tmp_path / "factories.py"
     file.write_text(CHAT)
     code = cli.main(["--factories-file", str(file), "--client-rps", "1", "--num-requests", "1", *arguments])
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
     assert code == 2
-    assert said in told
-    assert all(line.startswith("benchmark: ") for line in told.splitlines())
+    assert said in reported
+    assert all(line.startswith("benchmark: ") for line in reported.splitlines())
 
 
 def test_aiperf_is_found_by_its_variable_in_its_environment_and_on_path(

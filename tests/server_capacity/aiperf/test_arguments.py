@@ -1,4 +1,4 @@
-"""What a plan becomes on aiperf's command line, and what is told before any load is sent."""
+"""What a plan becomes on aiperf's command line, and what is reported before any load is sent."""
 
 from __future__ import annotations
 

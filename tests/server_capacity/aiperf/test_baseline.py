@@ -1,4 +1,4 @@
-"""When a server is quiet again: told by its metrics, on a clock of the test's own."""
+"""When a server is quiet again: seen by its metrics, on a clock of the test's own."""
 
 from __future__ import annotations
 

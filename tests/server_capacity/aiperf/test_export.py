@@ -130,7 +130,7 @@ def test_without_results_there_is_no_result(records: list[dict[str, Any]], tmp_p
     assert read_export(tmp_path / "nowhere", 0.95, interrupted=False) is None
 
 
-def test_an_interrupted_run_is_told_as_far_as_it_got(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_reported_as_far_as_it_got(tmp_path: Path) -> None:
     export(tmp_path, [record(1, 2), record(2, 3)], None)
     with (tmp_path / "profile_export.jsonl").open("a") as file:
         file.write('{"metadata": {"benchm')

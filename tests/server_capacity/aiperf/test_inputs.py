@@ -21,7 +21,7 @@ def endpoint(payloads: list[Any] | None = None, **more: Any) -> Endpoint:
     return Endpoint(invoke=print, payloads=payloads, **more)
 
 
-def test_a_list_is_told_once_and_no_more_of_it_than_is_sent() -> None:
+def test_a_list_is_reported_once_and_no_more_of_it_than_is_sent() -> None:
     bodies = [{"n": number} for number in range(3)]
     assert list(json_bodies(endpoint(bodies), 1, 10)) == bodies
     assert list(json_bodies(endpoint(bodies), 1, 2)) == bodies[:2]
@@ -62,7 +62,7 @@ def test_what_is_no_json_object_is_refused(payload: Any) -> None:
 @pytest.mark.parametrize(
     ("streams", "differ"), [([True, True], False), ([None, False], False), ([True, None], True), ([False, True], True)]
 )
-def test_it_is_told_whether_only_some_ask_for_a_stream(
+def test_it_is_reported_whether_only_some_ask_for_a_stream(
     streams: list[bool | None], differ: bool, tmp_path: Path
 ) -> None:
     bodies = [{"n": 1} if stream is None else {"stream": stream} for stream in streams]

@@ -124,7 +124,7 @@ def test_without_a_wave_it_is_said_that_answers_are_taken_whole(runs: Runs, tmp_
         ("", None),
     ],
 )
-def test_a_file_of_requests_as_they_are_sent_is_told_by_its_beginning(
+def test_a_file_of_requests_as_they_are_sent_is_reported_by_its_beginning(
     text: str, form: str | None, tmp_path: Path
 ) -> None:
     path = tmp_path / "mine.jsonl"
@@ -199,11 +199,11 @@ def test_several_authorities_are_all_believed_each_once(tmp_path: Path) -> None:
     assert folder == {"SSL_CERT_DIR": f"{tmp_path}:/mine"}
 
 
-def test_where_no_client_was_told_of_any_it_is_left_to_openssl(tmp_path: Path) -> None:
+def test_where_no_client_was_reported_of_any_it_is_left_to_openssl(tmp_path: Path) -> None:
     assert certificates({"PATH": "/bin", "SSL_CERT_FILE": "mine.pem", "AWS_CA_BUNDLE": ""}, tmp_path) == {}
 
 
-def test_authorities_that_are_not_there_are_told_where_they_are_needed(tmp_path: Path) -> None:
+def test_authorities_that_are_not_there_are_reported_where_they_are_needed(tmp_path: Path) -> None:
     given = {"AWS_CA_BUNDLE": "nowhere.pem"}
     assert certificate_problems("https://x", given) == ["AWS_CA_BUNDLE is nowhere.pem: there is no such file."]
     assert certificate_problems("http://x", given) == []

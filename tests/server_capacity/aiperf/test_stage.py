@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """A source that does as told when it is asked."""
+    """A source that does what the test sets when it is asked."""
 
     def __init__(self, act: Callable[[], list[ServerMetric]]) -> None:
         self._act = act

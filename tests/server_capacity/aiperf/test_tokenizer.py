@@ -1,4 +1,4 @@
-"""The tokenizer that aiperf will count with: which one it is, and that one which cannot be loaded is told early."""
+"""The tokenizer that aiperf will count with: which one it is, and that one which cannot be loaded is reported early."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_what_can_be_loaded_is_no_problem(library: dict[str, str]) -> None:
 
 
 @pytest.mark.process
-def test_what_cannot_be_loaded_is_told_in_one_short_line_without_secrets(library: dict[str, str]) -> None:
+def test_what_cannot_be_loaded_is_reported_in_one_short_line_without_secrets(library: dict[str, str]) -> None:
     said = problem(library, model="demo")
     assert said is not None
     assert said.startswith(
@@ -146,7 +146,7 @@ def test_a_check_that_fails_or_lasts_is_no_verdict(library: dict[str, str], monk
 
 
 @pytest.mark.process
-def test_it_is_told_before_any_load_is_sent(bench: Bench, library: dict[str, str], tmp_path: Path) -> None:
+def test_it_is_reported_before_any_load_is_sent(bench: Bench, library: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "aiperf").write_text(STAND_IN)
     (tmp_path / "python3").write_text(f'#!/bin/sh\nPYTHONPATH={library["PYTHONPATH"]} exec {sys.executable} "$@"\n')
     (tmp_path / "python3").chmod(0o755)

@@ -43,7 +43,7 @@ def test_who_is_refused_waits_longer_and_nobody_keeps_step(failures: int, drawn:
     assert pause_s(2.0, failures, drawn) == expected
 
 
-class Told:
+class Scripted:
     """An instance source that answers what a test wants, the last for ever."""
 
     of, source = "e/v", "DescribeEndpoint"
@@ -61,9 +61,9 @@ class Told:
             raise answer
         return Count(T0, answer, answer if self.wanted is None else self.wanted)
 
-    def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
+    def scaling_events(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
         assert start < end
-        return self._events, ["Nobody told."]
+        return self._events, ["Not reported."]
 
 
 ALARM = ScalingEvent(T0, "alarm", "alarm fired")
@@ -77,19 +77,19 @@ OFTEN, GONE, NONE = (
 @pytest.mark.parametrize(
     ("source", "numbers", "remarks"),
     [
-        (Told(2), [2, 2], []),
-        (Told(2, 3), [2, 3], ["Nobody told."]),
-        (Told(2, events=(ALARM,)), [2, 2], ["Nobody told."]),
+        (Scripted(2), [2, 2], []),
+        (Scripted(2, 3), [2, 3], ["Not reported."]),
+        (Scripted(2, events=(ALARM,)), [2, 2], ["Not reported."]),
         (
-            Told(OFTEN, 2),
+            Scripted(OFTEN, 2),
             [2],
             ["The instances of e/v were not reported 1 of 2 times, the last time because throttled."],
         ),
-        (Told(GONE), [], ["The instances of e/v were not counted: denied."]),
+        (Scripted(GONE), [], ["The instances of e/v were not counted: denied."]),
     ],
 )
 def test_what_was_counted_is_kept_and_what_was_not_is_said(
-    source: Told, numbers: list[float], remarks: list[str]
+    source: Scripted, numbers: list[float], remarks: list[str]
 ) -> None:
     lines: list[dict[str, Any]] = []
     follower = Follower([source], 10)
@@ -102,13 +102,13 @@ def test_what_was_counted_is_kept_and_what_was_not_is_said(
 
 
 def test_the_live_view_has_the_last_count_and_what_is_asked_for() -> None:
-    source = Told(2)
+    source = Scripted(2)
     follower = Follower([source], 10)
     assert follower.latest() == []
     with follower.following(lambda _: None):
         pass
     assert [(reading.name, reading.value) for reading in follower.latest()] == [("instances", 2)]
-    follower = Follower([growing := Told(2)], 10)
+    follower = Follower([growing := Scripted(2)], 10)
     growing.wanted = 5
     with follower.following(lambda _: None):
         pass
@@ -116,9 +116,9 @@ def test_the_live_view_has_the_last_count_and_what_is_asked_for() -> None:
 
 
 def test_a_service_that_never_ends_its_answer_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server_capacity.metrics.follower.TOLD_S", 0.05)
-    source, answered = Told(2, 3), threading.Event()
-    monkeypatch.setattr(source, "told", lambda *_: ([], [str(answered.wait(60))]))
+    monkeypatch.setattr("server_capacity.metrics.follower.EVENTS_S", 0.05)
+    source, answered = Scripted(2, 3), threading.Event()
+    monkeypatch.setattr(source, "scaling_events", lambda *_: ([], [str(answered.wait(60))]))
     follower = Follower([source], 10)
     with follower.following(lambda _: None):
         assert source.asked.wait(30)
@@ -128,7 +128,7 @@ def test_a_service_that_never_ends_its_answer_holds_up_nobody(monkeypatch: pytes
 
 
 def test_who_has_no_instances_is_nobody() -> None:
-    follower = Follower([Told(NONE)], 10)
+    follower = Follower([Scripted(NONE)], 10)
     with follower.following(lambda _: None):
         pass
     assert follower.followed(Interval.past(T0, T0 + 1)) == []
@@ -253,8 +253,8 @@ def update(seconds: float, state: str) -> dict[str, Any]:
     return {"Timestamp": at(seconds), "HistoryData": json.dumps(data)}
 
 
-def told(scaler: Scaler) -> tuple[list[ScalingEvent], list[str]]:
-    return Autoscaling(scaler, scaler, "e", "v").told(T0, T0 + 100)
+def reported(scaler: Scaler) -> tuple[list[ScalingEvent], list[str]]:
+    return Autoscaling(scaler, scaler, "e", "v").scaling_events(T0, T0 + 100)
 
 
 def test_events_are_those_of_the_wave_in_order() -> None:
@@ -266,7 +266,7 @@ def test_events_are_those_of_the_wave_in_order() -> None:
         [activity(-20, 2)],
     ]
     scaler = Scaler(pages, [update(20, "ALARM"), update(25, "OK"), summary])
-    events, remarks = told(scaler)
+    events, remarks = reported(scaler)
     assert remarks == []
     assert [(event.at - T0, event.kind, event.instances, event.done and event.done - T0) for event in events] == [
         (20, "alarm", None, None),
@@ -283,18 +283,18 @@ def test_events_are_those_of_the_wave_in_order() -> None:
 
 def test_what_may_not_be_asked_is_said_and_takes_nothing_else_with_it() -> None:
     denied = refused("AccessDeniedException", "no")
-    events, remarks = told(Scaler(denied, [update(20, "ALARM")]))
+    events, remarks = reported(Scaler(denied, [update(20, "ALARM")]))
     assert [event.kind for event in events] == ["alarm"]
     assert remarks == [
         "For the instances of e, who requested them is not known: these credentials may not call "
         "application-autoscaling:DescribeScalingActivities (AccessDeniedException: no)."
     ]
-    events, remarks = told(Scaler([[activity(5, 2)]], denied))
+    events, remarks = reported(Scaler([[activity(5, 2)]], denied))
     assert [event.kind for event in events] == ["asked"]
     assert "cloudwatch:DescribeAlarmHistory" in remarks[0]
 
 
 def test_pages_without_end_are_given_up() -> None:
     scaler = Scaler([[] for _ in range(100)])
-    assert told(scaler) == ([], [])
+    assert reported(scaler) == ([], [])
     assert scaler.calls == MOST_PAGES

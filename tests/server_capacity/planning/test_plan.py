@@ -47,7 +47,7 @@ def refusal(*searches: Measured, **asked: Any) -> str:
     return made
 
 
-def told(made: EndpointPlan) -> str:
+def reported(made: EndpointPlan) -> str:
     return " ".join(made.remarks)
 
 
@@ -90,11 +90,11 @@ def test_several_instances_measured_are_divided_among_them() -> None:
     assert planned(search(400.0, {"instances": 4}), target_rps=1000).options[0].instances == 10
 
 
-def test_one_that_may_be_lost_is_told_apart() -> None:
+def test_one_that_may_be_lost_is_distinguished() -> None:
     made = planned(search(100.0), target_rps=180, utilisation=0.9)
     assert (made.chosen.instances, made.chosen.with_spare) == (2, 3)
     assert not made.chosen.with_one_lost.holds
-    assert mentions(told(made), "180/s", "3 instances")
+    assert mentions(reported(made), "180/s", "3 instances")
     alone = planned(search(100.0), target_rps=50, spare=0)
     assert encoded(alone.chosen.with_one_lost) == {
         "instances": 0,
@@ -102,7 +102,7 @@ def test_one_that_may_be_lost_is_told_apart() -> None:
         "share_of_low": None,
         "holds": False,
     }
-    assert "two zones need at least 2 instances" in told(alone)
+    assert "two zones need at least 2 instances" in reported(alone)
     assert (alone.chosen.minimum, alone.chosen.maximum) == (1, 1)
 
 
@@ -134,13 +134,13 @@ def test_bounds_follow_the_load() -> None:
     stages = (Stage.parse("50..400:2m"), Stage.parse("spike=2000:10s"), Stage.parse("400..50:2m"))
     made = planned(search(100.0), target_rps=400, stages=stages)
     assert (made.chosen.instances, made.chosen.minimum, made.chosen.maximum) == (6, 2, 29)
-    assert "The stages reach 2,000/s" in told(made)
+    assert "The stages reach 2,000/s" in reported(made)
     assert planned(search(100.0), stages=stages).target_rps == 2000
     given_bounds = planned(search(100.0), target_rps=400, stages=stages, minimum=4, maximum=7).chosen
     assert (given_bounds.minimum, given_bounds.maximum) == (4, 7)
 
 
-def test_a_recording_is_told_by_its_whole_minutes() -> None:
+def test_a_recording_is_reported_by_its_whole_minutes() -> None:
     arrivals = np.concatenate([np.linspace(0, 59.9, 600), np.linspace(60, 119.9, 6000), np.full(900, 125.0)])
     read = recorded(arrivals, 130.0, 900)
     assert (read.peak_rps, read.least_rps, read.peak_second) == (100, 10, 900)
@@ -149,7 +149,7 @@ def test_a_recording_is_told_by_its_whole_minutes() -> None:
     assert (demand.target_rps, demand.peak_rps, demand.least_rps) == (100, 100, 10)
     made = endpoint_plan(Case(question, [search(20.0)], demand, lambda *_: None))
     assert isinstance(made, EndpointPlan)
-    assert "The busiest second has 900 requests" in told(made)
+    assert "The busiest second has 900 requests" in reported(made)
     assert recorded(np.zeros(5), 10.0, 5).least_rps is None
 
 
@@ -193,14 +193,14 @@ def test_bounds_hold_what_is_planned(target: float, use: float, spare: int) -> N
 MULTI = {"kind": "multi-model", "arguments": {"models": 20}}
 
 
-def test_a_multi_model_endpoint_is_told_of_between_two_counts() -> None:
+def test_a_multi_model_endpoint_is_reported_of_between_two_counts() -> None:
     two, six = (search(low, {**MULTI, "instances": count}) for low, count in ((100.0, 2), (260.0, 6)))
     assert "N instances do not serve N times as much" in refusal(two, target_rps=50)
     assert law_of([six, two]) == Between(((2, 100.0), (6, 260.0)), six.not_linear)
 
     made = planned(two, six, target_rps=140, utilisation=1.0)
     assert (made.chosen.instances, made.linear) == (3, False)
-    assert "measured at 2 and 6 instances" in told(made)
+    assert "measured at 2 and 6 instances" in reported(made)
     assert planned(two, six, target_rps=10, utilisation=1.0).chosen.instances == 2
     assert planned(two, six, target_rps=460, utilisation=1.0).chosen.instances == 11
     assert "more than 12 instances" in refusal(two, six, target_rps=600, utilisation=1.0)
@@ -252,8 +252,8 @@ def test_of_several_searches_everything_rests_on_the_one_with_the_least_of_each(
     made = planned(*(reversed(searches) if backwards else searches), target_rps=1000)
     assert made.per_instance.low == 60
     assert made.per_instance.measured_at == 2
-    assert mentions(told(made), "x_capacity", "x_capacity", "x_capacity")
-    assert "one endpoint" not in told(planned(target_rps=9))
+    assert mentions(reported(made), "x_capacity", "x_capacity", "x_capacity")
+    assert "one endpoint" not in reported(planned(target_rps=9))
     assert made.options[0].invocations_per_instance == 3600
     assert made.chosen.invocations_per_instance == 2520
 
@@ -265,7 +265,7 @@ def test_what_was_measured_between_two_counts_counts() -> None:
     assert [law.held(count) for count in (1, 2, 3, 4, 5)] == [50, 100, 10, 160, 200]
     made = planned(*searches, target_rps=120, utilisation=1.0)
     assert made.chosen.instances == 4
-    assert "measured at 2, 3 and 4 instances" in told(made)
+    assert "measured at 2, 3 and 4 instances" in reported(made)
 
 
 def test_a_policy_aims_at_what_each_holds_of_as_many_as_there_may_be() -> None:
@@ -273,14 +273,14 @@ def test_a_policy_aims_at_what_each_holds_of_as_many_as_there_may_be() -> None:
     made = planned(two, four, target_rps=100, utilisation=1.0, maximum=4)
     assert (made.chosen.instances, made.chosen.maximum) == (2, 4)
     assert made.chosen.invocations_per_instance == 2400
-    assert "target is 2,400 requests per minute" in told(made)
+    assert "target is 2,400 requests per minute" in reported(made)
 
 
-def test_no_fewer_instances_are_told_and_paid_than_always_run() -> None:
+def test_no_fewer_instances_are_reported_and_paid_than_always_run() -> None:
     made = planned(search(100.0), target_rps=1000, minimum=50, cost=None)
     assert (made.chosen.instances, made.chosen.minimum, made.chosen.maximum) == (50, 50, 50)
     assert made.chosen.with_one_lost.instances == 49
-    assert "The load needs 15 instances, but the minimum is 50" in told(made)
+    assert "The load needs 15 instances, but the minimum is 50" in reported(made)
     priced = endpoint_plan(case(search(100.0), cost=0.23, target_rps=1000, minimum=50))
     assert isinstance(priced, EndpointPlan)
     assert priced.cost is not None
@@ -295,7 +295,7 @@ def test_a_maximum_that_does_not_hold_the_target_is_refused() -> None:
         planned(search(100.0), target_rps=1000, maximum=3)
     stages = (Stage.parse("50..2000:2m"),)
     made = planned(search(100.0), target_rps=400, stages=stages, maximum=7)
-    assert "The stages reach 2,000/s, and --maximum is 7." in told(made)
+    assert "The stages reach 2,000/s, and --maximum is 7." in reported(made)
 
 
 def test_flags_do_not_contradict_what_the_search_knows() -> None:
@@ -327,13 +327,13 @@ def test_numbers_that_no_search_writes_are_refused(more: dict[str, Any]) -> None
 def test_a_recording_of_less_than_a_second_is_no_higher_rate_than_its_requests(length_s: float) -> None:
     read = recorded(np.zeros(2), length_s, 2)
     assert (read.peak_rps, read.least_rps) == (2, None)
-    assert "less than a second" in read.told
-    assert demand_of(PlanRequest((FOLDER,), target_rps=5.0), read).told == ""
+    assert "less than a second" in read.peak_text
+    assert demand_of(PlanRequest((FOLDER,), target_rps=5.0), read).peak_text == ""
     half = recorded(np.linspace(0, 29, 300), 30.0, 10)
     demand = demand_of(PlanRequest((FOLDER,)), half)
     made = endpoint_plan(Case(PlanRequest((FOLDER,)), [search(20.0)], demand, lambda *_: None))
     assert isinstance(made, EndpointPlan)
-    assert "The recording of 30 s has on average 10/s" in told(made)
+    assert "The recording of 30 s has on average 10/s" in reported(made)
 
 
 def test_the_worse_of_two_searches_counts_where_instances_add_up() -> None:
@@ -364,7 +364,7 @@ def test_what_was_kept_is_planned_with_where_no_limit_gave_out() -> None:
     assert isinstance(kept, Measured)
     made = planned(kept, target_rps=100, utilisation=1.0)
     assert (made.chosen.instances, made.per_instance.high) == (2, None)
-    assert "No limit was violated in the search" in told(made)
+    assert "No limit was violated in the search" in reported(made)
 
 
 def test_users_are_planned_by_the_requests_that_they_send() -> None:
@@ -392,12 +392,12 @@ def test_users_are_planned_by_the_requests_that_they_send() -> None:
     ],
 )
 def test_what_a_plan_rests_on_is_said(more: dict[str, Any], said: str) -> None:
-    assert said in told(planned(search(**more), target_rps=1000))
+    assert said in reported(planned(search(**more), target_rps=1000))
 
 
 def test_what_goes_far_beyond_the_measured_is_to_be_proven() -> None:
-    assert "--verify" in told(planned(search(100.0), target_rps=1000))
-    assert "--verify" not in told(planned(search(100.0), target_rps=700))
+    assert "--verify" in reported(planned(search(100.0), target_rps=1000))
+    assert "--verify" not in reported(planned(search(100.0), target_rps=700))
     made = planned(search(100.0, {"instances": 1}), target_rps=700, routing=LEAST_OUTSTANDING)
     assert made.routing == "least_outstanding"
 
@@ -458,7 +458,7 @@ def test_a_quota_that_is_too_small_has_a_line_to_paste() -> None:
     assert "it is enough" in to_text(replace(data, quota=[replace(row, enough=True)]))
 
 
-def test_the_reason_for_no_cost_is_told() -> None:
+def test_the_reason_for_no_cost_is_reported() -> None:
     plans = [endpoint_plan(case(search(100.0), cost=1.0, target_rps=9)) for _ in range(2)]
     one, other = (plan for plan in plans if isinstance(plan, EndpointPlan))
     assert other.cost is not None
@@ -640,10 +640,12 @@ def test_a_model_that_no_search_writes_is_refused(forged: dict[str, Any]) -> Non
 def test_a_fleet_too_large_to_be_simulated_is_said() -> None:
     chosen = Chosen(1.0, 1, 1, 70_000, 60.0)
     load = Steps((Step(1.0, 1.0, 60.0),))
-    told = simulations(searched(twin=TWIN, limits=[LIMIT]), 1, load, chosen)
-    assert encoded(told) == {"reason": "70,000 instances are more than can be simulated (65,536)", "runs": []}
-    told = simulations(searched(twin={**TWIN, "servers": 10**9}, limits=[LIMIT]), 1, load, Chosen(1.0, 1, 1, 1, 60.0))
-    assert "servers of the model" in str(told.reason)
+    reported = simulations(searched(twin=TWIN, limits=[LIMIT]), 1, load, chosen)
+    assert encoded(reported) == {"reason": "70,000 instances are more than can be simulated (65,536)", "runs": []}
+    reported = simulations(
+        searched(twin={**TWIN, "servers": 10**9}, limits=[LIMIT]), 1, load, Chosen(1.0, 1, 1, 1, 60.0)
+    )
+    assert "servers of the model" in str(reported.reason)
 
 
 def test_growth_is_simulated_from_the_target_on() -> None:
@@ -674,9 +676,9 @@ def test_a_search_that_was_interrupted_before_anything_was_judged_is_no_ground_f
     nothing = {"outcome": "interrupted", "rate": None, "interval": None, "at_least": {"rate": 16.0, "reason": "x"}}
     data = searched(**nothing, stretches=stretches, confirmation=[])
 
-    told = measured(data, "x")
-    assert isinstance(told, str)
-    assert mentions(told, "16.0/s", "2.0 s")
+    reported = measured(data, "x")
+    assert isinstance(reported, str)
+    assert mentions(reported, "16.0/s", "2.0 s")
 
     confirmed = measured(searched(**nothing, stretches=stretches), "x")
     assert isinstance(confirmed, Measured)
@@ -693,7 +695,7 @@ def test_a_report_is_as_wide_as_it_may_be() -> None:
 
 def test_a_search_without_a_limit_says_what_it_holds() -> None:
     made = planned(search(100.0, limit="keeps up"), target_rps=1000)
-    assert "The search had no --slo, so the capacity is only the rate that the endpoint keeps up with" in told(made)
+    assert "The search had no --slo, so the capacity is only the rate that the endpoint keeps up with" in reported(made)
     assert "each keeps up with 10" in " ".join(to_text(whole(made)).split())
 
 
@@ -722,8 +724,8 @@ def test_a_plan_says_which_number_it_rests_on_where_count_and_model_disagree(
     wave = {"rate": 100.0, "seconds": 60.0, "verdict": verdict, "limits": []}
     twin = {**TWIN, "rate": model["low"], "interval": model}
     measured_at = [{"rate": rate, "mean": 0.5} for rate in (60.0, 100.0)]
-    told = search(100.0, twin=twin, limits=[LIMIT], confirmation=[wave], curve=measured_at)
-    made = case(told, stages=(Stage.parse("50:1m"),), target_rps=100, seconds_to_create=60)
+    reported = search(100.0, twin=twin, limits=[LIMIT], confirmation=[wave], curve=measured_at)
+    made = case(reported, stages=(Stage.parse("50:1m"),), target_rps=100, seconds_to_create=60)
     plan = endpoint_plan(made)
     assert isinstance(plan, EndpointPlan)
     assert [each for each in plan.remarks if "queueing model" in each] == ([said] if said else [])

@@ -304,10 +304,10 @@ def test_the_embedded_endpoint_takes_the_steps_of_the_plan() -> None:
         assert steps == files["scaling_policy_step.json"]["StepScalingPolicyConfiguration"]
         put = [files[f"alarm_{way}.json"]["AlarmName"] for way in ("out", "in")]
         assert [alarm["AlarmName"] for alarm in policy["Alarms"]] == put
-        told = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms()["MetricAlarms"]}
+        fields = {alarm["AlarmName"]: alarm for alarm in cloudwatch.describe_alarms()["MetricAlarms"]}
         for way, name in zip(("out", "in"), put, strict=True):
             given = {**files[f"alarm_{way}.json"], "AlarmActions": [arn]}
-            assert {key: told[name][key] for key in given if key != "Dimensions"} == {
+            assert {key: fields[name][key] for key in given if key != "Dimensions"} == {
                 key: value for key, value in given.items() if key != "Dimensions"
             }
         causes = [each["Cause"] for each in scaling.describe_scaling_activities(**OF_DEMO)["ScalingActivities"]]

@@ -20,7 +20,7 @@ from server_capacity.provisioning import restoring
 from server_capacity.provisioning.cleaning import clean
 from server_capacity.provisioning.cleanup_file import LOCK, NAME, CleanupFile, HeldError, left_in, read
 from server_capacity.provisioning.performing import GoneError, NotDoneError
-from server_capacity.provisioning.restoring import restore, told
+from server_capacity.provisioning.restoring import outcome_text, restore
 from server_capacity.provisioning.undo import Call, CommandLine, Processes, undo_given, undo_of
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TestUndo:
             assert undo_given(each, None) == undo
 
     @pytest.mark.parametrize(
-        ("given", "told"),
+        ("given", "expected"),
         [
             ("rm x", "it was given 'rm x'.*expected is a command as a list of texts.*write \\['rm', 'x'\\]"),
             ([], r"a command is a list of one text or more, .*; it was given \[\]"),
@@ -133,8 +133,8 @@ class TestUndo:
             ),
         ],
     )
-    def test_an_undo_of_the_users_is_told_by_what_it_lacks(self, given: Any, told: str) -> None:
-        with pytest.raises(ValueError, match=told):
+    def test_an_undo_of_the_users_is_reported_by_what_it_lacks(self, given: Any, expected: str) -> None:
+        with pytest.raises(ValueError, match=expected):
             undo_given(given, None)
 
     def test_an_undo_of_the_users_has_the_configured_region(self) -> None:
@@ -281,7 +281,7 @@ class TestFile:
 class TestPuttingBack:
     @pytest.fixture
     def tried(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """The undos in the order of their attempts. What each does is told by its name."""
+        """The undos in the order of their attempts. The name of each says what it does."""
         tried: list[str] = []
 
         def undo(action: Undo, account: str | None) -> None:
@@ -338,7 +338,7 @@ class TestPuttingBack:
             ("gone", None),
             ("undone", None),
         ]
-        assert told(entries[4]) == "denied: could NOT be removed: not allowed. By hand:\n  denied"
+        assert outcome_text(entries[4]) == "denied: could NOT be removed: not allowed. By hand:\n  denied"
 
     def test_what_takes_its_time_is_tried_again_and_what_is_undone_is_not(
         self, tmp_path: Path, tried: list[str]

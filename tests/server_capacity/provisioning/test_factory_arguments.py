@@ -63,13 +63,13 @@ def test_a_file_is_read_and_not_run(tmp_path: Path) -> None:
     assert factory_arguments(path) == FactoryArguments(endpoint, Signature((), takes_any=True))
     assert endpoint.value("instances", "3") == 3
     taken = "it takes kind, instances, env, size, name"
-    for name, text, told in (
+    for name, text, reported in (
         ("instance", "3", f"endpoint_factory takes no argument 'instance'; {taken}. Did you mean instances?"),
         ("instances", "x", "endpoint_factory's instances: expected int, not 'x'."),
     ):
         with pytest.raises(BenchmarkError) as refused:
             endpoint.value(name, text)
-        assert str(refused.value) == told
+        assert str(refused.value) == reported
 
 
 def test_functions_of_a_module_beside_the_file_are_found(tmp_path: Path) -> None:

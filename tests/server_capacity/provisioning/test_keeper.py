@@ -95,7 +95,7 @@ def test_nobody_is_asked_of_an_endpoint_that_is_not_named(tmp_path: Path) -> Non
         suspended_scaling([], tmp_path, print).__enter__()
 
 
-def test_who_may_not_ask_is_told_and_does_not_suspend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_who_may_not_ask_is_reported_and_does_not_suspend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING", "http://127.0.0.1:9")
     said: list[str] = []
     assert active_scaling(BLOCKS, said.append) == []
@@ -107,17 +107,17 @@ def test_who_may_not_ask_is_told_and_does_not_suspend(monkeypatch: pytest.Monkey
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("number", "told_of_it"),
+    ("number", "reported_it"),
     [
         (signal.SIGKILL, "The keeper process was killed; this command restores everything instead."),
         (signal.SIGTERM, "The keeper process was stopped while it was needed, and restored everything."),
     ],
 )
 def test_a_keeper_that_is_ended_leaves_nothing_behind(
-    one: Scaled, tmp_path: Path, number: int, told_of_it: str
+    one: Scaled, tmp_path: Path, number: int, reported_it: str
 ) -> None:
     said: list[str] = []
-    with suppress(ZeroDivisionError), suspended_scaling(BLOCKS, tmp_path, said.append) as told:
+    with suppress(ZeroDivisionError), suspended_scaling(BLOCKS, tmp_path, said.append) as reported:
         assert one.state == SUSPENDED
         written = json.loads((tmp_path / NAME).read_text())
         (held,) = written["entries"]
@@ -129,12 +129,12 @@ def test_a_keeper_that_is_ended_leaves_nothing_behind(
         assert one.state == (SUSPENDED if number == signal.SIGKILL else BEFORE)
         raise ZeroDivisionError
     assert one.state == BEFORE
-    assert told is not None
-    assert told.put_back
+    assert reported is not None
+    assert reported.put_back
     assert [each.state for each in read(tmp_path)] == ["undone"]
     assert said == [
         "Suspended for the search: endpoint/demo/variant/AllTraffic (policy thirty-a-second; 1 to 3).",
-        told_of_it,
+        reported_it,
         "scaling of endpoint/demo/variant/AllTraffic: is as it was before.",
     ]
 
@@ -206,8 +206,8 @@ def test_what_cannot_be_put_back_is_printed_to_be_pasted(
             assert one.state == BEFORE
             one.scaling.deregister_scalable_target(**VARIANT)
         assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
-        told = f"could NOT be put back: {reason}. By hand:\n  aws application-autoscaling register-scalable-target "
-        assert told in capsys.readouterr().out
+        text = f"could NOT be put back: {reason}. By hand:\n  aws application-autoscaling register-scalable-target "
+        assert text in capsys.readouterr().out
     monkeypatch.setattr(performing, "account_of_credentials", lambda _: "another")
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 0
     assert "is gone, so there is nothing to restore" in capsys.readouterr().out
@@ -257,9 +257,9 @@ def test_what_was_made_nobody_knows_where_is_not_called(
         cleanup.hold("model", call, account)
         cleanup.hold("file", CommandLine((sys.executable, "-c", "")), None)
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 1
-    told = capsys.readouterr().out
-    assert "model: could NOT be removed: the AWS account or URL in which it was created is not known." in told
-    assert "file: is removed." in told
+    reported = capsys.readouterr().out
+    assert "model: could NOT be removed: the AWS account or URL in which it was created is not known." in reported
+    assert "file: is removed." in reported
 
 
 def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,9 +267,9 @@ def test_a_file_that_is_not_trusted_is_left_alone(tmp_path: Path, capsys: pytest
     assert cli.main(["endpoints", "clean", str(tmp_path)]) == 2
     assert cli.main(["endpoints", "clean", str(tmp_path / "nowhere")]) == 2
     assert cli.main(["endpoints", "wipe"]) == 2
-    told = capsys.readouterr()
-    assert FOREIGN in told.out
-    assert "is not a folder" in told.err
+    stored = capsys.readouterr()
+    assert FOREIGN in stored.out
+    assert "is not a folder" in stored.err
 
 
 @pytest.mark.slow

@@ -105,21 +105,21 @@ def test_two_endpoints_are_made_at_once_and_removed_each_by_itself(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ({"how": "raises"}, r"line \d+: endpoint_factory\(\) raised ConnectionError: no capacity."),
         (
-            {"how": "mistold"},
+            {"how": "misreported"},
             r"line \d+: .*raised BenchmarkError: created\(\): it was given 'rm model'; expected is a command",
         ),
     ],
 )
 def test_what_a_factory_made_that_fails_is_removed_at_once(
-    kept: tuple[Keeper, Path, list[str]], tmp_path: Path, there: Path, arguments: dict[str, Any], told: str
+    kept: tuple[Keeper, Path, list[str]], tmp_path: Path, there: Path, arguments: dict[str, Any], expected: str
 ) -> None:
     keeper, folder, _ = kept
     endpoint = keeper.endpoint(factories_file(tmp_path), {"there": str(there), **arguments}, "run")
-    with pytest.raises(BenchmarkError, match=told):
+    with pytest.raises(BenchmarkError, match=expected):
         endpoint.__enter__()
     assert resources(there) == set()
     assert left_running(folder) == []
@@ -157,22 +157,22 @@ def test_what_was_not_removed_is_said_to_who_wants_no_progress(tmp_path: Path, t
     assert "endpoint: Creating" in progress
 
 
-def test_a_factory_that_is_tried_by_hand_is_told_that_nobody_keeps_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_factory_that_is_tried_by_hand_is_reported_that_nobody_keeps_it(capsys: pytest.CaptureFixture[str]) -> None:
     inference_benchmarker.created(["rm", "a"])
     assert capsys.readouterr().err.startswith("created(): no keeper runs this endpoint_factory")
     assert inference_benchmarker.run_tags() == []
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "expected"),
     [
         (Call("sagemaker", "delete_model", {}, "us-east-1"), 'Missing required parameter in input: "ModelName"'),
         (Call("sagemaker", "delete_all", {}, "us-east-1"), "boto3's sagemaker has no delete_all"),
         (Call("sagemakr", "delete_model", {}, "us-east-1"), "Unknown service: 'sagemakr'"),
     ],
 )
-def test_a_call_that_boto3_does_not_know_is_refused_before_anything_is_made(call: Call, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_call_that_boto3_does_not_know_is_refused_before_anything_is_made(call: Call, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
         check_call(call)
 
 
@@ -191,7 +191,7 @@ def test_a_factory_that_talks_while_load_is_sent_is_not_held_up(
 
 
 def test_a_factory_that_does_not_end_is_ended(tmp_path: Path, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user sees it, with the limit of a test: its process, and what it told of, do not stay."""
+    """As a user sees it, with the limit of a test: its process, and what it reported, do not stay."""
     monkeypatch.setattr(making, "REMOVAL_S", 0.2)
     ours, theirs = socket.socketpair()
     with CleanupFile.taken(tmp_path) as cleanup, ours, ours.makefile("rb") as heard:

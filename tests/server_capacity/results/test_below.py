@@ -57,7 +57,7 @@ def search(tmp_path: Path) -> Path:
         "verdict": "holds",
         "exit_code": sent.verdict.exit_code,
     }
-    told = searched(
+    reported = searched(
         headline="52/s",
         confirmation=[{**confirmed, "limits": limits}],
         rate=52.0,
@@ -65,7 +65,7 @@ def search(tmp_path: Path) -> Path:
         limits=[{"expression": "p99<100ms", "at_low": values["p99<100ms"], "unit": "s"}],
         windows=None,
     )
-    searches.save(tmp_path, told)
+    searches.save(tmp_path, reported)
     return tmp_path
 
 
@@ -125,7 +125,7 @@ def test_a_limit_has_the_bound_of_its_expression(search: Path, expression: str, 
     row = next(row for row in rows if row["expression"] == expression)
     row[key] = 0.3
     forge(search / searches.FILE, lambda data: data.update(limits=rows))
-    with pytest.raises(BenchmarkError, match=f"{expression} is told with 0.3"):
+    with pytest.raises(BenchmarkError, match=f"{expression} is stored with 0.3"):
         searches.load(search)
 
 
@@ -184,9 +184,9 @@ def ranked(tmp_path: Path) -> Path:
     """A ranking of one search."""
     (tmp_path / "a_capacity").mkdir()
     endpoint = {"arguments": {"kind": "a"}}
-    told = searched(headline="174/s", curve=CURVE, endpoint=endpoint)
-    searches.save(tmp_path / "a_capacity", told)
-    rows = [row_of({"kind": "a"}, "a_capacity", told, None, Aim())]
+    reported = searched(headline="174/s", curve=CURVE, endpoint=endpoint)
+    searches.save(tmp_path / "a_capacity", reported)
+    rows = [row_of({"kind": "a"}, "a_capacity", reported, None, Aim())]
     write_with_digest(tmp_path / rankings.FILE, encoded(ranking(rows, Aim())))  # which keeps no digests of the searches
     rankings.load(tmp_path)
     return tmp_path

@@ -123,8 +123,10 @@ def test_nothing_is_wider_than_a_terminal(outcome: str) -> None:
 
 @pytest.mark.parametrize("key", sorted(set(found()) - {"outcome", "exit_code", "limits", "islands"}))
 def test_what_is_not_known_is_left_out(key: str) -> None:
-    told = found(**({"rate": None, "interval": None, "outcome": "cannot_tell"} if key in ("rate", "interval") else {}))
-    known = {name: value for name, value in told.items() if name != key}
+    reported = found(
+        **({"rate": None, "interval": None, "outcome": "cannot_tell"} if key in ("rate", "interval") else {})
+    )
+    known = {name: value for name, value in reported.items() if name != key}
 
     assert to_text(as_read({**known, key: None})) == to_text(as_read(known))
 
@@ -145,7 +147,7 @@ def test_of_many_stretches_the_longest_are_shown() -> None:
     assert mentions(text, "76", "capacity.json")
 
 
-def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
+def test_values_at_the_lower_end_are_of_the_wave_that_reported_them() -> None:
     """A wave that fails lowers the interval; one that was spoilt tells nothing."""
     failed = {"rate": 171.0, "seconds": 20.0, "verdict": "fails", "limits": []}
     spoilt = {"rate": 160.0, "seconds": 20.0, "verdict": "cannot_tell", "spoilt": "schedule lag"}
@@ -163,7 +165,7 @@ def test_values_at_the_lower_end_are_of_the_wave_that_told_them() -> None:
         (1e-17, "less than 0.01%"),
     ],
 )
-def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
+def test_a_share_that_is_predicted_is_shown_to_a_hundredth_of_a_percent(share: float, text: str) -> None:
     windows = {"seconds": 60.0, "windows": 0, "kept": 0, "share": share, "interval": None}
     line = f"At the lower end, {text} of windows of 1 min 0 s meet it, given the observed bursts."
     text = to_text(searched(windows=windows))
@@ -171,7 +173,7 @@ def test_a_share_that_is_foretold_is_told_to_a_hundredth_of_a_percent(share: flo
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_share_that_was_counted_is_told_as_it_is() -> None:
+def test_a_share_that_was_counted_is_reported_as_it_is() -> None:
     windows = {"seconds": 60.0, "windows": 20_000, "kept": 19_999, "share": 19_999 / 20_000, "interval": None}
     text = " ".join(to_text(searched(windows=windows)).split())
     assert mentions(text, "99.995%", "1 min", "0 s", "19999", "20000")
@@ -194,7 +196,7 @@ def test_a_share_over_a_limit_has_three_digits(share: float, text: str) -> None:
     assert f" {text} " in to_text(searched(stretches=[row]))
 
 
-def test_what_requests_failed_with_is_told() -> None:
+def test_what_requests_failed_with_is_reported() -> None:
     rows = [{"key": f"HTTPError 50{number}", "count": 1_000 - number} for number in range(7)]
     text = to_text(searched(errors=rows))
 
@@ -205,8 +207,8 @@ def test_what_requests_failed_with_is_told() -> None:
 
 
 def test_a_cache_that_the_server_tells_of_has_a_table_of_its_own() -> None:
-    told = {"kv_cache_use": 0.4167, "preemptions": 8.95, "prefix_cache_hit_rate": 0.25, "other": 1.0}
-    rows = [stretch(0, 10.0), stretch(1, 20.0, metrics=told, tokens_per_s=1234.0), stretch(2, 0.0, metrics=told)]
+    fields = {"kv_cache_use": 0.4167, "preemptions": 8.95, "prefix_cache_hit_rate": 0.25, "other": 1.0}
+    rows = [stretch(0, 10.0), stretch(1, 20.0, metrics=fields, tokens_per_s=1234.0), stretch(2, 0.0, metrics=fields)]
     lines = [" ".join(line.split()) for line in to_text(searched(stretches=rows)).splitlines()]
 
     place = lines.index("Step rate KV cache preempted/s prefix hits tokens/s")

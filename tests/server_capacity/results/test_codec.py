@@ -68,7 +68,7 @@ def test_a_forged_search_is_refused_in_a_sentence(tmp_path: Path, forged: dict[s
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("expected", "said"),
     [
         ({"windows": {"seconds": 60.0, "windows": 3, "kept": 0, "share": 1.0}}, "0 of 3 windows"),
         ({"windows": {"seconds": 60.0, "windows": 60, "kept": 59, "share": 0.99999}}, "59 of 60 windows"),
@@ -90,10 +90,10 @@ def test_a_forged_search_is_refused_in_a_sentence(tmp_path: Path, forged: dict[s
         ({"memory": {"below": {"rate": 1.0, "interval": {"low": 2.0, "high": 3.0}}, "above": {}}}, "from below is 1"),
     ],
 )
-def test_parts_of_a_search_that_contradict_each_other_are_refused(told: dict[str, Any], said: str) -> None:
+def test_parts_of_a_search_that_contradict_each_other_are_refused(expected: dict[str, Any], said: str) -> None:
     check_capacity(search(slower=SLOWER))
     with pytest.raises(ValueError, match=said):
-        check_capacity(search(**told))
+        check_capacity(search(**expected))
 
 
 def test_a_file_without_a_digest_loads_and_one_that_was_changed_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from server_capacity.results.text.headline import headline
 from tests.capacities import as_read, found, searched
 
 VERDICTS = ("holds", "fails", "cannot_tell")
-FORETOLD = {"seconds": 60.0, "windows": 0, "kept": 0, "share": 1 - 2**-52, "interval": None}
+PREDICTED = {"seconds": 60.0, "windows": 0, "kept": 0, "share": 1 - 2**-52, "interval": None}
 COUNTED = {"seconds": 60.0, "windows": 3, "kept": 1, "share": 1 / 3, "interval": None}
 MODELS = ({"low": 172.1, "high": 175.0}, {"low": 100.0, "high": 120.0}, {"low": 230.0, "high": 260.0}, None)
 CLIENT_REASONS = ("the client was the limit", "the client was the limit: schedule lag", "schedule lag", "")
@@ -23,7 +23,7 @@ def reports() -> list[tuple[dict[str, Any], str]]:
     made = []
     for verdict, windows, model, spoilt, at, islands in product(
         VERDICTS,
-        (FORETOLD, COUNTED, None),
+        (PREDICTED, COUNTED, None),
         MODELS,
         ("", "schedule lag"),
         (168.2, None),
@@ -42,9 +42,11 @@ def test_no_sentence_contradicts_another() -> None:
     for data, text in made:
         (wave,) = data["confirmation"]
         undecided = wave["verdict"] != "holds" and not wave["spoilt"]
-        foretold = data["windows"] == FORETOLD
+        predicted = data["windows"] == PREDICTED
         assert not ("not confirmed" in text and ", confirmed at" in text)
-        assert not (undecided and foretold and "of windows of" in text), "a forecast beside a wave that did not keep it"
+        assert not (undecided and predicted and "of windows of" in text), (
+            "a forecast beside a wave that did not keep it"
+        )
         assert "more load is better" not in text
         assert ("measurement and the model disagree" in text) == _apart(data)
         read = as_read(data)
@@ -58,12 +60,12 @@ def _apart(data: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "told"), [("holds", "Plan with 168/s, the lower end"), ("fails", "plan with neither")]
+    ("verdict", "expected"), [("holds", "Plan with 168/s, the lower end"), ("fails", "plan with neither")]
 )
-def test_one_number_to_plan_with_where_count_and_model_disagree(verdict: str, told: str) -> None:
+def test_one_number_to_plan_with_where_count_and_model_disagree(verdict: str, expected: str) -> None:
     wave = {"rate": 168.2, "seconds": 60.0, "verdict": verdict}
     twin = {**found()["twin"], "interval": MODELS[1]}
-    assert told in " ".join(to_text(searched(confirmation=[wave], twin=twin)).split())
+    assert expected in " ".join(to_text(searched(confirmation=[wave], twin=twin)).split())
 
 
 @pytest.mark.parametrize("reason", CLIENT_REASONS)

@@ -25,7 +25,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "expected"),
     [
         (os.mkfifo, "is a named pipe, not a file"),
         (os.mkdir, "is a directory, not a file"),
@@ -33,11 +33,13 @@ FILES = {
     ],
 )
 @pytest.mark.parametrize("kind", FILES)
-def test_an_answer_that_is_no_file_is_named(tmp_path: Path, kind: str, make: Callable[[Path], None], told: str) -> None:
+def test_an_answer_that_is_no_file_is_named(
+    tmp_path: Path, kind: str, make: Callable[[Path], None], expected: str
+) -> None:
     folder = tmp_path / f"20261123T100000Z_{kind}"
     folder.mkdir()
     make(folder / FILES[kind])
-    with pytest.raises(BenchmarkError, match=rf"{FILES[kind]}.*{told}"):
+    with pytest.raises(BenchmarkError, match=rf"{FILES[kind]}.*{expected}"):
         report.run([str(folder)])
 
 
@@ -59,8 +61,8 @@ def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, w
         run_dir = RunDir(folder / ("B" if kind == "ab" else ".") / f"20261123T10000{number}Z_benchmark")
         run_dir.path.mkdir(parents=True)
         run_dir.plan.write_text("{}")
-    told = rf"that ended before it stored its result \(it has no {FILES[kind]}\)"
-    with pytest.raises(BenchmarkError, match=told) as error:
+    text = rf"that ended before it stored its result \(it has no {FILES[kind]}\)"
+    with pytest.raises(BenchmarkError, match=text) as error:
         report.run([str(folder)])
     assert ("start it again" in str(error.value)) == (not waves)
     if not waves:

@@ -85,9 +85,9 @@ def test_a_forged_plan_is_refused_in_a_line(
     data = forged(encoded(plan_folder.read(plan)), ("endpoints", 0, "chosen", "instances"), value)
     write_with_digest(tmp_path / plan_folder.FILE, data)
     assert main(["report", str(tmp_path)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert len(told.err.splitlines()) == 1
+    stored = capsys.readouterr()
+    assert stored.out == ""
+    assert len(stored.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

@@ -146,12 +146,12 @@ def figures(text: str) -> list[str]:
 def require_a_search(data: CapacityResult) -> None:
     """Hold the sentences of a search against its numbers, and one against the other."""
     first, text = headline(data), flat(text_of_search(data))
-    told = [wave for wave in data.confirmation or [] if not wave.spoilt]
+    reported = [wave for wave in data.confirmation or [] if not wave.spoilt]
     assert text.lower().count("the client was the limit: the client was the limit") == 0
-    assert ("Confirmed at" in text) == any(wave.verdict == "holds" for wave in told)
+    assert ("Confirmed at" in text) == any(wave.verdict == "holds" for wave in reported)
     if confirmed_of(data) == "holds":
         assert not re.search("not confirmed|failed to confirm|cannot tell", first)
-    if told and told[-1].verdict != "holds":
+    if reported and reported[-1].verdict != "holds":
         assert "given the observed bursts" not in text
     spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
     if any(one[1] < other[0] for one in spans for other in spans):
@@ -250,12 +250,12 @@ def test_no_proof_contradicts_itself(share: float, early: str | None) -> None:
     require_a_proof(data)
 
 
-@pytest.mark.parametrize("told", [None, Spread(20.0, 15.0), Spread(300.0, 5.0)])
+@pytest.mark.parametrize("expected", [None, Spread(20.0, 15.0), Spread(300.0, 5.0)])
 @pytest.mark.parametrize("share", [0.0, 0.008, 0.02, 0.3])
-def test_no_proof_of_any_length_contradicts_itself(told: Spread | None, share: float) -> None:
+def test_no_proof_of_any_length_contradicts_itself(expected: Spread | None, share: float) -> None:
     for instances in (1, 10):
         aim = replace(PLANNED.aim, instances=instances, load=0.7, rate=RATE / instances / 0.7)
-        planned = replace(PLANNED, aim=aim, correlation=told)
+        planned = replace(PLANNED, aim=aim, correlation=expected)
         question = replace(QUESTION, endpoint=Endpoint("mine", instances=instances))
         proven = judged(question, planned, ran(share))
         ends: tuple[CleanUp | None, ...] = (None, "failed")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
-from server_capacity.planning.costs.recommender import told
+from server_capacity.planning.costs.recommender import recommender_of
 from server_capacity.results.codec import check_ranking
 from server_capacity.results.ranking_order import ranking, require_order
 from server_capacity.results.ranking_row import Aim, failed_row, instances_for, low_of
@@ -290,7 +290,7 @@ def test_traffics_are_equivalent_where_intervals_are_near(others: Any, equivalen
     assert said in data.headline
 
 
-def test_a_traffic_without_an_interval_is_not_told() -> None:
+def test_a_traffic_without_an_interval_is_not_reported() -> None:
     none = failed_row({"payload.pattern": "hot"}, "No rate meets p99<1s.", "not_kept")
     found = ranking([traffic("even", 100, 102), none], Aim()).payload_variants
     assert found is not None
@@ -303,7 +303,7 @@ def test_the_text_fits_and_says_the_answer_first_and_last() -> None:
     aim = Aim(1000)
     tokens = {"tokens_per_s": 3400.0, "requests_per_s": 170.0}
     long = {"instance_type": M5, "env.OMP_NUM_THREADS": "4", "payload.pattern": "popular"}
-    job = told("job-1", {"Status": "COMPLETED", "InferenceRecommendations": [
+    job = recommender_of("job-1", {"Status": "COMPLETED", "InferenceRecommendations": [
         {"EndpointConfiguration": {"InstanceType": C5, "InitialInstanceCount": 1}, "Metrics": {"MaxInvocations": 6000,
             "ModelLatency": 20, "CostPerHour": 0.204, "CostPerInference": 5.6e-7}}]})  # fmt: skip
     made = ranking(

@@ -196,10 +196,10 @@ def test_a_variant_whose_search_somebody_ended_stands_in_the_headline() -> None:
     assert "its search was interrupted" not in whole.headline
 
 
-def test_each_clause_on_a_variant_is_told_however_many_there_are() -> None:
+def test_each_clause_on_a_variant_is_reported_however_many_there_are() -> None:
     """The last of them is what the exit code is of."""
     left: dict[str, Any] = {"clean_up": "failed", "suspended": {"put_back": False}}
     data = ranking([row("m5", 300), row("c5", 250, outcome="interrupted", exit_code=130, **left)], Aim())
     assert data.exit_code == 130
-    for told in (data.headline, *left_open_beside(data, data.rows[0])):
-        assert mentions(told, "(cleanup.json has what became of it)", "scaling", "its search was interrupted")
+    for reported in (data.headline, *left_open_beside(data, data.rows[0])):
+        assert mentions(reported, "(cleanup.json has what became of it)", "scaling", "its search was interrupted")

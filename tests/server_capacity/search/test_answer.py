@@ -136,7 +136,7 @@ def test_the_rate_lies_in_the_interval_of_a_server_that_remembers(monkeypatch: p
     assert found.interval.low <= found.rate <= found.interval.high == pytest.approx(330)
 
 
-def test_without_any_stretch_nothing_can_be_told() -> None:
+def test_without_any_stretch_nothing_can_be_known() -> None:
     assert answer([P99], Settings(), []).outcome == "cannot_tell"
 
 
@@ -200,7 +200,7 @@ def test_a_stretch_that_was_kept_by_luck_is_no_lower_end() -> None:
 
 
 def test_a_median_is_estimated_from_rates_on_either_side_of_the_limit() -> None:
-    """Shares from 0.3 on, which a median keeps, were taken for saturation: the rate was told 5% too low."""
+    """Shares from 0.3 on, which a median keeps, were taken for saturation: the rate was reported 5% too low."""
     p50 = Limit("p50<75ms", "response_time", 0.5, 0.075)
     near = [("below", 95.0, 10, 0.4), ("above", 105.0, 10, 0.6)] * 6
     found = answer([p50], Settings(), run(("grow", 64.0, 3, 0.05), ("grow", 128.0, 3, 0.95), *near))

@@ -92,7 +92,7 @@ def test_growth_comes_back_only_once_what_waits_is_little_for_the_lower_rate() -
 
 
 def test_a_rate_at_which_nothing_was_over_in_the_end_does_not_hold_growth() -> None:
-    """Four cold answers at the first rate were told as a limit that no rate meets."""
+    """Four cold answers at the first rate were reported as a limit that no rate meets."""
     cold = run(("grow", 1.0, 4, 1.0), ("grow", 4.0, 3, 0.0), ("grow", 1.0, PATIENCE_S, 0.0))
     rate, purpose = ordered(cold)
     assert (rate, purpose) == (16.0, "grow")

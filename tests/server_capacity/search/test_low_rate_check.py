@@ -99,7 +99,7 @@ class Pausing(Queue):
 
 
 def test_pauses_that_break_a_percentile_at_any_rate_leave_no_capacity() -> None:
-    """They were told as 13/s: 2% come in the first 0.2 s of a pause, however few come."""
+    """They were reported as 13/s: 2% come in the first 0.2 s of a pause, however few come."""
     found = [play(Pausing(4, lambda _: 0.02), [P99], Settings(), seed=seed).answer for seed in (3, 4, 5)]
 
     # One in ten searches does not see enough pauses; of the others, some sent too little at lower rates to tell.
@@ -112,13 +112,13 @@ def test_a_load_of_few_answers_tells_nothing_and_says_how_long_it_takes() -> Non
     limits = [Limit("p95<60s", "response_time", 0.05, 60.0), Limit("success>=0.95", "success", 0.05)]
     found = play(slow, limits, Settings(time_s=120.0), seed=1).answer
     assert (found.outcome, found.rate, found.interval) == ("cannot_tell", None, None)
-    told = r"an answer takes \d+(\.\d+)? s, and 1\d\d s of load are too short for that: --time \d+m"
-    assert re.search(told, found.reason)
+    text = r"an answer takes \d+(\.\d+)? s, and 1\d\d s of load are too short for that: --time \d+m"
+    assert re.search(text, found.reason)
     assert all(each.interval is None for each in found.estimates)
 
 
 @pytest.mark.parametrize(
-    ("outcome", "load_s", "answer_s", "told"),
+    ("outcome", "load_s", "answer_s", "expected"),
     [
         ("found", 59.0, 2.0, True),
         ("found", 61.0, 2.0, False),
@@ -128,11 +128,11 @@ def test_a_load_of_few_answers_tells_nothing_and_says_how_long_it_takes() -> Non
     ],
 )
 def test_the_load_lasts_for_thirty_answers_at_least(
-    outcome: Outcome, load_s: float, answer_s: float, told: bool
+    outcome: Outcome, load_s: float, answer_s: float, expected: bool
 ) -> None:
     part = Slice(0.0, load_s, 1000, 1000, (Count(1000, 0),))
     one = Stretch(0, 1000 / load_s, 0.0, load_s, (part,), "grow", in_flight=round(1000 / load_s * answer_s))
     found = Answer(outcome, 10.0, Interval(9.0, 11.0))
     long_enough = if_long_enough([one, replace(one, number=1, void="schedule lag")], found)
-    assert (long_enough.outcome == "cannot_tell") == told
-    assert told or long_enough == found
+    assert (long_enough.outcome == "cannot_tell") == expected
+    assert expected or long_enough == found

@@ -1,4 +1,4 @@
-"""What is foretold of a limit's curve and of its bursts, held against queues whose truth is known."""
+"""What is predicted of a limit's curve and of its bursts, compared with queues whose truth is known."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ P99, P95 = 0.01, 0.05
         (Prior(P99, 200.0, 0.05, bursty=False), 154.9, 9.4, 5.8),  # 4 x exponential 20 ms that refuse when 10 wait
     ],
 )
-def test_queues_are_as_steep_and_as_bursty_as_foretold(
+def test_queues_are_as_steep_and_as_bursty_as_predicted(
     prior: Prior, rate: float, slope: float, dispersion: float
 ) -> None:
     """Their truths are from runs of 1,000 times 180 s at the limit."""

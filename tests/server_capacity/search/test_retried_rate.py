@@ -1,4 +1,4 @@
-"""An endpoint that was slower at first is told from one that is slow, and from one that remembers."""
+"""An endpoint that was slower at first is distinguished from one that is slow, and from one that remembers."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class SlowStart(Queue):
 
 @pytest.mark.parametrize("seconds", [60.0, 180.0])
 def test_the_capacity_of_an_endpoint_that_starts_slowly_is_that_of_the_warm_one(seconds: float) -> None:
-    """It was told as 64/s: the most that four servers of 60 ms do, which they have long not been."""
+    """It was reported as 64/s: the most that four servers of 60 ms do, which they have long not been."""
     played = play(SlowStart(4, lambda _: 0.06), [P99], Settings(time_s=seconds), seed=2)
 
     assert played.answer.interval is not None

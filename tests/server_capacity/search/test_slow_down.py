@@ -37,7 +37,7 @@ BEFORE, AFTER, AGAIN = at(10, 120), at(90, 120, 0.08), at(100, 115, 0.08)
 
 
 @pytest.mark.parametrize(
-    ("stretches", "told"),
+    ("stretches", "expected"),
     [
         ([BEFORE, AFTER, AGAIN], True),
         ([BEFORE, AFTER], False),
@@ -55,14 +55,14 @@ BEFORE, AFTER, AGAIN = at(10, 120), at(90, 120, 0.08), at(100, 115, 0.08)
         ([BEFORE, at(90, 110, 0.02, failed=55), at(100, 105, 0.02, failed=55)], False),
     ],
 )
-def test_answers_that_took_longer_than_load_explains(stretches: list[Stretch], told: bool) -> None:
-    assert (slower(LIMITS, stretches) is not None) == told
+def test_answers_that_took_longer_than_load_explains(stretches: list[Stretch], expected: bool) -> None:
+    assert (slower(LIMITS, stretches) is not None) == expected
     kept = without_slow_down(LIMITS, stretches)
-    assert [each.void for each in kept if each.void == SLOWER] == [SLOWER] * told
+    assert [each.void for each in kept if each.void == SLOWER] == [SLOWER] * expected
     assert kept[-1].void == stretches[-1].void
 
 
-def test_the_two_stretches_that_show_it_best_are_told() -> None:
+def test_the_two_stretches_that_show_it_best_are_reported() -> None:
     seen = slower(LIMITS, [BEFORE, at(30, 125), at(50, 118, 0.03), AFTER, AGAIN])
     assert seen is not None
     assert (seen.before.rate, seen.after.rate) in {(120, 120), (125, 120), (120, 115), (125, 115)}
@@ -71,7 +71,7 @@ def test_the_two_stretches_that_show_it_best_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since_s", "time_s", "found", "told"),
+    ("since_s", "time_s", "found", "expected"),
     [
         (80.0, 180.0, FOUND, "--time 5m"),
         (80.0, None, FOUND, "--time 5m"),
@@ -82,12 +82,12 @@ def test_the_two_stretches_that_show_it_best_are_told() -> None:
     ],
 )
 def test_too_little_since_then_is_said_with_the_time_that_it_takes(
-    since_s: float, time_s: float | None, found: Answer, told: str
+    since_s: float, time_s: float | None, found: Answer, expected: str
 ) -> None:
     stretches = [replace(at(0, 120, seconds=100), void=SLOWER), at(100, 60, seconds=since_s)]
     answer = if_it_lasts(Settings(time_s=time_s), stretches, found)
-    assert (answer == found) == (not told)
-    assert answer.reason.endswith(told or found.reason)
+    assert (answer == found) == (not expected)
+    assert answer.reason.endswith(expected or found.reason)
     assert lasts(Settings(), stretches) == (since_s >= 90)
     assert if_it_lasts(Settings(), stretches[1:], found) == found
 

@@ -18,16 +18,16 @@ MEAN = UserLimit.of(Slo.parse("metric.hit.mean>0.8"))
 P90 = UserLimit.of(Slo.parse("metric.depth.p90<5"))
 
 
-def told(limit: UserLimit, *seconds: list[float]) -> list[Sums]:
-    """What requests told in each second."""
+def reported(limit: UserLimit, *seconds: list[float]) -> list[Sums]:
+    """What requests reported in each second."""
     scores = [limit.scores(np.array(values, float)) for values in seconds]
     return [Sums(len(each), float(each.sum()), float((each * each).sum())) for each in scores]
 
 
 def flags(share: float, number: int = 100) -> list[Sums]:
-    """Ten seconds in each of which the same share of requests told 1, the others 0."""
+    """Ten seconds in each of which the same share of requests reported 1, the others 0."""
     ones = round(share * number)
-    return told(MEAN, *[[1.0] * ones + [0.0] * (number - ones)] * 10)
+    return reported(MEAN, *[[1.0] * ones + [0.0] * (number - ones)] * 10)
 
 
 @pytest.mark.parametrize("text", ["metric.a.max<5", "metric.a.min>5", "spike:metric.a.mean<5"])
@@ -68,12 +68,12 @@ def test_a_percentile_is_kept_where_its_share_is(values: list[float], op: str, p
         (flags(0.8), "cannot_tell"),
         (flags(0.79), "cannot_tell"),
         (flags(0.75), "fails"),
-        (told(MEAN, [0.0]), "cannot_tell"),
-        (told(MEAN, [0.0] * 3), "fails"),  # 0.2 ** 3 is under one in a hundred
-        (told(MEAN, [0.5, 0.6]), "cannot_tell"),  # two numbers say little of others
-        (told(MEAN, *[[0.7, 0.75, 0.72]] * 5), "fails"),
-        (told(MEAN, *[[0.0, 0.0], [1.0] * 8] * 3), "cannot_tell"),
-        (told(MEAN, *[[0.0] * 50, [1.0] * 50, [1.0] * 50] * 3), "cannot_tell"),  # seconds that are alike within
+        (reported(MEAN, [0.0]), "cannot_tell"),
+        (reported(MEAN, [0.0] * 3), "fails"),  # 0.2 ** 3 is under one in a hundred
+        (reported(MEAN, [0.5, 0.6]), "cannot_tell"),  # two numbers say little of others
+        (reported(MEAN, *[[0.7, 0.75, 0.72]] * 5), "fails"),
+        (reported(MEAN, *[[0.0, 0.0], [1.0] * 8] * 3), "cannot_tell"),
+        (reported(MEAN, *[[0.0] * 50, [1.0] * 50, [1.0] * 50] * 3), "cannot_tell"),  # seconds that are alike within
     ],
 )
 def test_a_wave_fails_where_chance_does_not_explain_it(seconds: list[Sums], judgement: str) -> None:
@@ -88,7 +88,7 @@ def test_the_rate_lies_between_the_last_that_kept_it_and_the_first_that_did_not(
     assert found.reason == ""
 
 
-def test_it_may_be_kept_at_each_rate_or_told_by_nobody() -> None:
+def test_it_may_be_kept_at_each_rate_or_reported_by_nobody() -> None:
     assert user_estimate(MEAN, [(10.0, flags(0.9)), (20.0, flags(0.79))]).estimate.kept_everywhere
     for stretches, reason in (
         ([], "no ok request reported metric.hit"),
@@ -124,7 +124,7 @@ def test_the_interval_holds_the_truth(limit: UserLimit) -> None:
                 share = min(max(worse * rate / 140 + draw.normal(0, 0.02), 0.0), 1.0)
                 beyond = draw.random(draw.poisson(rate)) < share
                 seconds.append(list(np.where(beyond, 0.0 if limit is MEAN else 9.0, 1.0)))
-            stretches.append((rate, told(limit, *seconds)))
+            stretches.append((rate, reported(limit, *seconds)))
         estimate = user_estimate(limit, stretches).estimate
         if estimate.interval is not None and estimate.rate:
             known += 1

@@ -77,7 +77,7 @@ def test_one_value_that_is_counted_is_exact() -> None:
     assert {found.percentile(percent) for percent in (0, 50, 99.9, 100)} == {0.02}
 
 
-def test_a_lower_bound_is_told_as_one_though_its_bucket_has_a_lower_middle() -> None:
+def test_a_lower_bound_is_reported_as_one_though_its_bucket_has_a_lower_middle() -> None:
     ages = np.linspace(30.00150, 30.00190, 100)
     found = _tally([[0.02] * 900], 0).distribution(ages)
     assert found is not None

@@ -72,14 +72,14 @@ def test_waves_that_do_not_count_are_in_no_number(experiment: Experiment) -> Non
     assert "% slower at p50, 95%: " in headline(found)
 
 
-def test_the_ends_of_a_narrow_interval_are_told_apart(experiment: Experiment) -> None:
+def test_the_ends_of_a_narrow_interval_are_distinguished(experiment: Experiment) -> None:
     found = experiment.compare(experiment.read())
     (row,) = [each for each in found.rows if each.name == "response_time.p50"]
     assert row.change is not None
     narrow = replace(row, low=row.change - 0.002, high=row.change + 0.002)
-    told = re.search(r"slower at p50, 95%: (\d+\.\d) to (\d+\.\d)%", headline(replace(found, rows=(narrow,))))
-    assert told is not None
-    assert told[1] != told[2]
+    reported = re.search(r"slower at p50, 95%: (\d+\.\d) to (\d+\.\d)%", headline(replace(found, rows=(narrow,))))
+    assert reported is not None
+    assert reported[1] != reported[2]
 
 
 class TestCommands:
@@ -121,7 +121,7 @@ class TestCommands:
         assert cli.main(["report", str(tmp_path)]) == code
         assert "the comparison uses what was measured by then." in capsys.readouterr().err
 
-    def test_one_that_was_killed_is_not_told_as_whole(
+    def test_one_that_was_killed_is_not_reported_as_whole(
         self, capsys: pytest.CaptureFixture[str], experiment: Experiment, tmp_path: Path
     ) -> None:
         data = json.loads((experiment.folder / FILE).read_text())
@@ -210,7 +210,7 @@ def test_a_side_is_what_its_waves_were_sent_to(
         load(tmp_path)
 
 
-def test_an_earlier_versions_file_is_told_to_have_no_digest(
+def test_an_earlier_versions_file_is_reported_to_have_no_digest(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for side in ("A", "B"):

@@ -61,9 +61,9 @@ def pairs(slowdown: float, **load: Any) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for number in range(PAIRS):
         base, new = (drawn(2 * number + which, **load) for which in (0, 1))
-        told = outcomes(compare(wave(base), wave(new * slowdown)))
-        found.update(told.items())
-        found["any", str(bool({"worse", "improved"} & set(told.values())))] += 1
+        reported = outcomes(compare(wave(base), wave(new * slowdown)))
+        found.update(reported.items())
+        found["any", str(bool({"worse", "improved"} & set(reported.values())))] += 1
     return found
 
 
@@ -85,17 +85,17 @@ class TestSimulated:
         assert {name: count for name in TIMES if (count := found[name, "worse"]) < ENOUGH} == {}
         assert sum(found[name, "improved"] for name in TIMES) == 0
 
-    def test_with_fewer_seconds_it_cannot_be_told(self) -> None:
-        told = outcomes(compare(wave(drawn(1, seconds=19)), wave(drawn(2) * 2)))
-        assert set(told.values()) == {"cannot tell"}
+    def test_with_fewer_seconds_it_cannot_be_known(self) -> None:
+        reported = outcomes(compare(wave(drawn(1, seconds=19)), wave(drawn(2) * 2)))
+        assert set(reported.values()) == {"cannot tell"}
 
     def test_nor_with_too_few_records(self) -> None:
-        told = outcomes(compare(wave(drawn(1, rate=5)), wave(drawn(2, rate=5))))
-        assert {told[name] for name in TIMES} == {"cannot tell"}
+        reported = outcomes(compare(wave(drawn(1, rate=5)), wave(drawn(2, rate=5))))
+        assert {reported[name] for name in TIMES} == {"cannot tell"}
 
     def test_what_is_faster_improved(self) -> None:
-        told = outcomes(compare(wave(drawn(1)), wave(drawn(2) / 1.2)))
-        assert {told[name] for name in TIMES} == {"improved"}
+        reported = outcomes(compare(wave(drawn(1)), wave(drawn(2) / 1.2)))
+        assert {reported[name] for name in TIMES} == {"improved"}
 
     def test_failures_are_worse_where_they_are_few(self) -> None:
         failing = ["ok"] * 2000
@@ -110,10 +110,10 @@ class TestSimulated:
 
     def test_a_run_of_which_all_failed_is_worse_in_what_it_still_has(self) -> None:
         base, new = wave(drawn(1)), wave(drawn(2), outcomes=["failed"] * 2000)
-        told = compare(base, new, limits("p50=10%", "success=1%"))
-        assert (outcomes(told)["success"], outcomes(told)["rate"]) == ("worse", "worse")
-        assert [check.broken for check in told.checks] == [True, True]
-        assert "p50=10%: response_time.p50 was not measured on both sides." in to_text(told)
+        reported = compare(base, new, limits("p50=10%", "success=1%"))
+        assert (outcomes(reported)["success"], outcomes(reported)["rate"]) == ("worse", "worse")
+        assert [check.broken for check in reported.checks] == [True, True]
+        assert "p50=10%: response_time.p50 was not measured on both sides." in to_text(reported)
         assert outcomes(compare(new, base))["success"] == "cannot tell"
 
     def test_requests_that_never_came_back_are_slow(self) -> None:
@@ -121,12 +121,12 @@ class TestSimulated:
         hung[::10] = ["abandoned"] * 200
         latencies = drawn(2)
         latencies.ravel()[::10] = 60
-        told = compare(wave(drawn(1)), wave(latencies, outcomes=hung), limits("p95=10%"))
-        row = next(row for row in told.rows if row.name == "response_time.p95")
-        assert (row.high, row.outcome, told.checks[0].broken) == (math.inf, "worse", True)
-        assert " or more " in to_text(told)
-        assert "≥60 s" in to_text(told)
-        json.dumps(encoded(result_of(told)), allow_nan=False)
+        reported = compare(wave(drawn(1)), wave(latencies, outcomes=hung), limits("p95=10%"))
+        row = next(row for row in reported.rows if row.name == "response_time.p95")
+        assert (row.high, row.outcome, reported.checks[0].broken) == (math.inf, "worse", True)
+        assert " or more " in to_text(reported)
+        assert "≥60 s" in to_text(reported)
+        json.dumps(encoded(result_of(reported)), allow_nan=False)
 
 
 def row(change: float, low: float, high: float, metric: str = "latency", **more: Any) -> Row:
@@ -135,7 +135,7 @@ def row(change: float, low: float, high: float, metric: str = "latency", **more:
 
 
 @pytest.mark.parametrize(
-    ("told", "outcome"),
+    ("expected", "outcome"),
     [
         (row(0.05, 0.01, 0.09), "worse"),
         (row(-0.05, -0.09, -0.01), "improved"),
@@ -156,8 +156,8 @@ def row(change: float, low: float, high: float, metric: str = "latency", **more:
     ],
     ids=str,
 )
-def test_the_outcome_follows_from_change_and_interval(told: Row, outcome: str) -> None:
-    assert told.outcome == outcome
+def test_the_outcome_follows_from_change_and_interval(expected: Row, outcome: str) -> None:
+    assert expected.outcome == outcome
 
 
 class TestIntervalsOfChanges:
@@ -182,16 +182,16 @@ class TestIntervalsOfChanges:
             assert 1 + one.low == pytest.approx(1 / (1 + other.high), rel=1e-9, abs=1e-12)
 
     def test_small_errors_add_as_squares(self) -> None:
-        told = with_interval(Row("latency", "mean", Ratio(1, 0.003, 10_000), Ratio(1, 0.004, 10_000)), 0.95)
-        assert told.high == pytest.approx(1.96 * 0.005, rel=0.01)
+        reported = with_interval(Row("latency", "mean", Ratio(1, 0.003, 10_000), Ratio(1, 0.004, 10_000)), 0.95)
+        assert reported.high == pytest.approx(1.96 * 0.005, rel=0.01)
 
     @pytest.mark.parametrize(
         ("base", "new", "low", "high"),
         [(0, 0, 0, 0), (1, 0, -1, -1), (0, 1, None, None), (-1, 1, None, None), (1, -1, -1, -1)],
     )
     def test_nothing_has_no_logarithm(self, base: float, new: float, low: float | None, high: float | None) -> None:
-        (told,) = with_intervals([Row("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
-        assert (told.low, told.high) == (low, high)
+        (reported,) = with_intervals([Row("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
+        assert (reported.low, reported.high) == (low, high)
 
     @settings(max_examples=30)
     @given(st.lists(st.floats(0, 0.05), min_size=1, max_size=8))
@@ -220,7 +220,7 @@ def p_value(row: Row) -> float:
 
 class TestLimits:
     @pytest.mark.parametrize(
-        ("limit", "told", "broken", "undecided"),
+        ("limit", "expected", "broken", "undecided"),
         [
             ("p50=10%", row(0.12, 0.05, 0.2), True, False),
             ("p50=10%", row(0.08, 0.05, 0.11), False, True),
@@ -239,9 +239,9 @@ class TestLimits:
         ],
     )
     def test_one_is_broken_above_it_and_beyond_noise(
-        self, limit: str, told: Row, *, broken: bool, undecided: bool
+        self, limit: str, expected: Row, *, broken: bool, undecided: bool
     ) -> None:
-        check = Check(MaxRegression.parse(limit), told)
+        check = Check(MaxRegression.parse(limit), expected)
         assert (check.broken, check.undecided) == (broken, undecided)
 
     @pytest.mark.parametrize(
@@ -304,16 +304,16 @@ class TestLimits:
         open_loop, closed_loop = wave(drawn(1)), wave(drawn(2), concurrency=8)
         both = compare(open_loop, open_loop, limits("p50=5%"))
         one = compare(open_loop, closed_loop, limits("p50=5%"))
-        assert [told.checks[0].row.name for told in (both, one)] == ["response_time.p50", "latency.p50"]
+        assert [reported.checks[0].row.name for reported in (both, one)] == ["response_time.p50", "latency.p50"]
 
     def test_a_metric_that_the_table_lacks_joins_it(self) -> None:
-        told = compare(wave(drawn(1)), wave(drawn(2)), limits("latency.p75=5%"))
-        assert "latency.p75" in outcomes(told)
+        reported = compare(wave(drawn(1)), wave(drawn(2)), limits("latency.p75=5%"))
+        assert "latency.p75" in outcomes(reported)
 
     def test_one_below_the_least_change_lowers_it(self) -> None:
-        told = compare(wave(drawn(1, cv=0.01)), wave(drawn(2, cv=0.01) * 1.02), limits("latency.p50=1%"))
-        assert (outcomes(told)["latency.p50"], outcomes(told)["latency.mean"]) == ("worse", "unchanged")
-        assert told.outcome == "failed"
+        reported = compare(wave(drawn(1, cv=0.01)), wave(drawn(2, cv=0.01) * 1.02), limits("latency.p50=1%"))
+        assert (outcomes(reported)["latency.p50"], outcomes(reported)["latency.mean"]) == ("worse", "unchanged")
+        assert reported.outcome == "failed"
 
 
 def metric(name: str, value: float | None, **more: Any) -> ServerMetric:
@@ -327,12 +327,12 @@ def with_metrics(run: Wave, *metrics: ServerMetric) -> Wave:
 def test_server_metrics_are_written_as_in_the_report() -> None:
     before, after = (metric("ModelLatency", value, unit="Microseconds") for value in (11961.7, 0.5))
     plain = metric("CPUUtilization", 50, unit="Percent")
-    told = compare(with_metrics(wave(drawn(1)), before, plain), with_metrics(wave(drawn(2)), after, plain))
-    lines = [" ".join(line.split()) for line in to_text(told).splitlines()]
+    reported = compare(with_metrics(wave(drawn(1)), before, plain), with_metrics(wave(drawn(2)), after, plain))
+    lines = [" ".join(line.split()) for line in to_text(reported).splitlines()]
     assert "ModelLatency Average (microseconds) 11,962 0.5 -100%" in lines
     assert "CPUUtilization Average 50 50 +0.0%" in lines
-    assert "| `ModelLatency Average` (microseconds) | 11,962 | 0.5 |" in to_markdown(told)
-    assert [row["unit"] for row in encoded(result_of(told))["server_metrics"]] == ["Microseconds", "Percent"]
+    assert "| `ModelLatency Average` (microseconds) | 11,962 | 0.5 |" in to_markdown(reported)
+    assert [row["unit"] for row in encoded(result_of(reported))["server_metrics"]] == ["Microseconds", "Percent"]
 
 
 def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
@@ -340,12 +340,12 @@ def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
     new = with_metrics(
         wave(drawn(2)), metric("CPU", 60), metric("CPU", 0), metric("GPU", None), metric("Unasked", 3, asked=False)
     )
-    told = compare(base, new)
-    found = [(row.name, row.base, row.new, row.change) for row in told.server_rows]
+    reported = compare(base, new)
+    found = [(row.name, row.base, row.new, row.change) for row in reported.server_rows]
     assert found == [("CPU Average", 50, 60, pytest.approx(0.2)), ("CPU Average (2)", 10, 0, -1)]
-    assert "Server metrics (no interval)" in to_text(told)
-    assert "| `CPU Average` | 50 | 60 | +20.0% | no interval |  |" in to_markdown(told)
-    assert encoded(result_of(told))["server_metrics"][0] == {
+    assert "Server metrics (no interval)" in to_text(reported)
+    assert "| `CPU Average` | 50 | 60 | +20.0% | no interval |  |" in to_markdown(reported)
+    assert encoded(result_of(reported))["server_metrics"][0] == {
         "metric": "CPU Average",
         "unit": None,
         "base": 50,
@@ -357,19 +357,19 @@ def test_server_metrics_of_both_runs_stand_beside_each_other_untested() -> None:
 
 def test_between_bounds_there_is_no_change() -> None:
     before = metric("Queue", 0.3, bounds={"Average": "at_most"})
-    told = compare(with_metrics(wave(drawn(1)), before), with_metrics(wave(drawn(2)), metric("Queue", 0.4)))
-    assert "Queue Average ≤0.3 0.4 -" in [" ".join(line.split()) for line in to_text(told).splitlines()]
-    assert encoded(result_of(told))["server_metrics"][0]["signs"] == ["≤", ""]
+    reported = compare(with_metrics(wave(drawn(1)), before), with_metrics(wave(drawn(2)), metric("Queue", 0.4)))
+    assert "Queue Average ≤0.3 0.4 -" in [" ".join(line.split()) for line in to_text(reported).splitlines()]
+    assert encoded(result_of(reported))["server_metrics"][0]["signs"] == ["≤", ""]
 
 
 def test_unlike_plans_are_said() -> None:
     base = wave(drawn(1), workers=2)
     new = wave(drawn(2, rate=50), workers=4)
     base.environment["file_sha256"] = "a"
-    told = compare(base, new)
+    reported = compare(base, new)
     said = "100/s constant and 50/s constant; 2 workers and 4 workers; the content of the factories (or Locust) file"
-    assert f"! The sides were measured differently: {said}." in to_text(told)
-    assert encoded(result_of(told))["unlike"] == said.split("; ")
+    assert f"! The sides were measured differently: {said}." in to_text(reported)
+    assert encoded(result_of(reported))["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
 
 
@@ -386,8 +386,11 @@ def test_other_recorded_conversations_are_said() -> None:
 
 def test_other_models_and_other_expected_answers_are_said() -> None:
     mix, expected = ModelMix.parse("a=3,b=1"), Expectation("json", "json")
-    told = compare(wave(drawn(1)), wave(drawn(2), model_mix=mix, expect=(expected,)))
-    assert told.unlike == ("no mix of models and the models a=3,b=1", "nothing expected of answers and answers as json")
+    reported = compare(wave(drawn(1)), wave(drawn(2), model_mix=mix, expect=(expected,)))
+    assert reported.unlike == (
+        "no mix of models and the models a=3,b=1",
+        "nothing expected of answers and answers as json",
+    )
 
 
 def test_settings_that_differ_are_said_but_for_the_address_which_is_compared() -> None:
@@ -409,9 +412,9 @@ def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
 
 def test_an_answer_where_there_was_none_is_no_regression() -> None:
     failing = wave(drawn(1), outcomes=["failed"] * 2000)
-    told = compare(failing, wave(drawn(2)), limits("success=1%"))
-    assert told.outcome == "passed"
-    assert "? success=1%: success 0% in base, 100% in new." in to_text(told)
+    reported = compare(failing, wave(drawn(2)), limits("success=1%"))
+    assert reported.outcome == "passed"
+    assert "? success=1%: success 0% in base, 100% in new." in to_text(reported)
 
 
 def late(run: Wave) -> Wave:
@@ -423,44 +426,44 @@ def late(run: Wave) -> Wave:
 
 
 class TestInWords:
-    told = compare(late(wave(drawn(1))), late(wave(drawn(2) * 1.13)), limits("p50=10%", "p99.9=10%", "rate=5%"))
+    found = compare(late(wave(drawn(1))), late(wave(drawn(2) * 1.13)), limits("p50=10%", "p99.9=10%", "rate=5%"))
 
     def test_a_terminal_of_80_columns_holds_it(self) -> None:
-        assert max(map(len, to_text(self.told).splitlines())) <= 80
+        assert max(map(len, to_text(self.found).splitlines())) <= 80
 
     @pytest.mark.parametrize("width", [60, 79, 120])
     def test_it_fits_its_terminal_with_every_word(self, width: int) -> None:
         queue = metric("A rather long name of a metric of the server's own", 0.4)
         side = Side(
-            "new", (with_metrics(self.told.new.waves[0], queue),), "http://some.host.of.ours:8080/invocations?q=bees"
+            "new", (with_metrics(self.found.new.waves[0], queue),), "http://some.host.of.ours:8080/invocations?q=bees"
         )
-        told = replace(self.told, new=side, server_rows=tuple(server_rows(self.told.base.waves, side.waves)))
-        text = to_text(told, width=width)
-        longest = max(len(word) for line in to_text(told).splitlines() for word in line.split())
+        reported = replace(self.found, new=side, server_rows=tuple(server_rows(self.found.base.waves, side.waves)))
+        text = to_text(reported, width=width)
+        longest = max(len(word) for line in to_text(reported).splitlines() for word in line.split())
         assert max(map(len, text.splitlines())) <= max(width, longest)
-        assert {*to_text(told).split()} == {*text.split()}
+        assert {*to_text(reported).split()} == {*text.split()}
 
     def test_what_changed_has_a_colour_on_a_terminal(self) -> None:
-        plain, shown = to_text(self.told), coloured(to_text(self.told))
+        plain, shown = to_text(self.found), coloured(to_text(self.found))
         assert "\x1b" not in plain
         assert re.search(r"  \x1b\[31mworse\x1b\[0m$", shown, re.MULTILINE)
-        assert coloured(to_text(self.told, 66)).count("\x1b[31mworse") == shown.count("\x1b[31mworse"), "a space apart"
+        assert coloured(to_text(self.found, 66)).count("\x1b[31mworse") == shown.count("\x1b[31mworse"), "a space apart"
         assert re.sub(r"\x1b\[[\d;]*m", "", shown) == plain
 
     def test_each_limit_and_the_word_of_the_exit_code_stand_last(self) -> None:
-        *_, first, second, third, word = to_text(self.told).splitlines()
+        *_, first, second, third, word = to_text(self.found).splitlines()
         assert first.startswith("   ✗ p50=10%: response_time.p50 +")
         assert second.startswith("   ? p99.9=10%: response_time.p99.9 +")
         assert third.startswith("   ✓ rate=5%: rate ")
         assert word == "FAILED (1 of 3 limits violated, 1 of 3 limits undecided)"
 
-    def test_a_limit_that_cannot_be_told_does_not_pass_in_silence(self) -> None:
-        told = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
-        assert to_text(told).endswith("\nPASSED (1 of 1 limits undecided)\n")
+    def test_a_limit_that_cannot_be_known_does_not_pass_in_silence(self) -> None:
+        reported = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
+        assert to_text(reported).endswith("\nPASSED (1 of 1 limits undecided)\n")
 
     def test_markdown_is_a_table(self) -> None:
-        lines = [line for line in to_markdown(self.told).splitlines() if line.startswith("|")]
-        assert len(lines) == 2 + len(self.told.rows) + len(self.told.client)
+        lines = [line for line in to_markdown(self.found).splitlines() if line.startswith("|")]
+        assert len(lines) == 2 + len(self.found.rows) + len(self.found.client)
         assert {line.count("|") for line in lines} == {7}
         assert any(line.startswith("| latency.p50 |") and line.endswith("| **worse** |") for line in lines)
 
@@ -473,18 +476,18 @@ class TestInWords:
     )
     def test_no_name_is_mark_up(self, name: str, line: str, cell: str) -> None:
         called = with_metrics(wave(drawn(1), name=name), metric(name, 3.0))
-        told = to_markdown(compare(called, called))
-        assert f"- base: {line}: VALID" in told
-        assert f"| {cell} | 3 | 3 |" in told
+        reported = to_markdown(compare(called, called))
+        assert f"- base: {line}: VALID" in reported
+        assert f"| {cell} | 3 | 3 |" in reported
 
     def test_junit_has_a_case_for_each_limit_and_metric(self) -> None:
-        suite = read_xml(to_junit(self.told))
+        suite = read_xml(to_junit(self.found))
         cases = {case.get("name"): [child.tag for child in case] for case in suite}
         assert cases["p50=10%"] == ["failure"]
         assert cases["p99.9=10%"] == ["skipped"]
         assert cases["rate=5%"] == []
         assert cases["latency.mean"] == ["system-out"]
-        assert len(cases) == 2 + len(self.told.rows)
+        assert len(cases) == 2 + len(self.found.rows)
         assert {name: suite.get(name) for name in ("failures", "errors", "skipped")} == {
             "failures": "1",
             "errors": "0",
@@ -498,7 +501,7 @@ class TestInWords:
         assert read_xml(to_junit(compare(called, called))).get("errors") == "2"
 
     def test_json_has_every_number(self) -> None:
-        found = encoded(result_of(self.told))
+        found = encoded(result_of(self.found))
         row = next(row for row in found["metrics"] if row["metric"] == "latency.p50")
         assert row["base"]["low"] < row["base"]["value"] < row["base"]["high"]
         assert row["low"] < row["change"] < row["high"]
@@ -641,24 +644,24 @@ class TestCommand:
 def test_a_run_of_counted_requests_says_how_near_its_percentiles_are() -> None:
     base = wave(drawn(1))
     new = replace(base, records=base.records.between(0, 0), counts=counted(base.records))
-    told = compare(base, new)
-    lines = to_text(told).splitlines()
+    reported = compare(base, new)
+    lines = to_text(reported).splitlines()
     assert [line for line in lines if line.endswith(" requests")] == [lines[4]]
     assert lines[5].endswith(" requests, percentiles ±1%")
-    (latency,) = (row for row in encoded(result_of(told))["metrics"] if row["metric"] == "latency.p50")
+    (latency,) = (row for row in encoded(result_of(reported))["metrics"] if row["metric"] == "latency.p50")
     assert "precision" not in latency["base"]
     assert latency["new"]["precision"] == PRECISION
 
 
 @pytest.mark.process
-def test_a_slower_endpoint_is_told_from_its_waves(bench: Bench) -> None:
+def test_a_slower_endpoint_is_distinguished_from_its_waves(bench: Bench) -> None:
     """Two real waves, far too short for a word on noise: what they measured is what the table shows."""
     found = []
     for service_s in (0.02, 0.03):
         with bench.endpoint(service_s=service_s) as endpoint:
             found.append(bench.run("--client-rps", 20, "--obs-time", 2, target=endpoint))
-    told = bench.run("--compare", *(wave.run_dir for wave in found), "--json", factories=None)
-    rows = {row["metric"]: row for row in json.loads(told.out)["metrics"]}
+    reported = bench.run("--compare", *(wave.run_dir for wave in found), "--json", factories=None)
+    rows = {row["metric"]: row for row in json.loads(reported.out)["metrics"]}
     latency = rows["latency.p50"]
     assert latency["base"]["value"] >= 0.02
     assert latency["new"]["value"] >= 0.03
@@ -667,8 +670,8 @@ def test_a_slower_endpoint_is_told_from_its_waves(bench: Bench) -> None:
 
 
 def test_that_loads_differ_is_said_first() -> None:
-    told = compare(wave(drawn(1)), wave(drawn(2, rate=50)))
-    assert to_text(told).startswith("Different loads (100/s constant and 50/s constant): ")
+    reported = compare(wave(drawn(1)), wave(drawn(2, rate=50)))
+    assert to_text(reported).startswith("Different loads (100/s constant and 50/s constant): ")
     assert "Different loads" not in to_text(compare(wave(drawn(1)), wave(drawn(2))))
 
 

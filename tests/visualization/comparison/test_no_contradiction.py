@@ -55,8 +55,8 @@ def test_no_comparison_contradicts_itself(runs: int) -> None:
 
 def require_a_comparison(found: Comparison) -> None:
     """Hold its sentences against its numbers, and those against each other."""
-    first, told = headline(found), encoded(result_of(found))
-    assert to_text(found).splitlines()[0] == told["headline"] == first
+    first, reported = headline(found), encoded(result_of(found))
+    assert to_text(found).splitlines()[0] == reported["headline"] == first
     changed = [row for row in found.rows if row.outcome in ("worse", "improved")]
     for row in found.rows:
         low, high = row.interval or (None, None)

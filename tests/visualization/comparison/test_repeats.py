@@ -74,9 +74,9 @@ class TestOverRuns:
         several, single = both(runs(1.0, 1.1, 0.9), runs(2.0))
         assert single.error == pytest.approx(several.error * math.sqrt(3))
         assert single.freedom == 2
-        told = with_intervals([Row("latency", "p50", several, single)])[0]
-        assert told.high is not None
-        t = math.log1p(told.high) - math.log(2 / several.value)
+        reported = with_intervals([Row("latency", "p50", several, single)])[0]
+        assert reported.high is not None
+        t = math.log1p(reported.high) - math.log(2 / several.value)
         assert t == pytest.approx(student_t(0.95, 2) * math.hypot(several.error, single.error))
 
     def test_of_two_single_runs_only_their_blocks_are_known(self) -> None:
@@ -103,7 +103,7 @@ class TestOverRuns:
             assert side.value <= high * (1 + 1e-9)
 
 
-def told(change: float, seed: int, repeats: int = REPEATS) -> list[Row]:
+def reported(change: float, seed: int, repeats: int = REPEATS) -> list[Row]:
     """A comparison of sides whose runs scatter by 2%, in twelve metrics that go along with each other in part."""
     random = np.random.default_rng(seed)
 
@@ -119,12 +119,12 @@ def told(change: float, seed: int, repeats: int = REPEATS) -> list[Row]:
 
 
 def test_of_equal_sides_a_change_of_anything_is_called_in_a_twentieth_at_most() -> None:
-    called = sum(any(row.outcome in ("worse", "improved") for row in told(0, seed)) for seed in range(TRIES))
+    called = sum(any(row.outcome in ("worse", "improved") for row in reported(0, seed)) for seed in range(TRIES))
     assert called <= 0.07 * TRIES
 
 
 def test_a_tenth_is_found() -> None:
-    found = sum(told(0.1, seed)[0].outcome == "worse" for seed in range(TRIES // 4))
+    found = sum(reported(0.1, seed)[0].outcome == "worse" for seed in range(TRIES // 4))
     assert found >= 0.9 * TRIES / 4
 
 
@@ -136,7 +136,7 @@ def several(seed: int, number: int = 4, factor: float = 1.0, **more: Any) -> lis
 
 
 class TestSides:
-    def test_a_slower_side_is_told_in_the_first_line(self) -> None:
+    def test_a_slower_side_is_reported_in_the_first_line(self) -> None:
         found = compare(several(1), several(2, factor=1.15))
         first, *_ = to_text(found).splitlines()
         assert first.startswith("new is ")
@@ -176,7 +176,7 @@ class TestSides:
         assert primary(slos=("p95<1s", "latency.max<2s", "lag.p99<9ms")) == {"response_time.p95", "success"}
         assert primary(["p99=5%"], slos=("p95<1s",)) == {"response_time.p99", "success"}
 
-    def test_failures_are_told_first(self) -> None:
+    def test_failures_are_reported_first(self) -> None:
         failing = ["ok"] * 500
         failing[::20] = ["failed"] * 25
         found = compare(several(1), several(2, outcomes=failing))

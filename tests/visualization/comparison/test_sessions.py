@@ -62,13 +62,13 @@ def pair() -> tuple[Wave, Wave]:
     return chats(1), chats(2, slower=1.3)
 
 
-def test_what_is_slower_in_later_turns_is_told_of_them_alone(pair: tuple[Wave, Wave]) -> None:
+def test_what_is_slower_in_later_turns_is_reported_of_them_alone(pair: tuple[Wave, Wave]) -> None:
     found = compare(*pair)
     rows = {row.name: row for row in found.rows}
-    told = {name: row.outcome for name, row in rows.items()}
-    assert (told["turn1.ttft.p50"], told["turn2+.ttft.p50"]) == ("unchanged", "worse")
-    assert told["turn2+.ttft.p99"] in ("worse", "cannot tell")  # few requests lie in a tail
-    assert told["session.success"] in ("unchanged", "cannot tell")
+    fields = {name: row.outcome for name, row in rows.items()}
+    assert (fields["turn1.ttft.p50"], fields["turn2+.ttft.p50"]) == ("unchanged", "worse")
+    assert fields["turn2+.ttft.p99"] in ("worse", "cannot tell")  # few requests lie in a tail
+    assert fields["session.success"] in ("unchanged", "cannot tell")
     for wave, side in zip(pair, ("base", "new"), strict=True):
         own = [row for row in wave.records if row.outcome == "ok" and (row.turn or 0) > 1]
         firsts = sorted((row.first_token - row.sent) / NS for row in own if row.first_token is not None)
@@ -92,8 +92,8 @@ def test_every_form_has_the_rows_and_a_terminal_has_room_for_them(pair: tuple[Wa
 
 
 def test_sessions_that_fail_more_are_worse() -> None:
-    told = {row.name: row for row in compare(chats(1, failing=0), chats(2, failing=0.1)).rows}
-    row = told["session.success"]
+    fields = {row.name: row for row in compare(chats(1, failing=0), chats(2, failing=0.1)).rows}
+    row = fields["session.success"]
     assert (row.outcome, row.base and row.base.value) == ("worse", 1.0)
     assert row.regression is not None
     assert row.regression > 0
@@ -113,11 +113,11 @@ def test_in_parts_the_estimates_are_the_same(pair: tuple[Wave, Wave]) -> None:
     records: Records = pair[0].records  # type: ignore[assignment]  # observe() makes them in memory
     in_some = replace(pair[0], records=in_parts(records, 300))
     whole, parts = compare(*pair), compare(in_some, pair[1])
-    told = [
+    reported = [
         [(row.name, row.low, row.high) for row in each.rows if is_of_sessions(row.metric)] for each in (whole, parts)
     ]
-    assert len(told[0]) == 11
-    assert told[0] == told[1]
+    assert len(reported[0]) == 11
+    assert reported[0] == reported[1]
 
 
 def test_of_requests_there_are_no_such_rows() -> None:
@@ -143,8 +143,8 @@ def test_limits_on_sessions_and_turns_are_held_against_their_rows(pair: tuple[Wa
     times = sorted((row.done - row.due) / NS for row in own)
     assert late.base is not None
     assert late.base.value == times[-(-len(times) // 2) - 1]
-    for told in (to_text(found), to_markdown(found), to_junit(found)):
-        assert all(text in told for text in texts[1:3])
+    for reported in (to_text(found), to_markdown(found), to_junit(found)):
+        assert all(text in reported for text in texts[1:3])
 
 
 def test_a_limit_on_turns_of_runs_without_any_is_broken() -> None:

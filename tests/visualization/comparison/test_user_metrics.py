@@ -83,7 +83,7 @@ def test_a_runs_page_has_a_row_for_each(tmp_path: Path) -> None:
     page = run_page(run(tmp_path / "a", 5, rows=12_345.0))
     assert "Your own metrics" in page
     assert "12,345" in page
-    assert "metric.hit.mean 0.5" in page, "the limit is told without a unit"
+    assert "metric.hit.mean 0.5" in page, "the limit is shown without a unit"
 
 
 def test_a_mean_and_a_percentile_have_intervals_of_blocks(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_mean_and_a_percentile_have_intervals_of_blocks(tmp_path: Path) -> Non
 
 @given(st.lists(st.lists(st.floats(-5, 5), min_size=1, max_size=9), min_size=20, max_size=30))
 @settings(max_examples=20)
-def test_an_interval_holds_the_mean_of_what_was_told(seconds: list[list[float]]) -> None:
+def test_an_interval_holds_the_mean_of_what_was_reported(seconds: list[list[float]]) -> None:
     plan = open_plan("10", str(len(seconds)))
     rows = [
         each._replace(
@@ -141,9 +141,9 @@ def test_a_comparison_has_their_changes_without_an_outcome(tmp_path: Path) -> No
     (line,) = [line for line in text.splitlines() if "metric.hit.mean" in line]
     assert line.split()[:4] == ["metric.hit.mean", "0.5", "0.8", "+60.0%"]
     assert "| metric.rows.mean | 12,345 | - | - | - |  |" in to_markdown(found)
-    told = encoded(result_of(found))["user_metrics"][0]
-    assert (told["metric"], told["base"]["value"], told["new"]["value"]) == ("metric.hit.mean", 0.5, 0.8)
-    assert "outcome" not in told
+    reported = encoded(result_of(found))["user_metrics"][0]
+    assert (reported["metric"], reported["base"]["value"], reported["new"]["value"]) == ("metric.hit.mean", 0.5, 0.8)
+    assert "outcome" not in reported
 
 
 def test_a_comparison_without_any_says_nothing_of_them(tmp_path: Path) -> None:

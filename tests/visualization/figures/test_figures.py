@@ -79,7 +79,7 @@ def run(
     return Run(Path(f"/runs/{number}"), f"run {number}", summary=summary_with(**facts), plan=plan, **more)
 
 
-def told_otherwise(of: Run, **changes: Any) -> Run:
+def with_another_verdict(of: Run, **changes: Any) -> Run:
     """The same run with another summary."""
     assert of.summary is not None
     return replace(of, summary=replace(of.summary, **changes))
@@ -206,14 +206,14 @@ class TestBars:
     def test_an_invalid_run_below_a_valid_one_bends_no_curve(self) -> None:
         runs = [run(at, 100 + 50 * at, 0.02 * 2**at) for at in range(5)]
         for at, latency in ((1, 0.9), (4, 0.5)):
-            runs[at] = told_otherwise(runs[at], verdict="INVALID", latency=run(at, 1, latency).times("latency"))
+            runs[at] = with_another_verdict(runs[at], verdict="INVALID", latency=run(at, 1, latency).times("latency"))
 
         def lines(of: list[Run]) -> list[tuple[int, ...]]:
             found = curves(make_figures(of), "capacity")["Latency against rate"].lines
             return [line.over for line in found if line.statistic == "median"]
 
         assert lines(runs) == [(0, 2, 3, 4), (1,)]
-        alone = [told_otherwise(each, verdict="INVALID") for each in runs]
+        alone = [with_another_verdict(each, verdict="INVALID") for each in runs]
         assert lines(alone) == [(0, 1, 2, 3, 4)], "where none is VALID they are all there is"
 
     def test_a_rate_that_changes_by_plan_is_named_and_has_no_intervals(self, tmp_path: Path) -> None:
@@ -227,17 +227,17 @@ class TestBars:
         assert card.facts[0] == "2 stages, 20 to 60/s"
 
     @pytest.mark.parametrize(
-        ("share", "told"), [(1 / 128, "percentiles ±1%"), (6e-5, "percentiles ±0.01%"), (-1, ""), (1e29, "")]
+        ("share", "expected"), [(1 / 128, "percentiles ±1%"), (6e-5, "percentiles ±0.01%"), (-1, ""), (1e29, "")]
     )
-    def test_percentiles_that_were_counted_are_marked(self, share: float, told: str) -> None:
+    def test_percentiles_that_were_counted_are_marked(self, share: float, expected: str) -> None:
         (card,) = make_figures([run(0, facts={"latency": {"p99": 0.1, "precision": share}})]).runs
-        assert card.precision == told
-        assert (told in card.facts) is bool(told)
+        assert card.precision == expected
+        assert (expected in card.facts) is bool(expected)
 
     def test_a_servers_number_keeps_its_reservation(self) -> None:
-        told = server_row(reason="Average is of the buckets around the wave, idle time too")
-        bars = [each for each in all_bars([run(0, server=(told,)), run(1)]) if each.source == "server"]
-        assert [[bar.note for bar in each.statistics[""]] for each in bars] == [[told.reason, ""]] * 2
+        reported = server_row(reason="Average is of the buckets around the wave, idle time too")
+        bars = [each for each in all_bars([run(0, server=(reported,)), run(1)]) if each.source == "server"]
+        assert [[bar.note for bar in each.statistics[""]] for each in bars] == [[reported.reason, ""]] * 2
 
     def test_a_metric_of_two_endpoints_stands_under_their_names(self) -> None:
         rows = tuple(server_row(dimensions={"EndpointName": name}) for name in ("a", "b"))
@@ -277,7 +277,7 @@ class TestBars:
         assert not bars_of(runs, "ITL (ms)", "aiperf").measured
 
     @pytest.mark.parametrize(
-        ("table", "told"),
+        ("table", "expected"),
         [
             ("Metric,avg\n" + "x" * 200_000 + ",1\n", True),
             ("Metric\n\x00,,\n", False),
@@ -285,7 +285,9 @@ class TestBars:
             ('"\n' * 9, False),
         ],
     )
-    def test_a_table_of_aiperf_that_is_none_costs_itself_alone(self, table: str, told: bool, tmp_path: Path) -> None:
+    def test_a_table_of_aiperf_that_is_none_costs_itself_alone(
+        self, table: str, expected: bool, tmp_path: Path
+    ) -> None:
         make_run(tmp_path / "a", 300)
         folder = tmp_path / "a" / "aiperf"
         folder.mkdir()
@@ -293,7 +295,7 @@ class TestBars:
         (folder / "profile_export_aiperf.csv").write_text(table)
         (found,) = read(tmp_path / "a")
         assert bars_of((found,), "Latency (ms)", "aiperf").statistics["mean"][0].value == 250.5
-        assert [problem.split(":")[0] for problem in found.problems] == ["profile_export_aiperf.csv"] * told
+        assert [problem.split(":")[0] for problem in found.problems] == ["profile_export_aiperf.csv"] * expected
 
     def test_every_metric_of_aiperfs_table_is_a_field_under_its_own_name(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a")
@@ -374,7 +376,7 @@ class TestCapacity:
 
     def test_sessions_have_no_knee(self) -> None:
         runs = [
-            told_otherwise(each, rates=replace(each.summary.rates, scheduled=None))
+            with_another_verdict(each, rates=replace(each.summary.rates, scheduled=None))
             for each in (run(at, rate, 0.01, completed=min(rate, 130)) for at, rate in enumerate(LOADS))
             if each.summary is not None and each.summary.rates is not None
         ]
@@ -404,10 +406,10 @@ class TestTimeAndDistribution:
     def test_repeats_are_drawn_beside_the_arrivals_where_anything_was_tried_again(self) -> None:
         facts = {"window": {"duration_s": 2.0, "planned_s": 2}, "repeats": {"success_by_user": 0.9}}
         timeline: Any = {"ok": [10.0, 9.0], "sent": [10.0, 14.0], "scheduled": [10.0, 10.0]}
-        told = run(facts=facts, timeline={**timeline, "repeated": [0.0, 4.0]})
-        arrivals, repeats = curves(make_figures([told]), "time")["Arrivals and repeats"].lines
+        reported = run(facts=facts, timeline={**timeline, "repeated": [0.0, 4.0]})
+        arrivals, repeats = curves(make_figures([reported]), "time")["Arrivals and repeats"].lines
         assert (arrivals.points, repeats.points) == (((0.5, 10), (1.5, 10)), ((0.5, 0), (1.5, 4)))
-        assert bars_of([told], "Success by user (%)").statistics[""][0].value == 90
+        assert bars_of([reported], "Success by user (%)").statistics[""][0].value == 90
         for once in ({**timeline, "repeated": [0.0, 0.0]}, timeline):
             assert "Arrivals and repeats" not in curves(make_figures([run(facts=facts, timeline=once)]), "time")
 

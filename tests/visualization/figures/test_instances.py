@@ -69,10 +69,10 @@ def test_where_no_number_changed_there_is_none(runs: tuple[Run, ...]) -> None:
 
 def test_a_forged_summary_is_refused_or_has_its_strip(runs: tuple[Run, ...]) -> None:
     draw, outcomes = random.Random(1), set()
-    told = encoded(runs[0].summary)
-    for place in draw.choices([("instances", *each) for each in paths_of(told["instances"])], k=60):
+    reported = encoded(runs[0].summary)
+    for place in draw.choices([("instances", *each) for each in paths_of(reported["instances"])], k=60):
         try:
-            forged = decoded(with_value(told, place, draw.choice(VALUES)), SummaryResult)
+            forged = decoded(with_value(reported, place, draw.choice(VALUES)), SummaryResult)
         except ValueError:
             outcomes.add("refused")
             continue

@@ -87,7 +87,7 @@ def test_the_distance_is_that_of_published_pairs(
 
 @pytest.mark.parametrize("sight", SIGHT)
 @THEMES
-def test_every_two_colours_are_told_apart(colors: tuple[str, ...], card: str, sight: str) -> None:
+def test_every_two_colours_are_distinguished(colors: tuple[str, ...], card: str, sight: str) -> None:
     seen = {color: lab(np.clip(SIGHT[sight] @ linear(color), 0, 1)) for color in colors}
     near = {(a, b): ciede2000(seen[a], seen[b]) for a, b in combinations(colors, 2)}
     assert {pair: distance for pair, distance in near.items() if distance < APART} == {}

@@ -80,10 +80,10 @@ def numbers(drawn: Figure) -> list[Text]:
 def test_a_time_has_a_row_a_run_with_its_numbers_lying_and_apart(runs: int) -> None:
     values = [12.34 * 1.3**run for run in range(runs)]
     drawn = draw(*[standing(*values)] * 2, runs=runs, key="times")
-    told = numbers(drawn)
-    assert len(told) == 2 * 2 * runs
-    assert {text.get_rotation() for text in told} == {0.0}
-    boxes = [text.get_window_extent() for text in told]
+    reported = numbers(drawn)
+    assert len(reported) == 2 * 2 * runs
+    assert {text.get_rotation() for text in reported} == {0.0}
+    boxes = [text.get_window_extent() for text in reported]
     assert all(0 < box.x0 < box.x1 < drawn.bbox.x1 and 0 < box.y0 < box.y1 < drawn.bbox.y1 for box in boxes)
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
 
@@ -203,11 +203,11 @@ def test_an_interval_that_its_value_is_outside_of_is_drawn() -> None:
     draw(Bars("Capacity", "Capacity", "/s", "capacity", {"": (Bar(160.0, 168.0, 180.0),)}))
 
 
-def test_what_is_the_same_in_all_runs_is_told() -> None:
+def test_what_is_the_same_in_all_runs_is_reported() -> None:
     section = Section("load", "Load", "", (lying(1, 2),), same=(("Success", "100%"),))
     cards = tuple(Card(f"run {n}", "VALID", False, False, (), (), (), (), ()) for n in range(2))
-    told = [text.get_text() for text in drawing(section, Figures(cards, (section,))).texts]
-    assert "The same in all runs: Success 100%" in told
+    lines = [text.get_text() for text in drawing(section, Figures(cards, (section,))).texts]
+    assert "The same in all runs: Success 100%" in lines
 
 
 def test_a_chart_without_a_point_has_an_axis() -> None:

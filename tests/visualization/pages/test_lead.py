@@ -45,7 +45,7 @@ def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "
     return Run(Path(f"/runs/{name}"), name, summary=summary_with(**facts), plan=plan_with(**plan), **more)
 
 
-def told(*runs: Run, change: str = "") -> str:
+def reported(*runs: Run, change: str = "") -> str:
     return lead(runs, limits_of_runs(runs), change)
 
 
@@ -83,32 +83,32 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
     ],
 )  # fmt: skip
 def test_it_is_the_answer_and_says_of_which_runs_it_is_not(runs: Sequence[Run], sentence: str) -> None:
-    assert told(*runs) == sentence
+    assert reported(*runs) == sentence
 
 
 def test_a_load_whose_wave_was_aborted_kept_no_limit() -> None:
     aborted = {"code": "aborted", "severity": "missed", "measured": "after 3 s: p99 2 s", "limit": "p99>1s@2s"}
     assert MISSES.summary is not None
     worse = replace(MISSES, summary=replace(MISSES.summary, findings=summary_with(findings=[aborted]).findings))
-    assert mentions(told(worse, INVALID), "200/s", "3 s", "p99", "2 s", "p99>1s@2s")
-    assert mentions(told(KEEPS, worse), "200/s", "3 s", "p99", "2 s", "p99>1s@2s")
+    assert mentions(reported(worse, INVALID), "200/s", "3 s", "p99", "2 s", "p99>1s@2s")
+    assert mentions(reported(KEEPS, worse), "200/s", "3 s", "p99", "2 s", "p99>1s@2s")
 
 
-def test_where_no_run_is_valid_no_change_is_told() -> None:
-    assert told(INVALID, INVALID, change="new is as fast as base.") == ALL
+def test_where_no_run_is_valid_no_change_is_reported() -> None:
+    assert reported(INVALID, INVALID, change="new is as fast as base.") == ALL
 
 
 def test_two_addresses_make_no_ladder() -> None:
     other = run("b", 200, 0.3, P99, missed="response time p99 300 ms", server="http://two")
-    assert mentions(told(KEEPS, other), "p99", "50 ms", "300 ms", "1", "2", "VALID")
+    assert mentions(reported(KEEPS, other), "p99", "50 ms", "300 ms", "1", "2", "VALID")
     assert [facts(each)["address"] for each in (KEEPS, other)] == ["http://one/infer", "http://two/infer"]
 
 
 def test_a_change_stands_in_place_of_it_and_names_the_invalid_side_itself() -> None:
     of_valid = "new is 14% slower at p99, 95%: 9 to 19%."
-    assert told(KEEPS, INVALID, change=of_valid).startswith(f"{of_valid} 1 of 2 runs (c) is INVALID")
+    assert reported(KEEPS, INVALID, change=of_valid).startswith(f"{of_valid} 1 of 2 runs (c) is INVALID")
     changed = "INVALID (c): these are not the endpoint's numbers."
-    assert told(KEEPS, run("c", 100, 0.9, P99, verdict="INVALID"), change=changed) == changed
+    assert reported(KEEPS, run("c", 100, 0.9, P99, verdict="INVALID"), change=changed) == changed
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,11 @@ def test_the_answer_of_the_sample_page_is_that_of_its_runs() -> None:
     page = json.loads(content)
     valid = {run["label"] for run in page["runs"] if not run["verdict"].startswith("INVALID")}
     invalid = {run["label"] for run in page["runs"]} - valid
-    told = re.match(
+    reported = re.match(
         r"([\d.]+/s) (?:keeps|meets) (\S+)<(\d+)ms \(([\d.]+) ms\); no VALID run (?:was sent more|had a higher load)\.",
         page["lead"],
     )
-    assert told is not None, page["lead"]
-    assert told[1] == max(valid, key=lambda label: float(label.removesuffix("/s")))
-    assert float(told[4]) < float(told[3])
+    assert reported is not None, page["lead"]
+    assert reported[1] == max(valid, key=lambda label: float(label.removesuffix("/s")))
+    assert float(reported[4]) < float(reported[3])
     assert f"{len(invalid)} of {len(page['runs'])} runs ({', '.join(sorted(invalid))}) is INVALID" in page["lead"]

@@ -67,7 +67,7 @@ def test_a_stream_has_its_first_token_and_another_run_nothing_there() -> None:
     assert column(found, "TTFT p50") == ["20 ms", ""]
 
 
-def test_a_verdict_is_told_with_its_cause_and_its_kind() -> None:
+def test_a_verdict_is_reported_with_its_cause_and_its_kind() -> None:
     missed = {"code": "slo_missed", "severity": "missed", "measured": "p99 500 ms", "limit": "p99<200ms"}
     dropped = {"code": "dropped_arrivals", "severity": "invalid", "measured": "5 arrivals", "limit": "0"}
     found = table(
@@ -167,12 +167,12 @@ def test_a_limit_is_a_line_wherever_its_metric_is() -> None:
 
 
 def test_a_limit_on_a_server_s_metric_is_a_line_in_its_unit() -> None:
-    def told(name: str, unit: str, **statistics: float | None) -> ServerMetric:
+    def reported(name: str, unit: str, **statistics: float | None) -> ServerMetric:
         series = ((5.0, 20_000.0), (65.0, 30_000.0))
         of = next(iter(statistics))
         return ServerMetric("cloudwatch", name, statistics, unit, series=series, series_of=of)
 
-    rows = (told("ModelLatency", "Microseconds", Average=2e4, p99=3e4), told("Queue", "Count", Maximum=9.0))
+    rows = (reported("ModelLatency", "Microseconds", Average=2e4, p99=3e4), reported("Queue", "Count", Maximum=9.0))
     slos = ("server.ModelLatency.p99<25ms", "server.Queue<8", "server.Nothing<1", "p99<1s")
     runs = [replace(run(number, 100 + number, 0.1, *slos), server=rows) for number in range(3)]
     levels = {
@@ -209,7 +209,7 @@ def test_what_is_equal_in_all_runs_folds(values: tuple[float | None, ...], unit:
     assert is_same(Bars("", "Duration", unit, "locust", {"": tuple(map(Bar, values))})) is same
 
 
-def test_what_is_folded_is_told_in_words() -> None:
+def test_what_is_folded_is_reported_in_words() -> None:
     bars = Bars("", "Duration", "s", "locust", {"": (Bar(30.02), Bar(30.07))})
     assert same_text(bars) == ("Duration", "30.05 s")
     figures = make_figures([run(0), run(1, 200)])
@@ -268,9 +268,9 @@ def test_turns_have_bars_of_their_own_in_their_order() -> None:
         *("Turn 1, TTFT", "Turn 2, TTFT", "Turn 3, TTFT"),
         *("Turn 1, latency", "Turn 2, latency", "Turn 2+, latency", "Turn 3, latency"),
     ]
-    told = {each.title: [bar.value for bar in each.statistics["median"]] for each in bars}
-    assert told["Turn 2, TTFT"] == [20, None, None]
-    assert told["Turn 1, latency"] == [100, 400, None]
+    fields = {each.title: [bar.value for bar in each.statistics["median"]] for each in bars}
+    assert fields["Turn 2, TTFT"] == [20, None, None]
+    assert fields["Turn 1, latency"] == [100, 400, None]
     assert [bar.sign for bar in bars[3].statistics["p99"]] == ["≥", "≥", ""]
     assert not [each for each in make_figures([run(2)]).sections if each.key == "turns"]
     many = run(3, sessions=sessions(*(turn(number, 0.1, None) for number in range(1, 31))))

@@ -31,9 +31,9 @@ def made(path: Path, slow: int) -> dict[str, Any]:
     plan = open_plan("20", "20")
     rows = []
     for each in on_time(plan):
-        told = {"score": math.sin(each.index) * slow, "hit": float(each.index % 3 == 0)}
+        reported = {"score": math.sin(each.index) * slow, "hit": float(each.index % 3 == 0)}
         latency = (10 + each.index % 17 * slow) * MS
-        row = each._replace(label=LABELS[each.index % 5 == 0], done=each.sent + latency, metrics=told)
+        row = each._replace(label=LABELS[each.index % 5 == 0], done=each.sent + latency, metrics=reported)
         if each.index % 8 < slow:
             row = row._replace(outcome="failed", error=ERRORS[each.index % 3 == 0], metrics=None)
         rows.append(row)
@@ -45,7 +45,7 @@ def made(path: Path, slow: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
     """The summaries of two runs, and the charts of their page by section and title."""
     folder = tmp_path_factory.mktemp("runs")
     summaries = [made(folder / name, slow) for name, slow in (("a", 1), ("b", 4))]
@@ -59,16 +59,16 @@ def values(chart: dict[str, Any], statistic: str) -> list[float | None]:
     return [bar["value"] for bar in chart["statistics"][statistic]]
 
 
-def test_metrics_of_the_user_s_own(told: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) -> None:
-    summaries, charts = told
+def test_metrics_of_the_user_s_own(reported: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) -> None:
+    summaries, charts = reported
     assert [each["metrics"]["score"]["count"] for each in summaries] == [350, 200]
     for choice, key in STATISTICS.items():
         expected = [each["metrics"]["score"][key] for each in summaries]
         assert values(charts["metrics"]["metric.score"], choice) == pytest.approx(expected, rel=1e-5)
 
 
-def test_labels(told: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) -> None:
-    summaries, charts = told
+def test_labels(reported: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) -> None:
+    summaries, charts = reported
     assert list(charts["labels"]) == list(LABELS)
     for label in LABELS:
         rows = [next(row for row in each["labels"] if row["label"] == label) for each in summaries]
@@ -77,8 +77,8 @@ def test_labels(told: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) ->
             assert values(charts["labels"][label], choice) == pytest.approx(expected, rel=1e-5)
 
 
-def test_kinds_of_errors(told: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) -> None:
-    summaries, charts = told
+def test_kinds_of_errors(reported: tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]) -> None:
+    summaries, charts = reported
     for error in ERRORS:
         counts = [next(row["count"] for row in each["errors"] if row["key"] == error) for each in summaries]
         assert values(charts["errors"][error], "") == counts

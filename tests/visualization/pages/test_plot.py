@@ -208,7 +208,7 @@ def test_what_takes_long_says_how_it_goes_on(
     assert capsys.readouterr().err == ""
 
 
-def test_every_problem_is_told_at_once(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_problem_is_reported_at_once(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert plot(runs, "--plot-metadata", "{", "--plot-fields", "{", "--plot-format", "gif") == 2
     assert len(said(capsys)) == 3
 
@@ -238,8 +238,8 @@ def test_what_is_no_run_is_skipped_with_a_warning(
 def test_where_no_directory_is_a_run_nothing_is_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other").mkdir()
     assert plot([tmp_path / "other", tmp_path / "none"]) == 2
-    told = said(capsys)
-    assert ["other: is not a run directory" in told[0], "none: does not exist." in told[1]] == [True, True]
+    reported = said(capsys)
+    assert ["other: is not a run directory" in reported[0], "none: does not exist." in reported[1]] == [True, True]
 
 
 def test_directories_may_stand_in_one_argument_with_commas_between_them(runs: list[Path], tmp_path: Path) -> None:

@@ -106,8 +106,8 @@ def test_a_click_on_a_run_lights_it_up_everywhere_and_tells_more_of_it(opened: T
     more = (
         "[...document.querySelectorAll('#overview tr.more')].filter((row) => !row.hidden).map((row) => row.innerText)"
     )
-    (told,) = opened.ask(more)
-    assert "dropped_arrivals" in told
+    (reported,) = opened.ask(more)
+    assert "dropped_arrivals" in reported
     opened.press("Escape")
     assert opened.ask(faint) == opened.ask(more) == []
     opened.ask("document.querySelector('main .row[data-run=\"1\"]').dispatchEvent(new Event('click', {bubbles: true}))")

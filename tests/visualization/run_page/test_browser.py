@@ -90,9 +90,9 @@ def test_a_phone_shows_every_column_and_the_middle_and_the_tail_first(opened: Ta
 
 def test_the_pointer_tells_the_values_in_every_picture_over_time(opened: Tab) -> None:
     opened.point_at("figure[data-title='Latency and response time'] .frame")
-    told = opened.ask("document.getElementById('tip').innerText")
+    reported = opened.ask("document.getElementById('tip').innerText")
     for part in ("Time ", "latency p50", "latency p99", "response time p99", " ms"):
-        assert part in told
+        assert part in reported
     of_each = "(each) => [each.getAttribute('visibility'), each.getAttribute('x1')]"
     guides = f"[...document.querySelectorAll('#seconds .guide')].map({of_each})"
     assert {tuple(each) for each in opened.ask(guides)} == {("visible", opened.ask(f"{guides}[0][1]"))}

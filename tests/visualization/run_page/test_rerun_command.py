@@ -44,9 +44,9 @@ def _factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("line", LINES)
 def test_it_makes_the_same_plan(line: str) -> None:
     plan = plan_of(f"--factories-file f.py {line}")
-    told = command(plan)
-    assert told is not None
-    assert plan_of(told.removeprefix("benchmark ")) == plan
+    reported = command(plan)
+    assert reported is not None
+    assert plan_of(reported.removeprefix("benchmark ")) == plan
 
 
 def test_a_plan_that_it_cannot_tell_has_none() -> None:

@@ -233,13 +233,13 @@ def test_the_slowest_requests_are_named() -> None:
     assert "failed: TimeoutError" in page
 
 
-def test_the_payload_of_a_slow_request_is_told_where_they_are_taken_in_turn() -> None:
+def test_the_payload_of_a_slow_request_is_reported_where_they_are_taken_in_turn() -> None:
     latencies = np.full((10, 10), 0.02)
     latencies.ravel()[57] = 0.9
     found = wave(latencies, first_payload=2)
     assert ">payload<" not in run_page(found)
-    told = run_page(replace(found, environment={"payloads": 7}))
-    assert '<td data-of="payload">3</td>' in told[told.index('<td data-of="request">57</td>') :][:100]
+    reported = run_page(replace(found, environment={"payloads": 7}))
+    assert '<td data-of="payload">3</td>' in reported[reported.index('<td data-of="request">57</td>') :][:100]
 
 
 def test_errors_are_counted_by_key_and_second() -> None:
@@ -287,9 +287,9 @@ def test_the_parts_of_the_time_are_the_whole_of_it() -> None:
         "ModelLatency": pytest.approx(0.06),
     }
     assert sum(parts.values()) == pytest.approx(0.1)
-    told = run_page(found)
-    assert [f"{parts[name] / 0.1:.0%})</b>" in told for name in parts] == [True] * 5
-    assert "60 ms (60%)" in told
+    reported = run_page(found)
+    assert [f"{parts[name] / 0.1:.0%})</b>" in reported for name in parts] == [True] * 5
+    assert "60 ms (60%)" in reported
 
 
 def test_a_server_that_took_longer_than_the_client_saw_is_no_part_of_it() -> None:
@@ -385,5 +385,5 @@ def test_the_seconds_of_a_wave_of_months_are_not_drawn_and_this_is_said(monkeypa
 @pytest.mark.parametrize(("limit", "outcome"), [("p99<1s", "VALID"), ("p99<5ms", "LIMIT MISSED")])
 def test_the_first_words_say_whether_a_limit_was_missed(limit: str, outcome: str) -> None:
     found = wave(np.full((5, 4), 0.01), slos=(Slo.parse(limit),))
-    (told,) = re.findall(r'class="verdict-line \w+"><b>([^<]*)</b>', run_page(found))
-    assert told == outcome
+    (reported,) = re.findall(r'class="verdict-line \w+"><b>([^<]*)</b>', run_page(found))
+    assert reported == outcome

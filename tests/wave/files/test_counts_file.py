@@ -36,14 +36,14 @@ def test_counts_are_read_as_they_were_written(tmp_path_factory: pytest.TempPathF
     written = counted(rows, stage_ends=(2 * NS,), draw=random.Random(1))
     write_counts(path, written, 0)
     found = read_counts(path)
-    assert _told(found) == _told(written)
+    assert _members(found) == _members(written)
     assert (found.errors, found.first, found.finish_reasons) == (written.errors, written.first, written.finish_reasons)
     assert {name: (each.ok, each.failed, dict(each.times)) for name, each in found.labels.items()} == {
         name: (each.ok, each.failed, dict(each.times)) for name, each in written.labels.items()
     }
 
 
-def _told(counts: Counts) -> dict[str, list[list[int]]]:
+def _members(counts: Counts) -> dict[str, list[list[int]]]:
     return {
         what: [np.asarray(column).tolist() for column in (each.second, each.stage, each.key, each.count)]
         for what, each in counts.series.items()

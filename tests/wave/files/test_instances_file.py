@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T0 = 1_700_000_000
 COUNTS = (Count(T0 - 1, 1, 1, "InService"), Count(T0 + 0.5, 1, 3, "Updating"), Count(T0 + 1.5, 3, 3, "InService"))
 EVENTS = (ScalingEvent(T0 + 0.4, "alarm", "alarm AlarmHigh fired"), ScalingEvent(T0 + 0.45, "asked", "x", 3, T0 + 1))
-FOLLOWED = Followed("demo/AllTraffic", "DescribeEndpoint", COUNTS, EVENTS, ("Something was not told.",))
+FOLLOWED = Followed("demo/AllTraffic", "DescribeEndpoint", COUNTS, EVENTS, ("Something was not reported.",))
 
 
 def test_a_command_that_was_killed_leaves_what_it_had_counted(
@@ -41,12 +41,12 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
     assert main(["report", str(run.path)]) == 3, "its primary was lost, too"
     out = capsys.readouterr().out
     assert "   Instances:        1 -> 3; no limit was missed; in service 1.5 s after the load rose\n" in out
-    told = (
+    lines = (
         "0.0s the load rose: 10 requests/s",
         "0.5s +0.5 s 3 instances requested instead of 1",
         "3 instances served",
     )
-    assert all(text in " ".join(out.split()) for text in told)
+    assert all(text in " ".join(out.split()) for text in lines)
     assert facts_of(run)["instances"]["followed"][0]["changes"] == [
         {"from": 1, "to": 3, "load_rose_s": 0, "alarm_s": None, "asked_s": 0.5, "served_s": 1.5}
     ]
@@ -74,7 +74,7 @@ def test_a_wave_comes_back_with_its_instances(tmp_path: Path) -> None:
     back = Wave.load(run.path)
     assert back.instances == (FOLLOWED,)
     assert back.to_json() == facts_of(run)
-    assert "   Something was not told." in back.text().splitlines()
+    assert "   Something was not reported." in back.text().splitlines()
     assert {remark["code"] for remark in back.to_json()["diagnosis"]} == {"instances"}
     assert stored(wave([[0.01]]), tmp_path).instances.exists() is False
 
@@ -136,8 +136,8 @@ def test_whatever_stands_in_a_line_it_is_shown_or_said(tmp_path: Path) -> None:
     ("lines", "said"),
     [
         ([{"of": "a", "remark": "x" * 10_000}], "has a line of 10,025 bytes"),
-        ([{"of": "a", "remark": "x"}] * 5_001, "tells 5,001 events and remarks of one server"),
-        ([{"of": "a", "event": {"at": T0, "kind": "alarm", "text": ""}}] * 5_001, "tells 5,001 events and remarks"),
+        ([{"of": "a", "remark": "x"}] * 5_001, "has 5,001 events and remarks of one server"),
+        ([{"of": "a", "event": {"at": T0, "kind": "alarm", "text": ""}}] * 5_001, "has 5,001 events and remarks"),
         ([{"of": str(n), "source": "x"} for n in range(1_001)], "has 1,002 servers"),
     ],
 )
@@ -153,10 +153,12 @@ def test_more_than_any_wave_leaves_is_refused(lines: list[dict[str, Any]], said:
 
 def test_a_number_that_never_rests_fits_into_a_summary() -> None:
     counts = tuple(Count(T0 + place / 1000, place % 7, place % 5) for place in range(30_000))
-    told = wave([[0.01] * 10] * 2).with_instances([replace(FOLLOWED, counts=counts)]).to_json()["instances"]["followed"]
-    assert 5_000 < len(told[0]["steps"]) <= 10_000
-    assert (told[0]["steps"][0]["at_s"], told[0]["steps"][-1]["at_s"] > 29) == (0, True)
-    assert len(told[0]["changes"]) <= 10_000
+    reported = (
+        wave([[0.01] * 10] * 2).with_instances([replace(FOLLOWED, counts=counts)]).to_json()["instances"]["followed"]
+    )
+    assert 5_000 < len(reported[0]["steps"]) <= 10_000
+    assert (reported[0]["steps"][0]["at_s"], reported[0]["steps"][-1]["at_s"] > 29) == (0, True)
+    assert len(reported[0]["changes"]) <= 10_000
 
 
 def test_no_name_of_a_server_colours_a_terminal(tmp_path: Path) -> None:

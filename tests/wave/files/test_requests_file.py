@@ -190,7 +190,9 @@ def test_a_kill_at_any_instant_leaves_what_can_be_finished(
     assert [*run_dir.path.glob(".requests.parquet.*")] == [], "what may be large is not left there"
 
 
-def test_a_wave_that_cannot_be_written_is_told_from_its_spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wave_that_cannot_be_written_is_distinguished_from_its_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = Wave.load(drawn_again(tmp_path / "whole").path)
     in_small_parts(monkeypatch)
     run_dir = drawn_again(tmp_path)

@@ -27,7 +27,7 @@ HOST: dict[str, Any] = {
 HERE = {**HOST, "name": "localhost", "workers": [2], "constants": {}, "clock": None}
 
 
-def told(*hosts: dict[str, Any], ahead_ns: Any = (None, None, None)) -> HostStates:
+def reported(*hosts: dict[str, Any], ahead_ns: Any = (None, None, None)) -> HostStates:
     states = HostStates()
     states.take({"event": "hosts", "hosts": [*hosts], "ahead_ns": list(ahead_ns)})
     return states
@@ -38,7 +38,7 @@ def test_a_wave_of_this_host_alone_has_none() -> None:
 
 
 def test_each_host_has_its_own_samples() -> None:
-    states = told(HOST, HERE)
+    states = reported(HOST, HERE)
     for cpu in (50.0, 150.0):
         samples = [[10.0, "host", cpu, 1 << 20], [10.0, "worker_0", 1.0, 5]]
         states.take({"event": "host_samples", "host": "load1", "samples": samples})
@@ -59,13 +59,13 @@ def test_each_host_has_its_own_samples() -> None:
 )
 def test_a_clock_is_ahead_where_a_report_was_written_after_it_came(ahead_ns: Any, ahead_s: float) -> None:
     """Within the uncertainty of its offset it may be."""
-    one, _ = told(HOST, HERE, ahead_ns=ahead_ns).facts(0, 1, None)
+    one, _ = reported(HOST, HERE, ahead_ns=ahead_ns).facts(0, 1, None)
     assert one.clock is not None
     assert one.clock.ahead_s == pytest.approx(ahead_s)
 
 
 def test_what_is_written_again_holds() -> None:
-    states = told(HOST, HERE)
+    states = reported(HOST, HERE)
     states.take({"event": "hosts", "hosts": [{**HOST, "lost": "no route"}, HERE], "ahead_ns": [None] * 3})
     assert [host.lost for host in states.facts(0, 1, None)] == ["no route", None]
 
@@ -75,4 +75,4 @@ def test_what_is_written_again_holds() -> None:
 )
 def test_what_is_no_host_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
-        told({**HOST, **wrong}).facts(0, 1, None)
+        reported({**HOST, **wrong}).facts(0, 1, None)

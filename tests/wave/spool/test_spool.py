@@ -379,7 +379,7 @@ class TestSpoolState:
         wave.spool_state.read()
         assert (len(wave.spool_state.records()), wave.spool_state.feed.total().ok) == (2, 2)
 
-    def test_a_second_is_whole_when_every_worker_that_still_reports_has_told_it(self, wave: Wave) -> None:
+    def test_a_second_is_whole_when_every_worker_that_still_reports_has_reported_it(self, wave: Wave) -> None:
         wave.batch(0, at=7 * NS + 1)
         wave.batch(1, at=6 * NS - 1)
         wave.spool_state.read()

@@ -176,6 +176,6 @@ def test_a_writer_makes_the_rows_that_are_read_back(tmp_path: Path) -> None:
     assert [record.label for record in state.records()] == ["a", "b"]
 
 
-def test_a_worker_s_longest_silence_is_told_in_seconds() -> None:
+def test_a_worker_s_longest_silence_is_reported_in_seconds() -> None:
     state = WorkerState(silence_ns=1_500_000_000, use=encoded(WorkerUse(cpu_s=2.0)))
     assert (state.worker_use.silence_s, state.worker_use.cpu_s) == (1.5, 2.0)

@@ -57,7 +57,7 @@ def test_who_heard_late_or_never_makes_the_wave_invalid(
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         [{"at": 0, "rate": "5"}],
         [{"at": NS, "rate": "5"}, {"at": NS, "rate": "6"}],
@@ -67,6 +67,6 @@ def test_who_heard_late_or_never_makes_the_wave_invalid(
         [{"at": NS + 1, "rate": "5"}],
     ],
 )
-def test_changes_that_nobody_could_have_made_are_refused(tmp_path: Path, told: list[dict[str, Any]]) -> None:
+def test_changes_that_nobody_could_have_made_are_refused(tmp_path: Path, expected: list[dict[str, Any]]) -> None:
     with pytest.raises(BenchmarkError):
-        Wave.load(steered(tmp_path, told=told).path)
+        Wave.load(steered(tmp_path, reported=expected).path)

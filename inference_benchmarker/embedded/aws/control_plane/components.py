@@ -103,12 +103,12 @@ class Components:
     def _describe(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         made = self.registry.find(request["InferenceComponentName"], caller)
         current, desired = made.instances
-        told = {
+        fields = {
             **self._named(made, caller),
             "Specification": _specification(made.content["Specification"]),
             "RuntimeConfig": {"DesiredCopyCount": desired, "CurrentCopyCount": current},
         }
-        return told if made.reason is None else {**told, "FailureReason": made.reason}
+        return fields if made.reason is None else {**fields, "FailureReason": made.reason}
 
     def _named(self, made: Hosted, caller: Caller) -> dict[str, Any]:
         return {
@@ -125,10 +125,10 @@ class Components:
     def _list(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         of = request.get("EndpointNameEquals")
         found = [made for made in self.registry if of in (None, made.config_name)]
-        told = self.registry.page(found, request, caller, changes=True)
-        names = [each["InferenceComponentName"] for each in told["InferenceComponents"]]
+        reported = self.registry.page(found, request, caller, changes=True)
+        names = [each["InferenceComponentName"] for each in reported["InferenceComponents"]]
         return {
-            **told,
+            **reported,
             "InferenceComponents": [self._named(self.registry.find(name, caller), caller) for name in names],
         }
 
@@ -160,11 +160,11 @@ class Components:
 
 def _specification(given: Mapping[str, Any]) -> dict[str, Any]:
     """As it is described: the container's image has become a deployed one."""
-    told = dict(given)
-    if container := told.pop("Container", None):
+    fields = dict(given)
+    if container := fields.pop("Container", None):
         image = {"SpecifiedImage": container["Image"]} if "Image" in container else {}
-        told["Container"] = {
+        fields["Container"] = {
             **{name: value for name, value in container.items() if name != "Image"},
             "DeployedImage": image,
         }
-    return told
+    return fields

@@ -155,7 +155,7 @@ class Endpoints:
 
     def _describe(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         made = self._find(request["EndpointName"], caller)
-        told = {
+        fields = {
             "EndpointName": made.name,
             "EndpointArn": self.registry.arn(made.name, caller),
             "EndpointConfigName": made.config_name,
@@ -165,8 +165,8 @@ class Endpoints:
             "MetricsConfig": _metrics_config(made.interval_s),
         }
         if made.reason is not None:
-            told["FailureReason"] = made.reason
-        return told if made.status in (CREATING, FAILED) else {**told, "ProductionVariants": [_variant(made)]}
+            fields["FailureReason"] = made.reason
+        return fields if made.status in (CREATING, FAILED) else {**fields, "ProductionVariants": [_variant(made)]}
 
     def _update_capacities(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         made = self._find(request["EndpointName"], caller)
@@ -237,13 +237,13 @@ class Endpoints:
 def _variant(made: Hosted) -> dict[str, Any]:
     """The summary of the variant: what there is of it, and what was asked for."""
     weights = {"CurrentWeight": made.weight, "DesiredWeight": made.weight}
-    told = {"VariantName": made.variant["VariantName"], **weights}
+    fields = {"VariantName": made.variant["VariantName"], **weights}
     if "ServerlessConfig" in made.variant:
         settings = made.variant["ServerlessConfig"]
-        return {**told, "CurrentServerlessConfig": settings, "DesiredServerlessConfig": settings}
+        return {**fields, "CurrentServerlessConfig": settings, "DesiredServerlessConfig": settings}
     current, desired = made.instances
     routing = {"RoutingConfig": made.variant["RoutingConfig"]} if "RoutingConfig" in made.variant else {}
-    return {**told, "CurrentInstanceCount": current, "DesiredInstanceCount": desired, **routing}
+    return {**fields, "CurrentInstanceCount": current, "DesiredInstanceCount": desired, **routing}
 
 
 def _metrics_config(interval_s: int) -> dict[str, Any]:

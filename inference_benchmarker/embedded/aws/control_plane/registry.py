@@ -115,14 +115,14 @@ class Registry(Generic[R]):
         return page(f"{self.member}s", asked, request.get("NextToken"), size, bad_token)
 
     def _listed(self, made: R, caller: Caller, *, changes: bool) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             f"{self.member}Name": made.name,
             f"{self.member}Arn": self.arn(made.name, caller),
             "CreationTime": made.created_at,
         }
         if changes:
-            told |= {"LastModifiedTime": made.shown_change, f"{self.member}Status": made.shown_status}
-        return told
+            fields |= {"LastModifiedTime": made.shown_change, f"{self.member}Status": made.shown_status}
+        return fields
 
 
 def _asked_for(found: Iterable[R], request: dict[str, Any]) -> list[R]:

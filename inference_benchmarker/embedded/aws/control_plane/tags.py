@@ -49,12 +49,12 @@ class Tags:
         if len(tags) > _MOST:
             raise invalid(f"There are {len(tags)} tags: a resource has {_MOST} at most.")
         self._tags[request["ResourceArn"]] = tags
-        return {"Tags": _told(tags)}
+        return {"Tags": _tag_list(tags)}
 
     def _list(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         bad_token = invalid("The next token is of no earlier answer.")
         size = request.get("MaxResults", _MOST)
-        return page("Tags", _told(self._of(request)), request.get("NextToken"), size, bad_token)
+        return page("Tags", _tag_list(self._of(request)), request.get("NextToken"), size, bad_token)
 
     def _delete(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         gone = request["TagKeys"]
@@ -68,5 +68,5 @@ class Tags:
         return dict(self._tags.get(arn, {}))
 
 
-def _told(tags: Mapping[str, str]) -> list[dict[str, str]]:
+def _tag_list(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in tags.items()]

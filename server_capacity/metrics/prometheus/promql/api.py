@@ -43,7 +43,7 @@ COURSE_WINDOWS_S = (5.0, 60.0)
 
 _ONE = "query?query=1"
 _ROUNDING_S = 0.002
-"""Instants are told in milliseconds: a last point that lies a rounding after the end is still asked for."""
+"""Instants are given in milliseconds: a last point that lies a rounding after the end is still asked for."""
 
 
 class Api:
@@ -124,8 +124,8 @@ class Api:
             said = f"{body.get('errorType', 'error')}: {body.get('error', 'no reason given')}"
             raise WebError(self._web.hide(said) if reply.status not in (401, 403) else self._web.refusal(reply, said))
         warnings = body.get("warnings")
-        told = tuple(self._web.hide(str(each)) for each in warnings) if isinstance(warnings, list) else ()
-        return decoded(dict, body.get("data")), told
+        reported = tuple(self._web.hide(str(each)) for each in warnings) if isinstance(warnings, list) else ()
+        return decoded(dict, body.get("data")), reported
 
     def _lives(self) -> bool:
         """Tells whether the server answers something light after it did not answer in time, a few times."""

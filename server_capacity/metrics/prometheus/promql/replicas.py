@@ -37,14 +37,14 @@ class Replicas:
         except WebError as error:
             raise CannotCountError(str(error)) from None
         if len(series) != 1:
-            told = f"gives {len(series)} series: put sum(...) or count(...) around it" if series else "found no series"
-            raise CannotCountError(f"the query {told}")
+            text = f"gives {len(series)} series: put sum(...) or count(...) around it" if series else "found no series"
+            raise CannotCountError(f"the query {text}")
         value = series[0][1]
         if not math.isfinite(value) or value < 0:
             raise CannotCountError(f"the query gives {value:g}")
         return Count(now, value)
 
-    def told(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
+    def scaling_events(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
         """Nothing: Prometheus does not scale."""
         del start, end
         return [], []

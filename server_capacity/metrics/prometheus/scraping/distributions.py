@@ -106,7 +106,7 @@ def _distribution(
     values, misfits = pick(known | {name: each.value for name, each in found.items()}, asked, kind)
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
-    reasons = (*interpolated(times, gone), *_untold(kind, buckets), *_unsummed(values, buckets), *misfits)
+    reasons = (*interpolated(times, gone), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
     return Found(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
 
 
@@ -127,7 +127,7 @@ def _values(total: float, sums: Sequence[float], gone: float, times: Sequence[fl
     }
 
 
-def _untold(kind: str, buckets: Buckets) -> Iterator[str]:
+def _unobserved(kind: str, buckets: Buckets) -> Iterator[str]:
     bound, total = buckets[-1]
     if total <= 0:
         yield "nothing was observed within the window"

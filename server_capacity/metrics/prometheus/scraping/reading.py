@@ -35,7 +35,7 @@ LEAST_S = 1e-3
 """A window that is shorter is of a wave that sent nothing."""
 
 SUFFIXES = ("", "_total", "_bucket", "_sum", "_count")
-UNTOLD = (None, "unknown", "untyped")
+UNTYPED = (None, "unknown", "untyped")
 UNITS = {"seconds": "Seconds", "bytes": "Bytes", "ratio": "Ratio", "celsius": "Celsius", "joules": "Joules"}
 
 
@@ -156,7 +156,7 @@ def first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | 
     """The first selector that the page has, and the kind of its metric; None where it has none of them."""
     for name, labels in wanted.selectors:
         if kind := _kind(name, labels, history):
-            if wanted.item and history.types.get(name) in UNTOLD and {kind, wanted.item.kind} == {"gauge", "counter"}:
+            if wanted.item and history.types.get(name) in UNTYPED and {kind, wanted.item.kind} == {"gauge", "counter"}:
                 kind = wanted.item.kind  # a preset knows better than the name
             return (name, labels), kind
     return None, wanted.item.kind if wanted.item else "gauge"
@@ -165,7 +165,7 @@ def first_there(wanted: Wanted, history: History) -> tuple[tuple[str, Labels] | 
 def _kind(name: str, labels: Labels, history: History) -> str | None:
     """The way to read the metric: as its type says, else as its name does; None where it is not on the page."""
     said = history.types.get(name)
-    if history.keys(f"{name}_bucket", labels) and said in ("histogram", *UNTOLD):
+    if history.keys(f"{name}_bucket", labels) and said in ("histogram", *UNTYPED):
         return "histogram"
     if said == "summary" and history.keys(f"{name}_count", labels):
         return "summary"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from server_capacity.metrics.prometheus.scraping.history import History, Track
 
 MOST_POINTS = 1000
-"""A longer course is told in as many pieces."""
+"""A longer course is asked for in as many pieces."""
 
 Points = tuple[tuple[float, float], ...]
 

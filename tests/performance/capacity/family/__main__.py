@@ -56,8 +56,8 @@ def main() -> None:
         else:
             print(*calibrating.calibration(found), sep="\n")
     elif options.command == "lateness":
-        told = lateness.told(sets.known(options.set, options.commit), options.time, options.most_rate)
-        print(lateness.table(list(told)))
+        reported = lateness.reported(sets.known(options.set, options.commit), options.time, options.most_rate)
+        print(lateness.table(list(reported)))
     elif options.command == "drifts":
         print(drifts.line(list(drifts.pairs(range(options.count), options.time)), options.time))
     else:

@@ -28,7 +28,7 @@ class Pair:
     """``slowdown``: times as long as services take in the end; whether it was said, with the change and without it."""
 
     slowdown: float
-    told: bool
+    found: bool
     falsely: bool
 
 
@@ -36,8 +36,8 @@ def pairs(numbers: range, time_s: float) -> Iterator[Pair]:
     """A search of each endpoint as it gets slower, and one of it as it does not."""
     for number in numbers:
         member = _member(number, time_s)
-        told, falsely = (_told(each, time_s, number) for each in (member, replace(member, change=Change())))
-        yield Pair(member.slowdown, told, falsely)
+        reported, falsely = (_reported(each, time_s, number) for each in (member, replace(member, change=Change())))
+        yield Pair(member.slowdown, reported, falsely)
 
 
 def _member(number: int, time_s: float) -> Member:
@@ -50,7 +50,7 @@ def _member(number: int, time_s: float) -> Member:
     raise AssertionError("no endpoint was drawn in 200 attempts")
 
 
-def _told(member: Member, time_s: float, seed: int) -> bool:
+def _reported(member: Member, time_s: float, seed: int) -> bool:
     played = play(member.searched(time_s), Settings(time_s=time_s), seed)
     return slower(member.limits, without_warm_up(member.limits, played.stretches)) is not None
 
@@ -58,5 +58,5 @@ def _told(member: Member, time_s: float, seed: int) -> bool:
 def line(made: Sequence[Pair], time_s: float, large: float = 1.3) -> str:
     """A row of the table: slow-downs found, small ones found, and those that are not there."""
     big, small = ([pair for pair in made if (pair.slowdown >= large) == is_big] for is_big in (True, False))
-    cells = (f"{sum(pair.told for pair in some)} of {len(some)}" for some in (big, small))
+    cells = (f"{sum(pair.found for pair in some)} of {len(some)}" for some in (big, small))
     return f"| {time_s:g} s | {' | '.join(cells)} | {sum(pair.falsely for pair in made)} of {len(made)} |"

@@ -1,4 +1,4 @@
-"""Planted lateness of the client: stretches of a search count for nothing, and the answer is told again.
+"""Planted lateness of the client: stretches of a search count for nothing, and the answer is computed again.
 
 A client that is late by chance takes away some stretches; one that is late when many requests are in flight, or when
 many are over a limit, takes away those that speak against a rate.
@@ -36,7 +36,7 @@ _OF_WAIT, _OF_SHARE, _MOST = (
 )  # the chance to be late: of a wait over that time; of a share over what is allowed
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """Of an answer: near stretches, those of them that were late, ln(rate / truth), and where the truth is."""
 
     near: int
@@ -46,7 +46,7 @@ class Told(NamedTuple):
     too_high: bool
 
 
-def told(members: Iterable[Known], time_s: float, most_rate: float) -> Iterator[dict[Lateness, Told]]:
+def reported(members: Iterable[Known], time_s: float, most_rate: float) -> Iterator[dict[Lateness, Reported]]:
     """A search of each member that does not change, up to a rate; what is found without lateness counts."""
     for known in members:
         truth = known.truth.rate
@@ -56,24 +56,24 @@ def told(members: Iterable[Known], time_s: float, most_rate: float) -> Iterator[
         played = play(endpoint, settings, 1000 * known.index + 1)
         if played.answer.interval is not None:
             yield {
-                lateness: _told(endpoint.limits, settings, played.stretches, lateness, known)
+                lateness: _reported(endpoint.limits, settings, played.stretches, lateness, known)
                 for lateness in get_args(Lateness)
             }
 
 
-def _told(
+def _reported(
     limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch], lateness: Lateness, known: Known
-) -> Told:
+) -> Reported:
     chances, draws = _chances(limits, stretches, lateness), np.random.default_rng([known.index, 9])
     late = [each.purpose in NEAR and draws.random() < chance for each, chance in zip(stretches, chances, strict=True)]
     kept = [replace(each, void=CLIENT) if is_late else each for each, is_late in zip(stretches, late, strict=True)]
     found, truth = answer(limits, settings, kept), known.truth.rate
     near = sum(each.purpose in NEAR for each in stretches)
     if found.rate is None or found.interval is None:
-        return Told(near, sum(late), None, covers=False, too_high=(found.at_least or 0.0) > truth)
+        return Reported(near, sum(late), None, covers=False, too_high=(found.at_least or 0.0) > truth)
     interval = found.interval
     error = math.log(found.rate / truth)
-    return Told(near, sum(late), error, interval.low <= truth <= interval.high, interval.low > truth)
+    return Reported(near, sum(late), error, interval.low <= truth <= interval.high, interval.low > truth)
 
 
 def _chances(limits: Sequence[Limit], stretches: Sequence[Stretch], lateness: Lateness) -> list[float]:
@@ -98,7 +98,7 @@ def _over(limits: Sequence[Limit], stretch: Stretch) -> float:
     return max(share / limit.allowed for share, limit in zip(shares, limits, strict=True))
 
 
-def table(found: Sequence[dict[Lateness, Told]]) -> str:
+def table(found: Sequence[dict[Lateness, Reported]]) -> str:
     """A line for each lateness."""
     columns = ("near stretches discarded", "found", "interval contains it", "lower end above it", "error, median")
     lines = [f"| the client is late | {' | '.join(columns)} |", "|---" * 6 + "|"]

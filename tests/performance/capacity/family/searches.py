@@ -52,7 +52,7 @@ class Searched:
 
     @property
     def too_high(self) -> bool:
-        """It says that a rate is kept which is above the truth; of what cannot be told it says nothing."""
+        """It says that a rate is kept which is above the truth; of what is unknown it says nothing."""
         return self.result.outcome in ("found", "at_least") and self.result.too_high
 
     @property

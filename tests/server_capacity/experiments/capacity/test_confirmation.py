@@ -88,11 +88,11 @@ def test_the_lower_end_is_confirmed_or_the_most_that_may_be_tried() -> None:
     assert rate_to_confirm(Answer("not_kept")) is None
 
 
-def waves(*told: str) -> list[Confirmed]:
+def waves(*text: str) -> list[Confirmed]:
     """Waves at ever lower rates, each with its judgement, or spoilt."""
     facts: Any = SimpleNamespace(server_metrics=None)
     found = []
-    for place, each in enumerate(told):
+    for place, each in enumerate(text):
         stage = Counted(Stretch(place, 168.0 - 10 * place, 0.0, 10.0, (), "confirm"), 0, None)
         judgement: Any = "holds" if each == "spoilt" else each
         found.append(Confirmed(facts, stage, (judgement,), "schedule lag p99 12 ms" if each == "spoilt" else ""))
@@ -100,7 +100,7 @@ def waves(*told: str) -> list[Confirmed]:
 
 
 @pytest.mark.parametrize(
-    ("told", "more"),
+    ("expected", "more"),
     [
         ((), True),
         (("holds",), False),
@@ -116,8 +116,8 @@ def waves(*told: str) -> list[Confirmed]:
         (("spoilt", "fails", "spoilt"), False),
     ],
 )
-def test_a_wave_that_failed_or_was_spoilt_is_followed_by_another_one(told: tuple[str, ...], more: bool) -> None:
-    assert needs_another(waves(*told)) is more
+def test_a_wave_that_failed_or_was_spoilt_is_followed_by_another_one(expected: tuple[str, ...], more: bool) -> None:
+    assert needs_another(waves(*expected)) is more
 
 
 def test_an_answer_whose_lower_end_failed_twice_is_none() -> None:
@@ -125,5 +125,5 @@ def test_an_answer_whose_lower_end_failed_twice_is_none() -> None:
 
     assert (found.outcome, found.rate, found.interval, found.at_least) == ("cannot_tell", None, None, None)
     assert mentions(found.reason, "158", "168", "158")
-    for told in (("fails",), ("fails", "holds"), ("fails", "spoilt", "holds"), ("spoilt", "spoilt"), ()):
-        assert unless_refuted(answer(1.0), waves(*told)) == answer(1.0)
+    for reported in (("fails",), ("fails", "holds"), ("fails", "spoilt", "holds"), ("spoilt", "spoilt"), ()):
+        assert unless_refuted(answer(1.0), waves(*reported)) == answer(1.0)

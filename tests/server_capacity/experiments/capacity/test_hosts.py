@@ -27,14 +27,14 @@ HOSTED = ALONE.on(Hosts(hosts_in("load1*2,load2*2")))
 UNCOUNTED = replace(ALONE, hosts=Hosts(hosts_in("load1,load2*3")))
 
 
-TOLD: dict[str, Any] = {"versions": {}, "constants": {}, "clock": None, "lost": None}
+HOST: dict[str, Any] = {"versions": {}, "constants": {}, "clock": None, "lost": None}
 
 
 def state_of(plan: WavePlan) -> SpoolState:
-    """A wave of four workers; of hosts, one has told by now that it has two cores."""
+    """A wave of four workers; of hosts, one has reported by now that it has two cores."""
     state = SpoolState([], 4)
     if plan.hosts:
-        hosts = [{**TOLD, "name": "load1", "workers": [0, 1]}, {**TOLD, "name": "load2", "workers": [2, 3]}]
+        hosts = [{**HOST, "name": "load1", "workers": [0, 1]}, {**HOST, "name": "load2", "workers": [2, 3]}]
         state.hosts.take({"event": "hosts", "hosts": hosts, "ahead_ns": [None] * 4})
     return state
 
@@ -74,7 +74,7 @@ def test_the_host_that_sent_late_is_named(plan: WavePlan, prefix: str) -> None:
         for index in range(worker, 80, 4):
             sent = index * 10_000_000 + late_ns
             writer.add(index, index * 10_000_000, sent, sent + 1_000_000, 0, 2, 0, 0, 0)
-        state.feed.merge(writer.feed.untold()["feed"], [""], state.hosts.name_of(worker))
+        state.feed.merge(writer.feed.unreported()["feed"], [""], state.hosts.name_of(worker))
     assert (
         watch_of(plan).late(state.feed, 0).startswith(f"the client was the limit: {prefix}it sent 25% of the requests")
     )

@@ -39,7 +39,7 @@ STEP_NS = NS // 10
 
 @dataclass
 class Scripted:
-    """A search that gives its orders one after the other, each when its time has come; and notes what it was told."""
+    """A search that gives its orders one after the other, each when its time has come; and notes what it received."""
 
     script: list[tuple[float, str, float | Literal["end"]]]
     purpose: str = "grow"
@@ -152,7 +152,7 @@ def test_a_stretch_that_surely_misses_a_limit_on_a_users_value_is_over_to_the_se
         assert set(shares) == {over}
 
 
-def test_what_requests_told_is_added_up_where_they_were_due() -> None:
+def test_what_requests_reported_is_added_up_where_they_were_due() -> None:
     limits = user_limits_of([Slo.parse("metric.hit.mean>0.8"), Slo.parse("metric.depth.p90<=5")])
     watch = UserWatch(limits)
     rows = np.zeros(400, BASE_DTYPE)

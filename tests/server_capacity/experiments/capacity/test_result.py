@@ -237,7 +237,7 @@ def test_what_breaks_the_search_off_is_named_and_no_limit_of_the_endpoint(
 LOST = "the process that keeps the endpoint for this search ended, and the endpoint was removed"
 
 
-def test_an_endpoint_that_was_lost_with_its_keeper_is_not_told_to_keep_no_rate() -> None:
+def test_an_endpoint_that_was_lost_with_its_keeper_is_not_reported_to_keep_no_rate() -> None:
     asked = replace(question(), lost=lambda: LOST)
     seen = explore(asked, broken())
     data = content(asked, seen, answer_of(asked, seen.stretches), [])
@@ -269,8 +269,8 @@ def test_an_answer_that_cannot_be_stored_says_so(tmp_path: Path) -> None:
     for _ in range(2):
         data = save(tmp_path / "absent", data)
 
-    (told,) = data.failures or []
-    assert told.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory).")
+    (reported,) = data.failures or []
+    assert reported.startswith(f"{tmp_path}/absent: cannot be written (No such file or directory).")
     assert (data.exit_code, exit_code_of(data)) == (MISSED, INVALID)
 
     (tmp_path / "absent").mkdir()

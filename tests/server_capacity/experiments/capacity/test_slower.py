@@ -41,7 +41,7 @@ def _at(number: int, start_s: float, rate: float, over: int, in_flight: int) -> 
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "expected"),
     [
         (LASTING, "The endpoint slowed down over time: 179/s in the first 18 s, 71/s from 1 min 40 s on."),
         (
@@ -50,14 +50,14 @@ def _at(number: int, start_s: float, rate: float, over: int, in_flight: int) -> 
         ),
     ],
 )
-def test_both_rates_are_told_and_the_first_is_no_answer(answer: Answer, told: str) -> None:
+def test_both_rates_are_reported_and_the_first_is_no_answer(answer: Answer, expected: str) -> None:
     seen = slowed()
     seen.early = replace(FOUND, rate=179.0, interval=Interval(170.0, 185.0))
     data = content(question(), seen, answer, [])
     check_capacity(encoded(data))
 
     lines = [line.strip() for line in to_text(data).splitlines()]
-    assert told in lines
+    assert expected in lines
     before, after = "After 10 s at 120/s, 20 ms on average, 0% over", "after 1 min 40 s at 60.0/s, 60 ms on average"
     assert f"{before}; {after}, 0% over." in lines
     assert f"✗ 1 was discarded: {SLOWER}." in lines

@@ -37,7 +37,7 @@ def wave(*, kinds: bool = True) -> Wave:
     return Wave(**{name: getattr(facts, name) for name in facts.__slots__})
 
 
-def test_kinds_are_told_with_their_rates_and_what_they_keep() -> None:
+def test_kinds_are_reported_with_their_rates_and_what_they_keep() -> None:
     found = tokens_at_answer([wave(), wave()], LIMITS)
     assert found is not None
     assert found.tokens_per_s == pytest.approx(100 * (10 * 0.75 + 50 * 0.25), rel=0.02)

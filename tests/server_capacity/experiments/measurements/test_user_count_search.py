@@ -74,9 +74,9 @@ def test_a_search_in_users_has_its_own_controller_and_answer() -> None:
 
 
 def test_no_twin_is_made_of_a_closed_loop_and_all_its_keys_say_so() -> None:
-    told = twin_of(question(), [], [])
-    assert told.reason == "the model needs arrivals at a given rate"
-    assert not told.fits
+    reported = twin_of(question(), [], [])
+    assert reported.reason == "the model needs arrivals at a given rate"
+    assert not reported.fits
 
 
 def test_requests_count_in_the_population_in_which_they_were_due() -> None:
@@ -103,7 +103,7 @@ def test_requests_count_in_the_population_in_which_they_were_due() -> None:
     assert seen.adaptive == [wave]
 
 
-def test_the_response_time_law_is_told_beside_the_answer() -> None:
+def test_the_response_time_law_is_reported_beside_the_answer() -> None:
     held = law(180, 164.6, 0.044, 1.0)
     assert held.n == pytest.approx(171.84, abs=0.01)
     users = {"think": "exponential:1s", "law": held}

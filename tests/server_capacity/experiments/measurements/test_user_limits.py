@@ -40,7 +40,7 @@ def question(*slos: Slo) -> Question:
     return Question(open_plan(slos=slos), limits_of(slos, 0.95), Settings(time_s=60.0), 1)
 
 
-def told(record: RequestRecord, rate: int) -> RequestRecord:
+def reported(record: RequestRecord, rate: int) -> RequestRecord:
     """Every tenth request misses at 20/s, every second one at 100/s; failed ones tell what counts for nothing."""
     if record.index % 19 == 7:
         return record._replace(outcome="failed", error="E", metrics={"hit": -1e6})
@@ -51,7 +51,7 @@ def told(record: RequestRecord, rate: int) -> RequestRecord:
 def explored(asked: Question, *, parts: int | None = None) -> SearchEvidence:
     """Two stages, of 20/s and 100/s, and what is void after them."""
     plan = replace(staged("20:10s,100:5s,200:2s"), slos=())
-    records = [told(each, 20 if each.due < 10 * 10**9 else 100) for each in on_time(plan)]
+    records = [reported(each, 20 if each.due < 10 * 10**9 else 100) for each in on_time(plan)]
     facts = observe(plan, records)
     facts = facts if parts is None else replace(facts, records=in_parts(in_memory(facts.records), parts))
     wave = Wave(**{name: getattr(facts, name) for name in facts.__dataclass_fields__})
@@ -62,7 +62,7 @@ def explored(asked: Question, *, parts: int | None = None) -> SearchEvidence:
 
 
 @pytest.mark.parametrize("parts", [None, 50])
-def test_each_stretch_has_what_its_ok_requests_told(parts: int | None) -> None:
+def test_each_stretch_has_what_its_ok_requests_reported(parts: int | None) -> None:
     asked = question(*SLOS)
     low, high, _ = explored(asked, parts=parts).rows
     hit, depth, nobody = (sum(each.of for each in sums) for sums in low.counted.users)
@@ -86,7 +86,7 @@ def test_the_lowest_of_all_limits_holds() -> None:
     assert (found.outcome, found.limit, found.rate) == ("found", "metric.hit.mean>0.8", hit.rate)
 
 
-def test_a_limit_that_nobody_told_leaves_nothing_known() -> None:
+def test_a_limit_that_nobody_reported_leaves_nothing_known() -> None:
     asked = question(SLOS[0], SLOS[3])
     found = with_limits_of_server(AT_LEAST, users_estimates(asked, explored(asked)))
     assert (found.outcome, found.reason) == (
@@ -111,7 +111,7 @@ def test_a_confirmation_is_held_against_them(every: int, judgement: str) -> None
     asked = question(*SLOS[:2])
     wave = confirmed(asked, every)
     assert wave.judgement == judgement
-    row = wave.told(asked).limits[-1]
+    row = wave.to_result(asked).limits[-1]
     assert (row.expression, row.value, row.verdict) == ("metric.hit.mean>0.8", 1 - 1 / every, judgement)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server_capacity.experiments.measurements.windows import drift, wilson, windows_foretold, windows_kept, windows_of
+from server_capacity.experiments.measurements.windows import drift, predicted_windows, wilson, windows_kept, windows_of
 from server_capacity.search.answer import Answer, Estimate, Interval
 from server_capacity.search.limits import Limit
 from server_capacity.search.stretch import Count, Slice, Stretch
@@ -44,9 +44,9 @@ def test_windows_of_a_wave_that_was_spoilt_do_not_count() -> None:
     def confirmed(over: int, spoilt: str = "") -> Any:
         return SimpleNamespace(stage=SimpleNamespace(stretch=stretch_of([over] * 60)), spoilt=spoilt)
 
-    told = windows_of(cast("Any", [confirmed(0), confirmed(50, "schedule lag")]), [P99])
-    assert told is not None
-    assert (told.windows, told.kept) == (1, 1)
+    reported = windows_of(cast("Any", [confirmed(0), confirmed(50, "schedule lag")]), [P99])
+    assert reported is not None
+    assert (reported.windows, reported.kept) == (1, 1)
     assert windows_of(cast("Any", [confirmed(0, "schedule lag")]), [P99]) is None
 
 
@@ -64,7 +64,7 @@ def test_wilson_is_that_of_the_books() -> None:
     assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
-def test_a_drift_is_told_from_chance() -> None:
+def test_a_drift_is_distinguished_from_chance() -> None:
     rng = np.random.default_rng(1)
     noise = rng.normal(0, 0.001, 30)
 
@@ -80,9 +80,9 @@ def test_a_drift_is_told_from_chance() -> None:
 
 def test_where_no_window_was_measured_the_bursts_foretell_their_share() -> None:
     estimate = Estimate(P99.expression, 174.0, Interval(165.0, 180.0), 26.0, 250.0)
-    found = windows_foretold(Answer("found", 174.0, estimate.interval, P99.expression, estimates=(estimate,)), [P99])
+    found = predicted_windows(Answer("found", 174.0, estimate.interval, P99.expression, estimates=(estimate,)), [P99])
     assert found is not None
     assert (found.windows, found.interval) == (0, None)
     assert found.share is not None
     assert 0.5 < found.share < 1.0
-    assert windows_foretold(Answer("not_kept"), [P99]) is None
+    assert predicted_windows(Answer("not_kept"), [P99]) is None

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 LENGTH = length_of(PLANNED, LIMITS, 60.0)
 
 
-def told(second: int, ok: int = 0, over: int = 0, *, failed: int = 0, waiting: int = 0, time_s: float = 0.2) -> Feed:
+def reported(
+    second: int, ok: int = 0, over: int = 0, *, failed: int = 0, waiting: int = 0, time_s: float = 0.2
+) -> Feed:
     """A feed in which so many were over a limit of 100 ms, failed, or were sent in a second and are in flight."""
     times = Histogram.of([20_000_000] * ok + [round(time_s * NS)] * over).to_json()
     sent = {"sent": ok + over + failed + waiting, "ok": ok + over, "ended": ok + over + failed}
@@ -61,8 +63,8 @@ def most(planned: Planned = PLANNED) -> int:
 )
 def test_it_ends_where_the_whole_time_may_not_have_as_many(planned: Planned) -> None:
     number = most(planned)
-    assert orders(told(3, 100, number - 1), 4, planned) == ([], None)
-    ended, why = orders(told(3, 100, number), 4, planned)
+    assert orders(reported(3, 100, number - 1), 4, planned) == ([], None)
+    ended, why = orders(reported(3, 100, number), 4, planned)
     assert ended == [End()]
     assert why == (
         f"{number:,} requests over p99<100ms in 4.0 s are more than a sufficient plan would have in 1 min 0 s"
@@ -72,26 +74,26 @@ def test_it_ends_where_the_whole_time_may_not_have_as_many(planned: Planned) -> 
 @pytest.mark.parametrize(
     "feed",
     [
-        told(3, 100, 10_000, time_s=0.101),  # within a bucket of the limit, nobody knows on which side
-        told(3, 9000),
-        told(3, 100, failed=500),  # of 12,000 that may fail 600
-        told(3, 100, waiting=10_000),  # sent a moment ago
+        reported(3, 100, 10_000, time_s=0.101),  # within a bucket of the limit, nobody knows on which side
+        reported(3, 9000),
+        reported(3, 100, failed=500),  # of 12,000 that may fail 600
+        reported(3, 100, waiting=10_000),  # sent a moment ago
     ],
 )
 def test_it_goes_on_where_it_may_yet_hold(feed: Feed) -> None:
     assert orders(feed, 4) == ([], None)
 
 
-@pytest.mark.parametrize("feed", [told(3, 100, failed=2000), told(0, waiting=1000)])
+@pytest.mark.parametrize("feed", [reported(3, 100, failed=2000), reported(0, waiting=1000)])
 def test_failures_end_it_and_so_does_an_endpoint_that_answers_nobody(feed: Feed) -> None:
     assert orders(feed, 4)[0] == [End()]
 
 
 def test_it_is_asked_once_a_second_and_ends_once() -> None:
     pilot = ProofPilot(QUESTION, PLANNED, LENGTH)
-    given: Any = SimpleNamespace(feed=told(0, 1))
+    given: Any = SimpleNamespace(feed=reported(0, 1))
     assert pilot.orders(given, 0) == []
-    given.feed = told(0, 0, 5000)
+    given.feed = reported(0, 0, 5000)
     assert pilot.orders(given, NS // 2) == []
     assert pilot.orders(given, NS) == [End()]
     assert pilot.orders(given, 3 * NS) == []
@@ -100,7 +102,7 @@ def test_it_is_asked_once_a_second_and_ends_once() -> None:
 WHY = "600 requests over p99<100ms in 5.0 s are more than a sufficient plan would have in 30 s"
 
 
-def test_what_ended_early_is_told_and_never_holds(tmp_path: Path) -> None:
+def test_what_ended_early_is_reported_and_never_holds(tmp_path: Path) -> None:
     def early(share: float) -> ProofResult:
         length = length_of(PLANNED, LIMITS, None)
         return content(QUESTION, PLANNED, length, judged(QUESTION, PLANNED, ran(share)), ended_early=WHY)

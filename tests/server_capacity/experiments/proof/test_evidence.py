@@ -90,8 +90,8 @@ def test_simulated_fleets_are_judged_as_often_as_is_said(known: bool) -> None:
         endpoint = ENDPOINTS[name]
         assert endpoint.truth is not None
         limit = endpoint.limits[0]
-        told = Spread(dispersion, slope) if known else None
-        bursts = bursts_of(limit, replace(PLANNED, limit=limit.expression, correlation=told))
+        reported = Spread(dispersion, slope) if known else None
+        bursts = bursts_of(limit, replace(PLANNED, limit=limit.expression, correlation=reported))
         for instances, seconds, again in product((1, 3, 8), (6.0, 30.0), range(3)):
             for kind, load in (("right", USUAL_LOAD), ("just", 1.0), ("short", (instances + 1) / instances)):
                 asked = Aim(instances * load * endpoint.truth, instances, load, endpoint.truth)

@@ -81,13 +81,13 @@ def test_without_the_searchs_bursts_it_takes_them_to_be_dense() -> None:
     assert "assuming dense bursts" in length_of(unknown, LIMITS, None).sentence()
 
 
-@pytest.mark.parametrize("told", [None, Spread(20.0, 15.0), Spread(30.0, 4.0)])
+@pytest.mark.parametrize("expected", [None, Spread(20.0, 15.0), Spread(30.0, 4.0)])
 @pytest.mark.parametrize("instances", [1, 4])
 @pytest.mark.parametrize("seconds", [1, 2, 6, 30])
 def test_a_time_that_is_too_short_to_tell_never_ends_as_holds(
-    told: Spread | None, instances: int, seconds: int
+    expected: Spread | None, instances: int, seconds: int
 ) -> None:
-    planned = replace(PLANNED, correlation=told, aim=Aim(25, instances, 0.7, 25 / instances / 0.7))
+    planned = replace(PLANNED, correlation=expected, aim=Aim(25, instances, 0.7, 25 / instances / 0.7))
     length = length_of(planned, LIMITS, float(seconds))
     whole = wave(np.full((seconds, 25), 0.02), slos=SLOS)
     data = content(QUESTION, planned, length, judged(QUESTION, planned, whole))
@@ -99,7 +99,7 @@ def test_a_time_that_is_too_short_to_tell_never_ends_as_holds(
 
 
 def test_a_limit_that_another_one_gives_out_before_is_only_kept() -> None:
-    """A missing instance is told by the limit that gave out first: of this one there are too few to be over."""
+    """A missing instance is known by the limit that was violated first: of this one there are too few to be over."""
     slos = (Slo.parse("p99<100ms"), Slo.parse("p99.9<1s"))
     limits = limits_of(slos, 0.95)
     question = Question(open_plan(slos=slos), limits, Settings(), 2)
@@ -171,8 +171,8 @@ def test_a_time_that_is_too_short_is_said() -> None:
     assert f"{short.too_short}." in short.sentence()
     little = length_of(flat, LIMITS, 20.0)
     assert 0 < little.holds < HELD
-    told = f"A sufficient plan may look as if it were one instance short: give --time {math.ceil(little.needed_s)}."
-    assert told in little.sentence()
+    text = f"A sufficient plan may look as if it were one instance short: give --time {math.ceil(little.needed_s)}."
+    assert text in little.sentence()
     enough = length_of(flat, LIMITS, None)
     assert "may not" not in enough.sentence()
     assert "too short" not in enough.sentence()
@@ -195,14 +195,14 @@ def test_instances_that_nobody_counted_are_not_said_to_have_served(
 ) -> None:
     question, length = replace(QUESTION, endpoint=endpoint), length_of(PLANNED, LIMITS, None)
 
-    def told(of: Wave) -> str:
+    def reported(of: Wave) -> str:
         return content(question, PLANNED, length, judged(question, PLANNED, of)).headline
 
     planned = "planned: 3 instances of ml.m5.large; the actual number is not known."
-    assert told(ran(0.002)) == f"Passed: {called} served 200/s for 30 s within every limit; {planned}"
-    assert told(ran(0.1)).startswith(f"Failed: {called} did not serve 200/s within the limits: 10% of")
-    assert told(ran(0.1)).endswith(f"; {planned}")
-    assert told(ran(0.013)).startswith(f"Inconclusive for 200/s on {called}: ")
+    assert reported(ran(0.002)) == f"Passed: {called} served 200/s for 30 s within every limit; {planned}"
+    assert reported(ran(0.1)).startswith(f"Failed: {called} did not serve 200/s within the limits: 10% of")
+    assert reported(ran(0.1)).endswith(f"; {planned}")
+    assert reported(ran(0.013)).startswith(f"Inconclusive for 200/s on {called}: ")
     said: list[str] = []
     with pytest.raises(RuntimeError):
         prove(question, PLANNED, Waves(tmp_path, said.append, _no_wave, ServerSide([], {}), print), Before([], None))

@@ -30,8 +30,8 @@ def start_of(facts: WaveFacts) -> float:
 
 def counted(facts: WaveFacts, *counts: tuple[float, float]) -> WaveFacts:
     """The wave with (seconds after its start, instances) as they were followed."""
-    told = tuple(Count(start_of(facts) + at, current) for at, current in counts)
-    return replace(facts, instances=(Followed("endpoint/AllTraffic", "DescribeEndpoint", told),))
+    reported = tuple(Count(start_of(facts) + at, current) for at, current in counts)
+    return replace(facts, instances=(Followed("endpoint/AllTraffic", "DescribeEndpoint", reported),))
 
 
 def invocations(facts: WaveFacts, *sums: float, period: float = 1.0) -> WaveFacts:

@@ -74,8 +74,8 @@ def measured(facts: WaveFacts, *rows: ServerMetric, without: tuple[Span, ...] = 
     return Measured(rows, Completions.of([facts]), spans(facts), without=without)
 
 
-def estimate(text: str, told: Measured) -> ServerEstimate:
-    return server_estimates([ServerLimit.parse(text)], told)[0]
+def estimate(text: str, reported: Measured) -> ServerEstimate:
+    return server_estimates([ServerLimit.parse(text)], reported)[0]
 
 
 def test_completions_are_counted_between_any_instants() -> None:
@@ -109,10 +109,10 @@ def test_a_page_is_read_stretch_by_stretch() -> None:
     assert found.estimate.rate == pytest.approx(180, rel=0.02)
 
 
-def test_what_grows_faster_than_the_rate_is_not_told_beyond_what_was_measured() -> None:
+def test_what_grows_faster_than_the_rate_is_not_reported_beyond_what_was_measured() -> None:
     facts = search()
-    told = measured(facts, sampled(facts, "queue_length", lambda rate: rate**4 / 1e7, unit="Count"))
-    kept, broken = estimate("server.queue_length<60", told), estimate("server.queue_length<8", told)
+    reported = measured(facts, sampled(facts, "queue_length", lambda rate: rate**4 / 1e7, unit="Count"))
+    kept, broken = estimate("server.queue_length<60", reported), estimate("server.queue_length<8", reported)
     assert kept.estimate.kept_everywhere
     assert kept.estimate.rate is None
     assert "not grow linearly" in kept.reason
@@ -122,9 +122,9 @@ def test_what_grows_faster_than_the_rate_is_not_told_beyond_what_was_measured() 
 
 def test_a_metric_that_stays_as_it_is_keeps_its_limit_everywhere() -> None:
     facts = search()
-    told = measured(facts, row(facts, "MemoryUtilization", lambda _: 40.0))
-    assert estimate("server.MemoryUtilization<80%", told).estimate.kept_everywhere
-    assert estimate("server.MemoryUtilization<30%", told).estimate.rate == 0
+    reported = measured(facts, row(facts, "MemoryUtilization", lambda _: 40.0))
+    assert estimate("server.MemoryUtilization<80%", reported).estimate.kept_everywhere
+    assert estimate("server.MemoryUtilization<30%", reported).estimate.rate == 0
 
 
 def test_of_several_gpus_the_first_to_reach_it_counts() -> None:
@@ -144,14 +144,14 @@ def test_of_several_gpus_the_first_to_reach_it_counts() -> None:
         ("server.CPUUtilization<70", ["known"], "write 70%"),
     ],
 )
-def test_what_cannot_be_told_says_why(text: str, rows: Sequence[str], why: str) -> None:
+def test_what_cannot_be_known_says_why(text: str, rows: Sequence[str], why: str) -> None:
     facts = search()
     hardware = {"known": FOUR_CORES, "unknown hardware": None}
     found = [row(facts, "CPUUtilization", lambda rate: rate, hardware=hardware[each]) for each in rows]
-    told = estimate(text, measured(facts, *found))
-    assert told.estimate.rate is None
-    assert not told.estimate.kept_everywhere
-    assert why in told.reason
+    reported = estimate(text, measured(facts, *found))
+    assert reported.estimate.rate is None
+    assert not reported.estimate.kept_everywhere
+    assert why in reported.reason
 
 
 def test_times_that_count_for_nothing_are_left_out() -> None:
@@ -163,15 +163,15 @@ def test_times_that_count_for_nothing_are_left_out() -> None:
     assert found.estimate.rate == pytest.approx(140, rel=0.01)
 
 
-def test_resources_are_told_in_shares_and_the_next_one_is_named() -> None:
+def test_resources_are_reported_in_shares_and_the_next_one_is_named() -> None:
     facts = search()
-    told = measured(
+    reported = measured(
         facts,
         row(facts, "CPUUtilization", lambda rate: 2 * rate),
         row(facts, "MemoryUtilization", lambda rate: 20 + rate / 10),
         row(facts, "LoadedModelCount", lambda _: 1.0),
     )
-    found = resources(told, [ServerLimit.parse("server.CPUUtilization<70%")], 100)
+    found = resources(reported, [ServerLimit.parse("server.CPUUtilization<70%")], 100)
     assert found is not None
     assert found.next is not None
     assert found.next.metric == "CPUUtilization"
@@ -202,7 +202,7 @@ def test_stretches_have_shares_sums_and_ratios() -> None:
 FOUND = Answer("found", 174.0, Interval(168, 180), "p99<100ms", estimates=(Estimate("p99<100ms", 174.0),))
 
 
-def told(rate: float | None, low: float = 0, high: float = 0, **more: object) -> ServerEstimate:
+def reported(rate: float | None, low: float = 0, high: float = 0, **more: object) -> ServerEstimate:
     limit = ServerLimit.parse("server.CPUUtilization<70%")
     interval = None if rate is None else Interval(low, high)
     return ServerEstimate(limit, Estimate(limit.expression, rate, interval, **more), reason="nobody knows")  # type: ignore[arg-type]
@@ -210,29 +210,29 @@ def told(rate: float | None, low: float = 0, high: float = 0, **more: object) ->
 
 def test_the_lowest_limit_holds_and_is_named() -> None:
     lower, higher = (
-        with_limits_of_server(FOUND, [told(140, 138, 142)]),
-        with_limits_of_server(FOUND, [told(200, 190, 210)]),
+        with_limits_of_server(FOUND, [reported(140, 138, 142)]),
+        with_limits_of_server(FOUND, [reported(200, 190, 210)]),
     )
     assert (lower.rate, lower.interval, lower.limit) == (140, Interval(138, 142), "server.CPUUtilization<70%")
     assert (higher.rate, higher.interval, higher.limit) == (174, Interval(168, 180), "p99<100ms")
     assert [each.limit for each in higher.estimates] == ["p99<100ms", "server.CPUUtilization<70%"]
-    near = with_limits_of_server(FOUND, [told(176, 165, 190)])
+    near = with_limits_of_server(FOUND, [reported(176, 165, 190)])
     assert (near.rate, near.interval, near.limit) == (174, Interval(165, 180), "p99<100ms")
 
 
-def test_a_limit_that_cannot_be_told_leaves_no_answer() -> None:
-    found = with_limits_of_server(FOUND, [told(None)])
+def test_a_limit_that_cannot_be_known_leaves_no_answer() -> None:
+    found = with_limits_of_server(FOUND, [reported(None)])
     assert (found.outcome, found.rate, found.interval) == ("cannot_tell", None, None)
     assert found.reason == "server.CPUUtilization<70%: nobody knows"
 
 
 def test_a_limit_that_is_kept_everywhere_changes_nothing_and_one_that_never_is_leaves_no_rate() -> None:
-    assert with_limits_of_server(FOUND, [told(None, kept_everywhere=True)]).rate == 174
-    assert with_limits_of_server(FOUND, [told(0, 0, 20)]).outcome == "not_kept"
+    assert with_limits_of_server(FOUND, [reported(None, kept_everywhere=True)]).rate == 174
+    assert with_limits_of_server(FOUND, [reported(0, 0, 20)]).outcome == "not_kept"
 
 
 @pytest.mark.parametrize(("rate", "outcome"), [(140, "found"), (600, "at_least")])
 def test_below_the_highest_rate_that_was_tried_it_is_an_answer(rate: float, outcome: str) -> None:
-    found = with_limits_of_server(Answer("at_least", at_least=500), [told(rate, rate - 2, rate + 2)])
+    found = with_limits_of_server(Answer("at_least", at_least=500), [reported(rate, rate - 2, rate + 2)])
     assert found.outcome == outcome
     assert found.rate == (rate if outcome == "found" else None)

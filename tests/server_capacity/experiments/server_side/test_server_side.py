@@ -45,7 +45,7 @@ def test_one_ctrl_c_ends_the_waiting_for_all_waves(
     server = ServerSide([], {}, limits)
     server._late = cast("Any", [source])
     monkeypatch.setattr("server_capacity.experiments.server_side.server_side.all_waves", lambda *_: [wave, wave])
-    monkeypatch.setattr(server, "_stored", lambda told: told)
+    monkeypatch.setattr(server, "_stored", lambda reported: reported)
 
     with counting_interrupts() as interrupts:
         waited(server, explored, [], interrupts)

@@ -67,7 +67,7 @@ def test_what_falls_reaches_its_limit_from_above() -> None:
         (lambda rate: 300 + 0 * rate, False),
     ],
 )
-def test_what_is_no_line_is_told(shape: Callable[[Floats], Floats], bent: bool) -> None:
+def test_what_is_no_line_is_reported(shape: Callable[[Floats], Floats], bent: bool) -> None:
     rates = np.arange(0, 160, 10.0)
     assert line_of(measured(rates, shape(rates))).bent is bent
 

@@ -115,7 +115,7 @@ def datum(name: str, counts: dict[Any, int], minute: int) -> dict[str, Any]:
 
 @pytest.fixture
 def ask(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., dict[str, ServerMetric]]:
-    """Ask for metrics over a window that is told in seconds after noon."""
+    """Ask for metrics over a window that is given in seconds after noon."""
     alone(monkeypatch, tmp_path)
     for name, value in boto3_settings(address).items():
         monkeypatch.setenv(name, value)

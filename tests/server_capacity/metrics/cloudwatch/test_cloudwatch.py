@@ -467,7 +467,7 @@ def test_a_metric_that_does_not_exist_is_not_zero(fake: FakeCloudWatch) -> None:
     assert fake.clock.now <= NOON + 225  # the others of the instance were there: no waiting for a GPU that is not
 
 
-def test_the_dimensions_under_which_it_is_are_told(fake: FakeCloudWatch) -> None:
+def test_the_dimensions_under_which_it_is_are_reported(fake: FakeCloudWatch) -> None:
     requests(fake, dimensions={"EndpointName": "other", "VariantName": "AllTraffic"})
     wrong = block(ModelLatency=["Average"])
     wrong["Dimensions"] = DIMENSIONS[:1]
@@ -491,7 +491,7 @@ def test_a_wrong_name_is_waited_for_three_periods_only(fake: FakeCloudWatch) -> 
     assert WAVE.end + 30 + 180 <= fake.clock.now <= WAVE.end + 30 + 195
 
 
-def test_what_is_told_of_arrivals_may_end_before_the_bucket_of_the_last_answers(fake: FakeCloudWatch) -> None:
+def test_what_is_reported_of_arrivals_may_end_before_the_bucket_of_the_last_answers(fake: FakeCloudWatch) -> None:
     requests(fake)
     fake.put(SAGEMAKER, "ModelCacheHit", HERE, (WAVE.start, 1.0), (NOON + 110, 0.0))
     found = collect(fake, block(ModelCacheHit=["Average"], Invocations=["Sum"]))
@@ -672,7 +672,7 @@ def test_a_past_window_is_read_at_once(fake: FakeCloudWatch, after_s: float, sle
     assert [(each.tells, each.complete, each.reason) for each in found.values()] == [(True, True, None)] * 3
 
 
-def test_what_a_young_window_may_lack_is_told(fake: FakeCloudWatch) -> None:
+def test_what_a_young_window_may_lack_is_reported(fake: FakeCloudWatch) -> None:
     """Nothing of its last minute: nobody sent anything then, or CloudWatch is late."""
     for second in range(60):
         fake.put(SAGEMAKER, "Invocations", HERE, (NOON + 20 + second, 1.0))
@@ -764,7 +764,7 @@ def test_missing_credentials_and_region_are_one_message(monkeypatch: pytest.Monk
         ),
     ],
 )
-def test_what_is_malformed_is_told_before_the_wave(
+def test_what_is_malformed_is_reported_before_the_wave(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: dict[str, str], expected: str
 ) -> None:
     message = without(monkeypatch, tmp_path, **{"AWS_DEFAULT_REGION": "us-east-1", **given})

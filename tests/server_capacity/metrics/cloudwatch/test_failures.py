@@ -177,7 +177,7 @@ def test_ctrl_c_while_metrics_are_waited_for(
         late = {**cloudwatch_block(SAGEMAKER, {**LATENCY, **COUNT}, period=5), "Wait": 600.0}
         running = wave(bench, endpoint, late)
         wait_for_polls(running, endpoint)
-        assert f"Total requests fired: {RATE * SECONDS}" in running.out, "the wave is told before the metrics come"
+        assert f"Total requests fired: {RATE * SECONDS}" in running.out, "the wave is shown before the metrics come"
         assert {"summary.json", "requests.parquet"} <= {path.name for path in running.run_dirs()[0].iterdir()}
         running.signal(number)
         finished = running.finish()
@@ -264,5 +264,8 @@ def test_credentials_that_cannot_be_right_end_it_before_anything_is_sent(
         )
         assert endpoint.arrivals()["id"] == []
     assert finished.code == 2
-    assert [problem in told for problem, told in zip(problems, finished.err.splitlines(), strict=True)] == [True, True]
+    assert [problem in reported for problem, reported in zip(problems, finished.err.splitlines(), strict=True)] == [
+        True,
+        True,
+    ]
     assert finished.out == ""

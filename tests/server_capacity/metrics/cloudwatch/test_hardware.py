@@ -280,7 +280,7 @@ def test_the_embedded_endpoint_refuses(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert all("allow cloudwatch:GetMetricData" in (each.reason or "") for each in found)
 
 
-@pytest.mark.slow  # the command is told the same in the suite
+@pytest.mark.slow  # the suite has the same for the command
 @pytest.mark.process
 def test_the_embedded_endpoint_has_another_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = collect_from(EndpointConfig(publish_interval_s=1, endpoint_name="other"), monkeypatch, tmp_path)

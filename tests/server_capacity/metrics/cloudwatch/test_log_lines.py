@@ -132,7 +132,7 @@ def test_tracebacks_behind_a_prefix_that_differs_from_line_to_line() -> None:
     assert counted(*events) == [(3, TORCHSERVE.format(second=0) + LAST)]
 
 
-def test_streams_are_told_apart() -> None:
+def test_streams_are_distinguished() -> None:
     counts = LineCounts()
     for line in PLAIN:
         for number in range(4):
@@ -155,7 +155,7 @@ def test_errors_come_before_what_is_more_frequent() -> None:
     assert counted(*access, *errors, LAST) == [(3, errors[0]), (1, LAST)]
 
 
-def test_where_nothing_looks_like_an_error_the_most_frequent_lines_are_told() -> None:
+def test_where_nothing_looks_like_an_error_the_most_frequent_lines_are_reported() -> None:
     counts = LineCounts()
     for number in range(20):
         counts.add("s", "ping\n" + "pong\n" * 2 + f"{'abcdefghijklmnopqrstuvwxyz'[number]}\n")
@@ -184,8 +184,8 @@ def test_a_secret_on_lines_or_at_a_cut_is_in_no_example(before: str) -> None:
     counts = LineCounts([secret])
     on_lines = base64.encodebytes(secret.encode()).decode()
     counts.add("s", before + on_lines + secret + "\n" + "y" * 40_000)
-    told = " ".join(line.text for line in counts.most_frequent())
-    assert not any(part in told for part in (secret[:8], secret[-8:], *on_lines.split()))
+    text = " ".join(line.text for line in counts.most_frequent())
+    assert not any(part in text for part in (secret[:8], secret[-8:], *on_lines.split()))
 
 
 @pytest.mark.parametrize(

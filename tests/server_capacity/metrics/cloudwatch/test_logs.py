@@ -232,11 +232,11 @@ def test_the_log_is_read_as_the_metrics_were_waited_for(fake: FakeCloudWatch) ->
 
 def test_what_takes_longer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "QUIET_S", 0.01)
-    told: list[str] = []
+    lines: list[str] = []
     heard = Event()
 
     def say(text: str) -> None:
-        told.append(text)
+        lines.append(text)
         heard.set()
 
     def answer(**_: Any) -> dict[str, Any]:
@@ -244,13 +244,13 @@ def test_what_takes_longer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         return {"events": []}
 
     reader(answer, say).read([GROUP])
-    assert told == ["   cloudwatch: reading the endpoint's log, 20s at most (Ctrl-C: report what came)"]
+    assert lines == ["   cloudwatch: reading the endpoint's log, 20s at most (Ctrl-C: report what came)"]
 
 
 def test_what_is_quick_is_not_said() -> None:
-    told: list[str] = []
-    reader(lambda **_: {"events": []}, told.append).read([GROUP])
-    assert told == []
+    lines: list[str] = []
+    reader(lambda **_: {"events": []}, lines.append).read([GROUP])
+    assert lines == []
 
 
 def test_a_fault_of_ours_costs_no_wave(capsys: pytest.CaptureFixture[str]) -> None:

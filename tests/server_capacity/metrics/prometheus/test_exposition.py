@@ -127,7 +127,7 @@ def test_any_text_is_a_page_or_an_exposition_error(text: str) -> None:
 
 
 @pytest.mark.parametrize("selector", ["", "a b", 'a{b="1"} 2', "1a", "a{b}"])
-def test_a_selector_that_is_none_is_told(selector: str) -> None:
+def test_a_selector_that_is_none_is_reported(selector: str) -> None:
     with pytest.raises(ExpositionError, match="must be a metric's name"):
         parse_selector(selector)
 
@@ -173,7 +173,7 @@ QUANTILES: list[tuple[float, Buckets, float | str | None]] = [
 ]
 
 
-def told(estimate: Estimate | None) -> float | str | None:
+def reported(estimate: Estimate | None) -> float | str | None:
     """A number, a bound with its sign before it, or nothing."""
     if estimate is None:
         return None
@@ -184,7 +184,7 @@ def told(estimate: Estimate | None) -> float | str | None:
 
 @pytest.mark.parametrize(("q", "buckets", "expected"), QUANTILES)
 def test_quantiles_are_prometheus_or_a_bound(q: float, buckets: Buckets, expected: float | str | None) -> None:
-    found = told(quantile(q, bins_of(buckets)))
+    found = reported(quantile(q, bins_of(buckets)))
     assert found == (pytest.approx(expected) if isinstance(expected, (int, float)) else expected)
 
 
@@ -201,20 +201,20 @@ def test_quantiles_are_prometheus_or_a_bound(q: float, buckets: Buckets, expecte
     ],
 )
 def test_extremes_are_what_buckets_tell(buckets: Buckets, least: str | None, most: str | None) -> None:
-    assert told(minimum(bins_of(buckets))) == least
-    assert told(maximum(bins_of(buckets))) == most
+    assert reported(minimum(bins_of(buckets))) == least
+    assert reported(maximum(bins_of(buckets))) == most
 
 
 def test_bins_of_any_shape_are_read_alike() -> None:
     """Native histograms: bins of their own, a zero bin among them, only those that hold something."""
     bins = [Bin(-0.5, 0.5, 2), Bin(2, 4, 2), Bin(8, 16, 4)]
-    assert [told(quantile(q, bins)) for q in (0.2, 0.5, 0.75, 1.0)] == ["<= 0.5", 4, 12, 16]
-    assert (told(minimum(bins)), told(maximum(bins))) == ("<= 0.5", "<= 16")
-    assert (told(minimum(bins[1:])), quantile(0.5, [])) == (">= 2", None)
+    assert [reported(quantile(q, bins)) for q in (0.2, 0.5, 0.75, 1.0)] == ["<= 0.5", 4, 12, 16]
+    assert (reported(minimum(bins)), reported(maximum(bins))) == ("<= 0.5", "<= 16")
+    assert (reported(minimum(bins[1:])), quantile(0.5, [])) == (">= 2", None)
 
 
 def test_buckets_that_disagree_are_made_monotonic() -> None:
-    assert told(quantile(7 / 8, bins_of(((1, 6), (2, 5), (3, 8), (INF, 8))))) == pytest.approx(2.5)
+    assert reported(quantile(7 / 8, bins_of(((1, 6), (2, 5), (3, 8), (INF, 8))))) == pytest.approx(2.5)
 
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=12).filter(any)

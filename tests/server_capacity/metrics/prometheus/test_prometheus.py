@@ -313,8 +313,8 @@ def test_a_preset_reads_a_real_server(
     assert found["time"].statistics["Average"] == pytest.approx(0.004, rel=0.01)
     assert found["time"].bounds == {"Minimum": "at_least", "Maximum": "at_most"}
     assert (found["time"].statistics["Minimum"], found["time"].statistics["Maximum"]) == (0.0025, 0.005)
-    told = {name: (row.complete, row.reason, len(row.series)) for name, row in found.items()}
-    assert all(complete and points for complete, _, points in told.values()), told
+    fields = {name: (row.complete, row.reason, len(row.series)) for name, row in found.items()}
+    assert all(complete and points for complete, _, points in fields.values()), fields
 
 
 @pytest.mark.process
@@ -343,9 +343,9 @@ def test_a_past_window_is_read_without_a_wave(
     config.write_text(json.dumps([{**SERVER, "url": prometheus, "queries": queries}, page]))
     window = f"{wave.start}..{wave.end}"
     assert main(["metrics", "--endpoint-config", str(config), "--window", window, "--json"]) == 1, "two have no value"
-    told = json.loads(capsys.readouterr().out)
-    found = {row["name"]: decoded(row, ServerMetric) for row in told["server_metrics"]}
-    assert told["window"] == {"start_unix_s": wave.start, "end_unix_s": wave.end}
+    fields = json.loads(capsys.readouterr().out)
+    found = {row["name"]: decoded(row, ServerMetric) for row in fields["server_metrics"]}
+    assert fields["window"] == {"start_unix_s": wave.start, "end_unix_s": wave.end}
     assert found["gained"].statistics == {"Value": 200.0}
     assert found["none"].reason == "the query found no series"
     assert "a metrics page keeps no history" in str(found[counted].reason)
@@ -505,7 +505,7 @@ def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_comp
     assert "too few lie inside" in str(tokens.reason)
 
 
-def test_many_series_and_warnings_are_told() -> None:
+def test_many_series_and_warnings_are_reported() -> None:
     with fake(
         200, vector_of(*map(str, range(MOST_SERIES + 30)), warnings=["a store is down"]), "application/json"
     ) as server:
@@ -515,7 +515,7 @@ def test_many_series_and_warnings_are_told() -> None:
     assert "30 more series" in str(found[-1].reason)
 
 
-def test_a_clock_that_differs_is_told() -> None:
+def test_a_clock_that_differs_is_reported() -> None:
     with fake(200, vector_of("1"), "application/json") as server:
         server.date = "Thu, 01 Jan 2015 00:00:00 GMT"
         (row,) = collect({**SERVER, "url": server.url, "queries": {"a": "x"}})

@@ -15,7 +15,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.wording import money_text
 from server_capacity.planning.costs.price_file import read_prices
 from server_capacity.planning.costs.prices import Prices, parse_price, prices_of
-from server_capacity.planning.costs.recommender import told
+from server_capacity.planning.costs.recommender import recommender_of
 from server_capacity.results.text.spend import Made, spend, spend_text
 from server_capacity.results.types.price import Price, cost
 from tests.mentions import mentions
@@ -55,12 +55,12 @@ def bulk(*products: dict[str, Any]) -> dict[str, Any]:
 def test_cost_is_an_hour_a_month_and_a_million_requests() -> None:
     price = Price(M5, 0.23, region="us-east-1", date="2026-11-20", source="given")
 
-    told = cost(price, 6, 100)
+    recommender_of = cost(price, 6, 100)
 
-    assert told.hour == pytest.approx(1.38)
-    assert told.month == pytest.approx(1.38 * 730)
-    assert told.per_million == pytest.approx(1.38 / 360_000 * 1e6)
-    assert (told.currency, told.region, told.date, told.source) == (
+    assert recommender_of.hour == pytest.approx(1.38)
+    assert recommender_of.month == pytest.approx(1.38 * 730)
+    assert recommender_of.per_million == pytest.approx(1.38 / 360_000 * 1e6)
+    assert (recommender_of.currency, recommender_of.region, recommender_of.date, recommender_of.source) == (
         "USD", "us-east-1", "2026-11-20", "given",
     )  # fmt: skip
     assert cost(price, 1, 0).per_million is None
@@ -68,9 +68,9 @@ def test_cost_is_an_hour_a_month_and_a_million_requests() -> None:
 
 @given(st.floats(0, 100), st.integers(1, 100), st.floats(0.01, 1e5))
 def test_a_million_costs_what_the_hour_does_by_the_requests_in_it(per_hour: float, instances: int, rate: float) -> None:
-    told = cost(Price(M5, per_hour), instances, rate)
-    assert told.per_million is not None
-    assert told.per_million * rate * 3600 / 1e6 == pytest.approx(told.hour)
+    recommender_of = cost(Price(M5, per_hour), instances, rate)
+    assert recommender_of.per_million is not None
+    assert recommender_of.per_million * rate * 3600 / 1e6 == pytest.approx(recommender_of.hour)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_price_that_differs_between_regions_needs_one() -> None:
     assert prices.of("b", None) == Price("b", 1.0, "USD", "eu-west-1", None, "f.json")
 
 
-def test_a_price_in_two_currencies_is_not_told_to_lack_a_region() -> None:
+def test_a_price_in_two_currencies_is_not_reported_to_lack_a_region() -> None:
     listed = [Price("a", 0.2, "USD", "cn-north-1", source="f.json"), Price("a", 1.4, "CNY", "cn-north-1")]
     prices = Prices({}, listed)
     assert prices.of("a", "cn-north-1") is None
@@ -179,11 +179,11 @@ def test_a_type_has_one_price() -> None:
 def test_spend_is_what_endpoints_cost_while_they_are_there() -> None:
     price = Price(M5, 0.23)
 
-    told = spend([Made(M5, 2, 900, price), Made(M5, 1, 900, price)])
+    recommender_of = spend([Made(M5, 2, 900, price), Made(M5, 1, 900, price)])
 
-    assert told.instance_hours == pytest.approx(1.5)
-    assert told.cost == pytest.approx(0.345)
-    assert mentions(spend_text(told), "2 endpoints", "30 min", "1.5 instance", "$0.35")
+    assert recommender_of.instance_hours == pytest.approx(1.5)
+    assert recommender_of.cost == pytest.approx(0.345)
+    assert mentions(spend_text(recommender_of), "2 endpoints", "30 min", "1.5 instance", "$0.35")
 
 
 def test_an_endpoint_of_no_type_of_awss_is_there_at_once() -> None:
@@ -193,10 +193,10 @@ def test_an_endpoint_of_no_type_of_awss_is_there_at_once() -> None:
 
 
 def test_spend_says_whose_price_is_missing() -> None:
-    told = spend([Made(M5, 1, 900, Price(M5, 0.23)), Made("ml.g5.xlarge", 1, 900, None)])
-    assert (told.cost, told.unpriced) == (None, ["ml.g5.xlarge"])
-    assert told.known == pytest.approx(0.115)
-    assert mentions(spend_text(told, 2), "2", "1 instance", "ml.g5.xlarge")
+    recommender_of = spend([Made(M5, 1, 900, Price(M5, 0.23)), Made("ml.g5.xlarge", 1, 900, None)])
+    assert (recommender_of.cost, recommender_of.unpriced) == (None, ["ml.g5.xlarge"])
+    assert recommender_of.known == pytest.approx(0.115)
+    assert mentions(spend_text(recommender_of, 2), "2", "1 instance", "ml.g5.xlarge")
 
 
 def test_a_recommender_job_is_read_at_saturation() -> None:
@@ -211,7 +211,7 @@ def test_a_recommender_job_is_read_at_saturation() -> None:
         "Metrics": {"MaxInvocations": 648, "ModelLatency": 263, "CostPerHour": 0.2, "CpuUtilization": float("nan")},
     }
 
-    found = told("job", {"Status": "COMPLETED", "InferenceRecommendations": [row]})
+    found = recommender_of("job", {"Status": "COMPLETED", "InferenceRecommendations": [row]})
 
     assert "saturation" in found.note
     (mine,) = found.rows

@@ -557,11 +557,11 @@ vllm:prompt_tokens_total{{engine="0",model_name="m"}} 10.0
 """
 
 
-@pytest.mark.parametrize("told", ["", "# TYPE {name} untyped\n"])
-def test_a_preset_knows_what_its_metrics_are_where_the_page_does_not_say(told: str) -> None:
+@pytest.mark.parametrize("expected", ["", "# TYPE {name} untyped\n"])
+def test_a_preset_knows_what_its_metrics_are_where_the_page_does_not_say(expected: str) -> None:
     """A queue called ..._count is no counter, and a counter need not be called ..._total."""
     queue, requests = "nv_inference_pending_request_count", "nv_inference_request_success"
-    page = f"{told.format(name=queue)}{queue} 3\n{told.format(name=requests)}{requests} "
+    page = f"{expected.format(name=queue)}{queue} 3\n{expected.format(name=requests)}{requests} "
     window = window_of(seen({100.0 + i: f"{page}{i * 10}\n" for i in range(6)}), Interval(101, 101, 104, 0), 1.0)
     found = {row.name: row for each in wanted_of(preset="triton") for row in read(each, window, "h")}
     assert found["queue_length"].statistics == {"Average": 3, "Maximum": 3, "Last": 3}
