@@ -519,6 +519,11 @@ class TestQueueing:
         """100/s x 20 ms = 2 at work; 2 x 2 + 3 x sqrt(2) + 1 = 9.2."""
         found = remarks(wave(model_ms(20), row("ConcurrentRequestsPerModel", Maximum=most)))
         assert ("queueing" in found) is said
+        if said:
+            assert found["queueing"].startswith(
+                f"Up to {most:.0f} requests were in the endpoint at once, but about 2 are expected "
+                "(100/s x ModelLatency 20 ms). "
+            )
 
     @pytest.mark.parametrize(("waiting", "said"), [(0.5, False), (0.6, True), (None, False)])
     def test_an_inference_server_tells_of_its_queue(self, waiting: float | None, said: bool) -> None:

@@ -178,7 +178,7 @@ def _crowded(platform: PlatformMetrics) -> Iterator[Remark]:
         return
     yield Remark(
         "queueing",
-        f"Up to {most:,.0f} requests were in the endpoint at once, {at_work:,.3g}, but about {at_work} are expected "
+        f"Up to {most:,.0f} requests were in the endpoint at once, but about {at_work:,.3g} are expected "
         f"({rate_text(platform.summary.rates.sent)} x ModelLatency {duration_text(model)})",
         "Requests queued for the model at times: check the latency over time (timeline.csv) for pauses, bursts, or "
         "too few workers.",
