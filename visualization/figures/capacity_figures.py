@@ -40,8 +40,8 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
         "curve",
         "The curve",
         "One point per offered rate, without the time that was discarded; the shaded band is the 95% interval of "
-        "the capacity, the dashed line the limit; the ring is the wave that confirmed the answer. A rate at which no "
-        "request was over the limit has no point in the right chart.",
+        "the capacity, the dashed line is the limit, and the ring is the wave that confirmed the answer. A rate at "
+        "which no request was over the limit has no point in the right chart.",
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(

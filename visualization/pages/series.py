@@ -49,7 +49,7 @@ _OVER_TIME = "One strip per run, all on the same axes: seconds since the start o
 _TEXTS = {
     "times": (
         "Latency",
-        "Latency is the time that the endpoint took; response time counts from when each request was due.",
+        "Latency is the time that the endpoint took; response time starts when each request is due.",
     ),
     "metrics": ("Your own metrics", "Values that invoke reported for successful requests."),
     "capacity": (
@@ -60,8 +60,7 @@ _TEXTS = {
     ),
     "distribution": (
         "Distribution",
-        "The share of requests that took at most this long: 99 is p99. Each nine takes as much space as the one "
-        "before.",
+        "The share of requests that took at most this long: 99 is p99. Each further nine takes the same space.",
     ),
     "turns": (
         "Turns",
@@ -77,7 +76,7 @@ _TEXTS = {
     "server": ("Server", "The server's own metrics for each wave."),
     "aiperf": ("aiperf", "What aiperf measured."),
     ALL_OF_AIPERF: ("All of aiperf's metrics", "With aiperf's names and rounding."),
-    "client": ("Client", "The machine that sent the load: its CPU, and how late it was."),
+    "client": ("Client", "The machine that sent the load: its CPU, and how late it sent it."),
 }
 """Title and text of each section, in their order on the page."""
 

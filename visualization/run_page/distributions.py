@@ -62,7 +62,7 @@ def _histogram(d: Distribution) -> Figure:
     unit, factor = time_unit([d.maximum])
     points = tuple(zip((edges * factor).tolist(), [*counts, None], strict=True))
     return Figure(
-        "Latency: how many requests",
+        "Latency: number of requests",
         Axis("Latency", unit, scale),
         Axis("Requests", ""),
         (Trace("requests", points, 0, "columns"),),

@@ -171,8 +171,9 @@ def _step(step: Step, begun: float, total: float) -> Markup:
 
 def where_text(facts: WaveFacts, summary: Summary) -> str:
     """The sentence above the waterfall."""
-    whole = "the mean response time" if summary.response_time is not None else "the mean latency"
-    text = f"The parts of {whole} of the requests that were ok, from when they were due to their last byte."
+    is_open = summary.response_time is not None
+    whole, begin = ("response time", "due") if is_open else ("latency", "sent")
+    text = f"The parts of the mean {whole} of successful requests, from when they are {begin} to their last byte."
     if facts.server_metrics is None:
         text += " To separate the time of the network from that of the endpoint, give --endpoint-config."
     return text

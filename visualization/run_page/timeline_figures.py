@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _WHOLE = ("scheduled", "sent", "ok", "repeated", "good", "tokens_out", "in_flight")
 """The columns that hold for a whole second, and are not shown for the last one, which is none."""
 
-_ASKED = "asked"  # of a closed loop nobody asks for a rate
+_TARGET = "target"  # a closed loop has none
 _Column = tuple[str, str, "Colour"]
 
 
@@ -54,7 +54,7 @@ class _Picture(NamedTuple):
 
 
 _PICTURES = (
-    _Picture("Rate", "/s", ((_ASKED, "scheduled", "soft"), ("sent", "sent", 0), ("completed", "ok", 1))),
+    _Picture("Rate", "/s", ((_TARGET, "scheduled", "soft"), ("sent", "sent", 0), ("completed", "ok", 1))),
     _Picture(
         "Latency and response time",
         "",
@@ -115,10 +115,10 @@ def _stage(name: str) -> str:
 def _counted(picture: _Picture, table: Table, summary: Summary) -> Figure:
     """Counts of each second; those of what never happened are left out."""
     last_s = whole_wave(summary)[1]
-    columns = [each for each in picture.columns if each[0] != _ASKED or summary.rates.target is not None]
+    columns = [each for each in picture.columns if each[0] != _TARGET or summary.rates.target is not None]
     found = [(name, _column(table, column, last_s), colour) for name, column, colour in columns]
     traces = tuple(
-        Trace(name, points, colour, "dashed" if name == _ASKED else "line")
+        Trace(name, points, colour, "dashed" if name == _TARGET else "line")
         for name, points, colour in found
         if any(y for _, y in points)
     )

@@ -79,8 +79,8 @@ def _length(seconds: float) -> str:
 def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
     """The numbers to know first, each with what it is held against."""
     rates, ledger = summary.rates, summary.ledger
-    asked = f"{rate_text(rates.target, 6)} asked, " if rates.target is not None else ""
-    yield _tile("Completed", rate_text(rates.completed), f"{asked}{rate_text(rates.sent)} sent")
+    target = f"{rate_text(rates.target, 6)} target, " if rates.target is not None else ""
+    yield _tile("Completed", rate_text(rates.completed), f"{target}{rate_text(rates.sent)} sent")
     share = summary.success_rate
     if share is not None:
         others = ((ledger.failed, "failed"), (ledger.abandoned, "abandoned"), (ledger.dropped, "never sent"))
@@ -162,8 +162,8 @@ def about_times(summary: Summary) -> str:
     """The sentences that say what the times are."""
     texts = ["Latency is the time that the endpoint took, as seen by the client"]
     if summary.response_time is not None:
-        texts.append("response time counts from when a request was due")
-    texts.append("p99 is what 99 of 100 requests took at most")
+        texts.append("response time starts when a request is due")
+    texts.append("99 of 100 requests took at most the p99")
     if summary.ledger.abandoned:
         texts.append("≥ marks a lower bound, because requests were abandoned")
     return "; ".join(texts) + "."

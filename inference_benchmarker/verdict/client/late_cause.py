@@ -120,7 +120,7 @@ def others_advice(evidence: Evidence, sender: Sender) -> str:
     assert own is not None
     return (
         f"Other programs on {sender.described} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} "
-        f"busy on average and {host.cpu_share_max:.0%} at most, {own:.1%} with this wave's workers): run fewer other "
+        f"busy on average and {host.cpu_share_max:.0%} at most; this wave's workers used {own:.1%}): run fewer other "
         f"programs, or use a larger client{shown_by_process(evidence)}."
     )
 

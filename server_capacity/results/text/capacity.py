@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _MAX_ERRORS = 5
 _SURE = 0.0001
 _BY_BURSTS = ", given the observed bursts"
-_OUTCOMES = {"holds": "every limit met", "fails": "a limit was violated", "cannot_tell": "inconclusive"}
+_OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
 def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -> str:
@@ -99,7 +99,7 @@ def _windows(found: CapacityResult) -> Iterator[str]:
         seconds = length_text(windows.seconds)
         share = percent_text(windows.share) if windows.windows else _share_estimate(windows.share)
         yield from wrap(
-            f"At the lower end, {share} of windows of {seconds} meet it{counted_in}.", 76, subsequent_indent="  "
+            f"At the lower end, {share} of windows of {seconds} meet the limit{counted_in}.", 76, subsequent_indent="  "
         )
 
 

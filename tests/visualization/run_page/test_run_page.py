@@ -142,7 +142,7 @@ def test_pictures_have_every_second_and_the_limits() -> None:
     figures = by_title(wave_figures(found, found.summary))
     assert list(figures) == ["Rate", "Latency and response time", "In flight", "Schedule lag"]
     rate = {trace.name: trace.values for trace in figures["Rate"].traces}
-    assert rate == {"asked": [10.0] * 30, "sent": [10.0] * 30, "completed": [10.0] * 30}
+    assert rate == {"target": [10.0] * 30, "sent": [10.0] * 30, "completed": [10.0] * 30}
     assert [x for x, _ in figures["Rate"].traces[0].points] == [second + 0.5 for second in range(30)]
     levels = {level.name: (level.value, level.missed) for level in figures["Latency and response time"].levels}
     assert levels == {"p99<10ms": (10.0, True), "p50<1s": (1000.0, False), "latency.p90<30ms": (30.0, False)}

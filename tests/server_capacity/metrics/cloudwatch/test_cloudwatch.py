@@ -75,7 +75,7 @@ def test_a_wave_of_two_and_a_half_minutes(fake: FakeCloudWatch) -> None:
         said=said,
     )
     assert said[0] == (
-        "⏳ Fetching metrics from stream: cloudwatch (waiting 90s (longest lag: 30 + period: 60) for propagation)..."
+        "⏳ Fetching metrics from stream: cloudwatch (waiting 90s for their publication: lag 30s + period 60s)..."
     )
     cpu = found["CPUUtilization"]
     assert cpu.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": BUSY}
@@ -648,9 +648,9 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
 @pytest.mark.parametrize(
     ("after_s", "waiting"),
     [
-        (0.0, " (waiting 90s (longest lag: 30 + period: 60) for propagation)"),
-        (0.3, " (waiting 90s (longest lag: 30 + period: 60) for propagation)"),
-        (48.0, " (waiting 42s (longest lag: 30 + period: 60, of which 48s are over) for propagation)"),
+        (0.0, " (waiting 90s for their publication: lag 30s + period 60s)"),
+        (0.3, " (waiting 90s for their publication: lag 30s + period 60s)"),
+        (48.0, " (waiting 42s for their publication: lag 30s + period 60s, of which 48s are over)"),
         (90.0, ""),
         (121.0, ""),
         (1e8, ""),
