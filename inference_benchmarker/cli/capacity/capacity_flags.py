@@ -186,7 +186,7 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes; auto (default) starts with one and adds more, up to the cores, while the client"
+                "worker processes; auto (default) starts with one and adds more, up to one per core, while the client"
                 " is the limit; with --hosts, all workers start at once",
                 _workers,
                 sets="workers_asked",

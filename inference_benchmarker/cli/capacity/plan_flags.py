@@ -88,7 +88,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--seconds-to-create",
                 "S",
-                "time until a new instance serves (default: as endpoint_factory measured it)",
+                "time until a new instance serves (default: as measured with endpoint_factory)",
                 parse_number,
             ),
         ],

@@ -64,7 +64,7 @@ def plot_parser() -> Parser:
     parser = Parser(
         prog="benchmark plot",
         usage="benchmark plot [DIR ...] [options]",
-        description="Draws run directories side by side, as a page (which needs no network) and as images.",
+        description="Draws runs side by side, on a page (which needs no network) and in images.",
         allow_abbrev=False,
     )
     parser.add_argument("runs", metavar="DIR", nargs="*", help=argparse.SUPPRESS)

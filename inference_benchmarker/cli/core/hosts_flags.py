@@ -83,14 +83,15 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--max-clock-error",
                 "S",
-                "warn if a host's clock is less certain than this; ten times as much is INVALID (default 2ms)",
+                "warn if a host's clock may be off by more than this; above ten times this, the wave is INVALID "
+                "(default 2ms)",
                 parse_decimal,
                 sets="max_clock_error_s",
             ),
             Flag(
                 "--listen",
                 "ADDRESS",
-                "workers connect to this address of the primary by TCP, encrypted, instead of through ssh",
+                "workers connect to this address of this machine by encrypted TCP, not through ssh",
             ),
             Flag(
                 "--pass-env",

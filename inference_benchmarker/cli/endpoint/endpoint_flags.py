@@ -28,8 +28,8 @@ Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, Describe
 CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags), Service Quotas
 and the price list (of instances, as the flags say), and Application Auto Scaling (scalable targets, target tracking
-policies, activities): it prints the lines that make boto3 take it for AWS, and publishes what it really did as
-SageMaker's metrics, and its errors as log lines.
+policies, activities). It prints the environment variables that make boto3 use it in place of AWS. SageMaker's metrics
+show the load that it had, and its errors appear as log lines.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
@@ -170,7 +170,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--pause-every",
                 "S",
-                "seconds between pauses of all servers, as garbage collection causes; 0 for none",
+                "seconds between pauses of all servers, like those of garbage collection; 0 for none",
                 parse_number,
                 sets="pause_every_s",
             ),
@@ -179,7 +179,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--tokens-per-piece",
                 "N",
-                "tokens in each event of a streamed chat, as speculative decoding sends several",
+                "tokens in each event of a streamed chat; speculative decoding sends several",
                 parse_int,
             ),
             Flag("--echo", None, "answer a chat with the words of its last message (default: with numbers)"),

@@ -9,11 +9,11 @@ Manages endpoints that other commands change or create temporarily.
 
   clean   undo what killed commands left behind: endpoints, changed scaling
 
-Each has --help.
+See `benchmark endpoints clean --help`.
 """
 CLEAN_DESCRIPTION = """\
-Undoes what a command changed, and removes the endpoints that it created, if the command and its keeper process were
-both killed before they could. The steps are in cleanup.json in the command's folder. Asks for no
+Undoes what a command changed, and removes the endpoints that it created, if the command and its keeper (a separate
+process that normally does this) were both killed. The steps are in cleanup.json in the command's folder. Asks for no
 confirmation; a second call has nothing to do.
 """
 CLEAN_EPILOG = """\

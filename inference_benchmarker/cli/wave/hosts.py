@@ -32,7 +32,7 @@ _ABOUT = {
     "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, of every version.",
 }
-_EPILOG = "exit codes: 0 every host is usable (or done); 2 a host is not, with the reason; 130 interrupted\n"
+_EPILOG = "exit codes: 0 every host is usable, prepared or clean; 2 one is not (the reason is given); 130 interrupted\n"
 _OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}
 _WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing from pip's index", parse_path)
 _JSON = Flag("--json", None, "print the table as JSON")

@@ -248,7 +248,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--abort-on",
                 "EXPR",
-                "end the wave early if this holds over the last seconds (10 without @), repeatable: "
+                "end the wave early if this holds over the last 10 seconds (or the time after @), repeatable: "
                 "success<50%@10s, p99>2s@10s, ttft.p90>3s@30s",
                 _abort_on,
                 repeatable=True,
@@ -281,7 +281,7 @@ WAVE_FLAGS = table_for(
                 None,
                 "first measure how much time this tool itself adds at this rate on this host (a few seconds)",
             ),
-            Flag("--port", "P", "the primary's port on loopback (default: any free port)", parse_int),
+            Flag("--port", "P", "port on loopback at which workers report (default: any free port)", parse_int),
             Flag("--ui", None, "show Locust's web page during the wave, on loopback, port 8089 or the next free one"),
             Flag(
                 "--records",
