@@ -29,16 +29,17 @@ KINDS: dict[str, tuple[type, str]] = {
 _HEAD = """\
 # Schemas of stored results
 
-The files in which commands store what they found, each with its [JSON schema](https://json-schema.org).
-`python -m tests.schemas` makes schemas and page from the types with which the tool itself writes and reads these files.
+These are the files in which commands store their results, each with its [JSON schema](https://json-schema.org).
+`python -m tests.schemas` makes the schemas and this page from the types with which the tool writes and reads the files.
 
 | file | of | schema |
 |---|---|---|
 """
 _FOOT = """
-A file of this version has every key of its schema but those that depend on a condition; one of an earlier version may
-lack all that are not *required*. A later version may add keys: a program ignores those that it does not know. Rates
-are in requests/s (of a search with `"in": "users"`: users), times in seconds. [Files](files.md) says what keys mean.
+A file of this version has every key of its schema, except those that depend on a condition. A file of an earlier
+version may lack every key that is not *required*. A later version may add keys, so ignore those that you do not know.
+Rates are in requests/s (users, for a search with `"in": "users"`), and times in seconds. [Files](files.md) says what
+the keys mean.
 """
 
 
