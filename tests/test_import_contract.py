@@ -160,7 +160,7 @@ def test_the_files_of_a_run_directory_are_the_stores() -> None:
     assert named == []
     parquet = places(lambda n: isinstance(n, ast.Import) and any(a.name == "pyarrow.parquet" for a in n.names))
     homes = [
-        "inference_benchmarker/recording/formats.py",
+        "inference_benchmarker/recording/parquet.py",
         "inference_benchmarker/wave/files/counts_file.py",
         "inference_benchmarker/wave/files/identity.py",
         "inference_benchmarker/wave/files/requests_file.py",

@@ -67,7 +67,8 @@ ALLOWED = {
     "line[:max(len(line) - MOST_UNDECIDED, 0)][:LONGEST_LINE]": "is cleaned",
     "server_capacity/metrics/cloudwatch/log_lines.py:_lines event[:_MOST_OF_AN_EVENT // 2]": "is hidden",
     "server_capacity/metrics/cloudwatch/log_lines.py:_lines line[:_MOST_OF_A_LINE]": "is hidden",
-    "inference_benchmarker/report/text.py:_calibration_section facts.calibration['lines'][:_MAX_ROWS]": "are lines",
+    "inference_benchmarker/report/load_sections.py:_calibration_lines "
+    "facts.calibration['lines'][:_MAX_ROWS]": "are lines",
     "visualization/matplotlib_charts/marks.py:shortened label[-(most // 2):]": "is of a result: secrets are hidden",
     "visualization/matplotlib_charts/marks.py:shortened label[:most // 2 - 1]": "is of a result: secrets are hidden",
     # What is cut is a number, a column, or a name of our own.

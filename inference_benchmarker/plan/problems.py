@@ -1,23 +1,21 @@
-"""Everything that may be wrong with a wave plan: its numbers, the conflicts between its parts, its files."""
+"""Everything that may be wrong with a wave plan: its numbers, and the conflicts between its parts."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.plan.endpoint_problems import is_unread, problems_of_files
 from inference_benchmarker.plan.expectation import canary_share
-from inference_benchmarker.plan.hosts import is_below
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop, seconds_problems
-from inference_benchmarker.url import url_problem
 from inference_benchmarker.words.units import MAX_SECONDS
 from inference_benchmarker.words.wording import size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.slo import Slo
@@ -25,11 +23,6 @@ if TYPE_CHECKING:
 MAX_WORKERS = 1_000
 LARGEST_ANSWER = 1 << 40
 RECORDS = ("all", "none")
-
-_NO_ENDPOINT = Problem(
-    ("factories_file", "locust_file"),
-    "No endpoint: give its URL, --factories-file FILE or --locust-file FILE (or --demo to try the tool).",
-)
 
 
 def problems_of(plan: WavePlan, *, endpoint_needed: bool = True) -> list[Problem]:
@@ -53,7 +46,7 @@ def problems_of_values(plan: WavePlan) -> list[Problem]:
 def _problems_of_values(plan: WavePlan) -> Iterator[Problem]:
     """The problems of its numbers, and of parts that exclude each other."""
     yield from plan.load.problems()
-    if not _unread(plan):
+    if not is_unread(plan):
         yield from _bounds_problems(plan)
     yield from _length_problems(plan)
     yield from _stage_problems(plan)
@@ -65,15 +58,6 @@ def _problems_of_values(plan: WavePlan) -> Iterator[Problem]:
     yield from _threshold_problems(plan)
     yield from _abort_problems(plan)
     yield from _records_problems(plan)
-
-
-def problems_of_files(plan: WavePlan, *, endpoint_needed: bool) -> Iterator[Problem]:
-    """The problems of the endpoint's files and of the recording; ``endpoint_needed``: without an endpoint, too."""
-    if endpoint_needed and not (plan.factories_file or plan.locust_file):
-        yield _NO_ENDPOINT
-    yield from _endpoint_problems(plan)
-    yield from _recording_problems(plan)
-    yield from _shipped_problems(plan)
 
 
 def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
@@ -90,7 +74,7 @@ def _bounds_problems(plan: WavePlan) -> Iterator[Problem]:
 def _length_problems(plan: WavePlan) -> Iterator[Problem]:
     """A wave that no bound ends within the longest time a wave may last."""
     number = plan.bounds.num_requests
-    if isinstance(plan.load, ClosedLoop) or number is None or plan.bounds.duration_s is not None or _unread(plan):
+    if isinstance(plan.load, ClosedLoop) or number is None or plan.bounds.duration_s is not None or is_unread(plan):
         return
     if any(plan.load.problems()) or any(plan.bounds.problems()) or number <= plan.load.rate * MAX_SECONDS:
         return
@@ -113,11 +97,6 @@ def _stage_problems(plan: WavePlan) -> Iterator[Problem]:
         yield Problem(("warmup_s", "stages"), text)
 
 
-def _unread(plan: WavePlan) -> bool:
-    """Tells whether a recording says how long the wave lasts, and has not been read yet."""
-    return isinstance(plan.load, OpenLoop) and plan.load.replay is not None and plan.load.recording is None
-
-
 def _replay_problems(plan: WavePlan) -> Iterator[Problem]:
     load = plan.load
     if not isinstance(load, OpenLoop) or load.replay is None:
@@ -129,62 +108,8 @@ def _replay_problems(plan: WavePlan) -> Iterator[Problem]:
     if plan.warmup_s:
         text = "--replay: a recording has no first rate, at which a --warmup would run: leave --warmup out."
         yield Problem(("replay", "warmup_s"), text)
-    if _unread(plan) and plan.bounds.num_requests is not None:
+    if is_unread(plan) and plan.bounds.num_requests is not None:
         yield from replace(plan.bounds, duration_s=None).problems()
-
-
-def _recording_problems(plan: WavePlan) -> Iterator[Problem]:
-    if isinstance(plan.load, OpenLoop) and plan.load.replay is not None and _unread(plan):
-        file = plan.load.replay.file
-        if not _is(Path.is_file, file):
-            yield Problem(("file",), f"--replay {file}: {_instead_of_a_file(file)}.")
-
-
-def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
-    if plan.factories_file is not None and plan.locust_file is not None:
-        text = "Give either --factories-file or --locust-file, not both."
-        yield Problem(("factories_file", "locust_file"), text)
-    files = {"factories_file": plan.factories_file, "locust_file": plan.locust_file}
-    for name, path in files.items():
-        if path is not None and not _is(Path.is_file, path):
-            yield Problem((name,), f"--{name.replace('_', '-')} {path}: {_instead_of_a_file(path)}.")
-    if plan.endpoint_name is not None and not plan.endpoint_name.strip():
-        yield Problem(("endpoint_name",), "--endpoint-name must not be empty.")
-    if plan.endpoint_name is not None and plan.factories_file is None and plan.locust_file is not None:
-        text = "--endpoint-name goes to invoke_factory; with --locust-file use --url."
-        yield Problem(("endpoint_name", "factories_file"), text)
-    if plan.locust_file is not None:
-        yield from _locust_file_problems(plan)
-    if plan.url is not None:
-        yield from _url_problems(plan, plan.url)
-
-
-def _locust_file_problems(plan: WavePlan) -> Iterator[Problem]:
-    """The problems of parts that need a factories file."""
-    if plan.retries.asked:
-        text = (
-            "--client-timeout and --client-retries need a factories file, whose single requests the tool sees; a task "
-            "of a --locust-file must retry by itself."
-        )
-        yield Problem(("locust_file", "retries", "timeout_s"), text)
-    if plan.expect:
-        text = "--expect needs a factories file or a URL: the tool sees no answers of a --locust-file's tasks."
-        yield Problem(("locust_file", "expect"), text)
-    if plan.model_mix is not None:
-        text = "--model-mix is for a URL or a factories file; a task of a --locust-file names its model itself."
-        yield Problem(("locust_file", "model_mix"), text)
-    if plan.payload_arguments is not None and plan.factories_file is None:
-        yield Problem(("payload_arguments",), "payload_arguments go to payload_factory, and a --locust-file has none.")
-    if plan.factory_settings and plan.factories_file is None:
-        yield Problem(("factory_settings",), "--set is for a factories file, and a --locust-file has no settings.")
-
-
-def _url_problems(plan: WavePlan, url: str) -> Iterator[Problem]:
-    if plan.locust_file is None:
-        text = "--url is the host of a --locust-file; a factories file names its endpoint itself."
-        yield Problem(("url", "locust_file"), text)
-    if problem := url_problem("--url", url):
-        yield Problem(("url",), problem)
 
 
 def _process_problems(plan: WavePlan) -> Iterator[Problem]:
@@ -206,18 +131,6 @@ def _hosts_problems(plan: WavePlan) -> Iterator[Problem]:
     if plan.hosts and plan.hosts.workers != plan.workers:
         text = f"--workers {plan.workers}: --hosts name {plan.hosts.workers}; leave --workers out, or change --hosts."
         yield Problem(("hosts", "workers"), text)
-
-
-def _shipped_problems(plan: WavePlan) -> Iterator[Problem]:
-    """The problems of the files that go to the hosts with the endpoint's."""
-    requirements = () if plan.hosts.requirements is None else (plan.hosts.requirements,)
-    for flag, name, paths in (
-        ("--with-file", "with_files", filter(is_below, plan.hosts.with_files)),
-        ("--requirements", "requirements", requirements),
-    ):
-        for path in paths:
-            if not _is(Path.is_file, path):
-                yield Problem((name,), f"{flag} {path}: {_instead_of_a_file(path)}.")
 
 
 def _closed_loop_problems(plan: WavePlan, load: ClosedLoop) -> Iterator[Problem]:
@@ -318,20 +231,3 @@ def _open_loop_only(slo: Slo) -> str:
     if slo.metric == "response_time":
         return "response time"
     return ""
-
-
-def _is(kind: Callable[[Path], bool], path: Path) -> bool:
-    try:
-        return kind(path)
-    except (OSError, ValueError):  # a name too long, a folder that may not be read
-        return False
-
-
-def _instead_of_a_file(path: Path) -> str:
-    try:
-        path.stat()
-    except PermissionError as error:
-        return f"this user may not read it ({error.strerror})"
-    except (OSError, ValueError):
-        return "there is no such file"
-    return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"

@@ -5,23 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.client_samples import NOT_MEASURED
-from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.report import client_table
 from inference_benchmarker.report.by_name import error_lines, label_lines
 from inference_benchmarker.report.headline import headline, outcome
 from inference_benchmarker.report.hosts import host_lines
 from inference_benchmarker.report.instances import instance_lines
+from inference_benchmarker.report.load_sections import load_sections
 from inference_benchmarker.report.screen import last_lines, server_in_short
 from inference_benchmarker.report.server_metrics import metric_lines, prefix_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.stages import stage_lines
 from inference_benchmarker.report.tokens import token_lines
 from inference_benchmarker.report.user_metrics import user_metric_lines
-from inference_benchmarker.summary.counted import missing_numbers
 from inference_benchmarker.summary.time_table import (
-    middle_and_tail,
-    precision_mark,
     time_rows,
 )
 from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES
@@ -31,11 +27,7 @@ from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrappe
 from inference_benchmarker.words.wording import INDENT as _INDENT
 from inference_benchmarker.words.wording import (
     aligned,
-    duration_text,
     percent_text,
-    pluralize,
-    precision_text,
-    rate_text,
 )
 
 if TYPE_CHECKING:
@@ -43,17 +35,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.summary.goodput import Goodput
-    from inference_benchmarker.summary.repeats import Repeats
-    from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
 
 _WIDTH = 80  # of prose where there is no terminal
 _TITLE = "RESULTS – InferenceBenchmarker"
-_TURNS = {FIRST_TURN: "1st turns", LATER_TURNS: "later"}
-_MAX_ROWS = 20
 _LONG, _LONGEST = 300, 1_000  # of a name or text of somebody else's in a line
 
 
@@ -89,12 +76,7 @@ def client_text(
         user_metric_lines(summary.metrics, width),
         label_lines(summary.labels, width),
         error_lines(summary.errors, width),
-        _accounts_section(facts, summary),
-        _repeats_section(facts, summary),
-        _warmup_section(summary),
-        _records_section(facts),
-        _warmed_section(facts),
-        _calibration_section(facts),
+        *load_sections(facts, summary),
         host_lines(summary.hosts, width),
         _client_section(facts, verdict, width),
         aligned(list(client_table.process_rows(facts.processes)) if facts.processes else [], width),
@@ -160,112 +142,6 @@ def success_line(share: float | None, target: float, *, at_most: bool = False) -
     mark = "✓ passed" if share is not None and share >= target and not at_most else "✗ failed"
     bound = "at most " if at_most else ""
     return f"{_INDENT}Success rate:     {bound}{_share(share or 0.0, target)} ({mark}, {100 * target:g}% target)"
-
-
-def _recording_line(facts: WaveFacts) -> Iterator[str]:
-    load, recording = facts.plan.load, facts.plan.recording
-    if isinstance(load, OpenLoop) and recording is not None:
-        text = f"{load.text}, {recording.rows:,} arrivals, at most {recording.peak_rps:,} in a second"
-        yield f"{_INDENT}Recording:        {one_line(text, _LONG)}"
-        yield f"{_INDENT}                  {one_line(recording.found, _LONG)}"
-    if (sent := facts.plan.conversations) is not None and sent.recorded is not None:
-        yield f"{_INDENT}Conversations:    {one_line(f'{sent.file.name}: {sent.recorded.found}', _LONG)}"
-        if sent.recorded.lacking:
-            yield f"{_INDENT}                  {one_line(sent.recorded.lacking, _LONG)}"
-
-
-def _accounts_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
-    rates, load = summary.rates, facts.plan.load
-    given = isinstance(load, OpenLoop) and load.is_steady and not load.replay  # else it is a mean
-    target = "" if rates.target is None else f"{rate_text(rates.target, 6 if given else 4)} target, "
-    sent = f"{rate_text(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
-    within = f" ({precision_text(rates.precision)})" if rates.precision else ""
-    if endpoint := facts.plan.endpoint:
-        yield f"{_INDENT}Endpoint:         {one_line(endpoint, _LONG)}"
-    yield f"{_INDENT}Rate:             {target}{sent}, {rate_text(rates.completed)} completed{within}"
-    yield from _recording_line(facts)
-    if summary.goodput is not None:
-        yield f"{_INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
-    yield from _lag_lines(summary)
-    if summary.build is not None:
-        yield f"{_INDENT}Payload building: {_in_short(summary.build)}"
-    for name in ("dropped", "abandoned", "lost", "in_flight"):
-        if count := getattr(summary.ledger, name):
-            yield f"{_INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
-
-
-def _lag_lines(summary: Summary) -> Iterator[str]:
-    """The schedule lag; of sessions that of their first turns and that of the later ones, which are paced apart."""
-    if summary.sessions is None:
-        found = {"Schedule lag": summary.lag}
-    else:
-        found = {f"Lag, {_TURNS[turns]}": part.lag for turns, part in summary.of_turns.items() if turns in _TURNS}
-    for name, lag in found.items():
-        if lag is not None:
-            yield f"{_INDENT}{name + ':':<17} {_in_short(lag)}"
-
-
-def _repeats_section(facts: WaveFacts, summary: Summary) -> Iterator[str]:
-    """Requests and users apart, where clients try again; in the open loop a user's time is the response time above."""
-    repeats, success = summary.repeats, summary.success_rate
-    if repeats is None or success is None:
-        return
-    unit = "arrival" if summary.sessions is None else "turn"
-    yield (
-        f"{_INDENT}{unit.capitalize() + 's:':<17} {repeats.arrivals:,}, {repeats.requests:,} requests "
-        f"({repeats.attempts:.2f} per {unit}), {repeats.repeated:,} repeats"
-    )
-    by_user = percent_text(repeats.success_by_user)
-    yield f"{_INDENT}Success:          {percent_text(success)} by request, {by_user} by user"
-    if repeats.user_time is not None and not isinstance(facts.plan.load, OpenLoop):
-        yield f"{_INDENT}User's time:      {middle_and_tail(repeats.user_time)}, from arrival to last answer"
-
-
-def _in_short(d: Distribution) -> str:
-    """Three numbers of a time that is none of the endpoint's: it gets no row beside those that are."""
-    p50, p99, top = (duration_text(value) for value in (d.percentile(50), d.percentile(99), d.maximum))
-    return f"p50 {p50}, p99 {p99}, max {top}{precision_mark(d)}"
-
-
-def _goodput(goodput: Goodput, repeats: Repeats | None) -> str:
-    """The rate, the share of the sent (the users' where clients try again), and how many met each limit."""
-    unmeasured = [each.limit.metric for each in goodput.limits if each.share is None]
-    if goodput.rate is None or goodput.share is None:
-        return f"not measured: no answer has {', '.join(dict.fromkeys(unmeasured))} (invoke yields no tokens)"
-    each = ", ".join(f"{one.limit.expression}: {percent_text(one.share or 0.0)}" for one in goodput.limits)
-    of = "those sent" if repeats is None else "the arrivals"
-    return f"{rate_text(goodput.rate)}, {percent_text(goodput.share)} of {of} ({each})"
-
-
-def _warmup_section(summary: Summary) -> Iterator[str]:
-    warmup = summary.warmup
-    if warmup is None:
-        return
-    counts, latency = warmup.ledger, warmup.latency
-    lines = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
-    if latency is not None:
-        lines.append(f"latency {middle_and_tail(latency)}")
-    yield f"{_INDENT}Warm-up:          {', '.join(lines)} (not in the other numbers)"
-
-
-def _records_section(facts: WaveFacts) -> Iterator[str]:
-    """That requests were counted, and what is not measured therefore."""
-    if missing := missing_numbers(facts):
-        text = f"kept for the slowest {len(facts.records):,} requests only; not measured: {', '.join(missing.values())}"
-        yield f"{_INDENT}Records:          {text}"
-
-
-def _warmed_section(facts: WaveFacts) -> Iterator[str]:
-    if facts.warmed is not None:
-        number, seconds = facts.warmed
-        sent = pluralize(number, "request", "requests")
-        yield f"{_INDENT}Cache warmed:     {sent} in {seconds:.3g} s before the wave, excluded from every number here"
-
-
-def _calibration_section(facts: WaveFacts) -> Iterator[str]:
-    if facts.calibration is not None:
-        lines = facts.calibration["lines"][:_MAX_ROWS]
-        yield from (f"{_INDENT}Calibration:      {one_line(line, _LONG)}" for line in lines)
 
 
 def _client_section(facts: WaveFacts, verdict: Verdict, width: int | None) -> Iterator[str]:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from visualization.comparison.comparison import Comparison
 
 _DESCRIPTION = """\
-Compares NEW with BASE. For each metric, shows both values, the change with its interval, and whether it is worse,
-improved or unchanged, if it stands out from noise. Each side is a run directory or a folder of several runs; several
+Compares NEW with BASE: each metric of both, its change with an interval, and whether it is worse, improved or
+unchanged, if that can be distinguished from noise. Each side is a run directory or a folder of several runs; several
 runs show how much runs of the same version differ. Without arguments, compares the last two runs in .tmp/.
 
   benchmark compare runs/base runs/new --max-regression p99=10%

@@ -10,13 +10,13 @@ from inference_benchmarker.cli.core.flags import read_flags
 from inference_benchmarker.cli.core.hosts_flags import placed, take_hosts
 from inference_benchmarker.cli.wave.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAGS
 from inference_benchmarker.errors import refuse
+from inference_benchmarker.plan.endpoint_problems import session_problem
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.problems import problems_of
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.server_limit import ServerLimit
-from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.plan.slo import Slo
 
 if TYPE_CHECKING:

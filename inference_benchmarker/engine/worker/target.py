@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.endpoint_problems import session_problem
 from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.model_mix import with_model
-from inference_benchmarker.plan.sessions import session_problem
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.words.redact import excerpt, own_secrets
 from inference_benchmarker.words.units import NS
