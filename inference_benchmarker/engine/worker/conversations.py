@@ -96,6 +96,7 @@ class Conversations(OneKind):
     def serve(self, slot: Slot) -> None:
         """Send one turn after the other, of whichever session an arrival says."""
         take, turn, attempt, requests, open_one = slot.take, self._turn, self._attempt, self.requests, self._open.get
+        ledger, later = requests.ledger, self.later
         while (arrival := take()) is not None:
             session = open_one(arrival.index) or self._opened(arrival.index)
             slot.session = session
@@ -103,10 +104,11 @@ class Conversations(OneKind):
                 session.turn += 1
                 session.now, session.following = session.following, None
                 session.think_ns = session.following_ns
-                requests.ledger.later_turns += arrival.index >= 0
+                if arrival.index >= 0:
+                    ledger.later_turns += 1
             turn(slot, arrival, attempt)
             if session.following is not None and not requests.is_over:
-                self.later(slot.done + session.following_ns, session.number)
+                later(slot.done + session.following_ns, session.number)
             else:
                 self._end(session)
 

@@ -26,7 +26,7 @@ from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, Le
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.batch_writer import BatchWriter
     from inference_benchmarker.records.response import Response
@@ -206,7 +206,10 @@ class Requests:
         slot.failure = None  # with its traceback, and so the connection that the attempt gave up
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
-        """Write the record of a request: of this arrival, the slot's turn of it, and the slot's attempt at that."""
+        """Write the record of a request: of this arrival, the slot's turn of it, and the slot's attempt at that.
+
+        With a turn, write how its session ended into the books, too.
+        """
         usage, writer = slot.usage, self.writer
         if not slot.label:
             if usage is not None and usage.model:
@@ -216,8 +219,7 @@ class Requests:
         is_stream = usage is not None or slot.times is not None
         if usage is not None:
             slot.size = slot.size if usage.bytes is None else usage.bytes
-            if usage.finish_reason:
-                outcome |= writer.finish_reasons[usage.finish_reason] << FINISH_SHIFT
+            outcome |= writer.finish_reasons[usage.finish_reason or ""] << FINISH_SHIFT
         if is_stream:
             outcome |= HAS_STREAM
         writer.add(
@@ -225,17 +227,14 @@ class Requests:
         )
         if is_stream:
             self._write_stream(slot, usage)
-        if slot.session is not None:
-            self._write_turn(slot.session, slot, arrival)
+        session = slot.session
+        if session is not None:  # here, since a call would take as long as half of it
+            ended = session.ended
+            writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, ended))
+            if ended and arrival.index >= 0:
+                self.ledger.end_session(ended)
         if slot.attempt:
             writer.add_attempt(slot.attempt, slot.arrived)
-
-    def _write_turn(self, session: OpenSession, slot: Slot, arrival: Arrival) -> None:
-        """Write which turn of its session it is, too, and into the books how the session ended."""
-        ended = session.ended
-        self.writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, ended))
-        if ended and arrival.index >= 0:
-            self.ledger.end_session(ended)
 
     def _write_stream(self, slot: Slot, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""
