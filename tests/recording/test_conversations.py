@@ -181,6 +181,20 @@ def test_tables_have_the_turns_of_a_session_or_single_ones(tmp_path: Path) -> No
     assert "line 3" in facts.first_left_out
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("7,a,1,m,ten,10,20,log", "'ten' is not a number of tokens"),
+        ("7,a,1,m,10,2.5,20,log", "'2.5' is not a number of tokens"),
+        ("7,a,soon,m,10,10,20,log", "'soon' is not a time in seconds"),
+    ],
+)
+def test_a_left_out_row_of_a_table_says_what_was_expected(tmp_path: Path, row: str, said: str) -> None:
+    facts, _ = found(tmp_path, f"{BURST}{row}\n")
+    only = found(tmp_path, "\n".join([*BURST.splitlines()[:2], row]))[0]
+    assert (facts.left_out, only.first_left_out) == (3, f"line 3: {said}")
+
+
 def test_what_holds_no_conversation_is_counted_and_never_ends_it(tmp_path: Path) -> None:
     bad = [
         "{",

@@ -135,7 +135,7 @@ class _PatternCheck:
         except UnicodeDecodeError as error:
             raise UnexpectedAnswerError("text", f"expected a text ({error}), got {said.shown}") from None
         if not found:
-            raise UnexpectedAnswerError("text", f"expected {self._pattern!r} in the text, got {said.shown}")
+            raise UnexpectedAnswerError("text", f"expected '{self._pattern}' in the text, got {said.shown}")
 
 
 class _SchemaCheck:

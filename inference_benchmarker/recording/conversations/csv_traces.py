@@ -6,6 +6,7 @@ import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.recording.conversations.turns import Found, seconds_of, tokens_of
+from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
@@ -50,6 +51,22 @@ class CsvTrace:
         if len(row) != self._width:
             raise ValueError(f"has {len(row)} values, and the header names {self._width}")
         fields = {field: row[place].strip() for field, place in self._place.items()}
-        turn = {"tokens": tokens_of(int(fields["tokens"])), "out": tokens_of(int(fields["out"])), "blocks": []}
-        took_ns = int(seconds_of(float(fields.get("took") or 0)) * NS)
+        turn = {"tokens": _tokens(fields["tokens"]), "out": _tokens(fields["out"]), "blocks": []}
+        took_ns = int(_seconds(fields.get("took") or "0") * NS)
         return Found(line, fields["at"], [turn], fields.get("session") or None, took_ns, {"totals": True})
+
+
+def _tokens(text: str) -> int:
+    try:
+        count: int | str = int(text)
+    except ValueError:  # of Python's own, which no user needs to read
+        count = quoted(text, 30)
+    return tokens_of(count)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ValueError(f"{quoted(text, 30)} is not a time in seconds") from None
+    return seconds_of(seconds)

@@ -92,6 +92,7 @@ def test_an_answer_is_as_expected(tmp_path: Path, expected: str, answer: Any) ->
         ("schema:FILE", '{"name": "Bee"}', "does not match"),
         ("schema:FILE", "no", "expected JSON"),
         ("text:^bee", "a bee", "expected '^bee' in the text, got 'a bee'"),
+        (r"text:is \d+", "it is", r"expected 'is \d+' in the text, got 'it is'"),
         ("text:bee", b"\xff", "expected a text"),
         ("text:bee", {"bee": 1}, TEXTLESS),
         ("text:bee", Completion(content={"data": [{"embedding": [0.5]}]}), TEXTLESS),
