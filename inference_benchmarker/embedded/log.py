@@ -6,10 +6,11 @@ Rows lie in packed arrays (about 50 bytes each, and the request's id), so that a
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from inference_benchmarker.embedded.histogram import Histogram, family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 _PENDING = -1
-_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class ArrivalLog:
@@ -108,28 +108,6 @@ def _known(values: array[int]) -> list[int | None]:
     return [None if value == _PENDING else value for value in values]
 
 
-class Histogram:
-    """Durations in cumulative buckets, as Prometheus counts them."""
-
-    def __init__(self) -> None:
-        self._counts = [0] * (len(_SECONDS) + 1)
-        self._sum_ns = 0
-
-    def observe(self, duration_ns: int) -> None:
-        """Count one duration; a bucket contains its upper bound."""
-        self._counts[bisect_left(_SECONDS, duration_ns / 1e9)] += 1
-        self._sum_ns += duration_ns
-
-    def lines(self, name: str) -> Iterator[str]:
-        """The samples in Prometheus' text format."""
-        total = 0
-        for bound, count in zip((*map(str, _SECONDS), "+Inf"), self._counts, strict=True):
-            total += count
-            yield f'{name}_bucket{{le="{bound}"}} {total}'
-        yield f"{name}_sum {self._sum_ns / 1e9}"
-        yield f"{name}_count {total}"
-
-
 @dataclass(frozen=True, slots=True)
 class State:
     """The endpoint as it stands; ``busy_s``: the time in service of all servers up to now."""
@@ -180,8 +158,7 @@ class Metrics:
         )
 
     def _family(self, name: str, kind: str, meaning: str, samples: Iterable[str]) -> str:
-        name = f"{self.prefix}{name}"
-        return "\n".join([f"# HELP {name} {meaning}", f"# TYPE {name} {kind}", *samples, ""])
+        return family(f"{self.prefix}{name}", kind, meaning, samples)
 
     def _value(self, name: str, kind: str, meaning: str, value: float) -> str:
         return self._family(name, kind, meaning, [f"{self.prefix}{name} {value}"])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from inference_benchmarker.embedded.llm.kv_blocks import KvBlocks, chain_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,26 +20,17 @@ class PrefixCache:
     """
 
     def __init__(self, tokens: int) -> None:
-        self._room = tokens // BLOCK
-        self._blocks: OrderedDict[int, None] = OrderedDict()
+        self._blocks = KvBlocks(tokens // BLOCK)
 
     def take(self, prompt: Sequence[str], answer: Sequence[str]) -> int | None:
         """The tokens of a prompt that are there, which has them kept, and those of its answer; None without a cache."""
-        if not self._room:
+        blocks = self._blocks
+        if not blocks.count:
             return None
-        chain = _chain((*prompt, *answer))
-        known = next((place for place, block in enumerate(chain) if block not in self._blocks), len(chain))
-        for block in reversed(chain):  # so that the end of a text goes before its beginning
-            self._blocks[block] = None
-            self._blocks.move_to_end(block)
-        while len(self._blocks) > self._room:
-            self._blocks.popitem(last=False)
-        return min(known, (len(prompt) - 1) // BLOCK) * BLOCK
-
-
-def _chain(words: Sequence[str]) -> list[int]:
-    chain, before = [], 0
-    for begin in range(0, len(words) - BLOCK + 1, BLOCK):
-        before = hash((before, *words[begin : begin + BLOCK]))
-        chain.append(before)
-    return chain
+        chain = chain_of((*prompt, *answer), BLOCK)
+        found = blocks.find(chain, len(chain))
+        blocks.hold(found)
+        more = blocks.take(min(len(chain) - len(found), blocks.free))
+        blocks.name(more, chain[len(found) :])
+        blocks.release([*found, *more])
+        return min(len(found), (len(prompt) - 1) // BLOCK) * BLOCK
