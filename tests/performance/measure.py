@@ -166,12 +166,18 @@ def _is_worker(command_line: list[str]) -> bool:
     return any(part.startswith("inference_benchmarker.engine.worker") for part in command_line)
 
 
+def workers(command: int) -> list[psutil.Process]:
+    """The worker processes below the command with this process id; empty where none runs."""
+    with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+        below = psutil.Process(command).children(recursive=True)
+        return [process for process in below if _is_worker(process.cmdline())]
+    return []
+
+
 def worker_memory_mb(command: int) -> list[float]:
     """Resident memory of each worker below the command with this process id, in MB; empty where none runs."""
     with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-        below = psutil.Process(command).children(recursive=True)
-        workers = [process for process in below if _is_worker(process.cmdline())]
-        return [process.memory_info().rss / 1e6 for process in workers]
+        return [process.memory_info().rss / 1e6 for process in workers(command)]
     return []
 
 

@@ -29,18 +29,18 @@ def _build_directory() -> tempfile.TemporaryDirectory[str]:
 
 
 @functools.cache
-def build() -> Path:
-    """The compiled server; RuntimeError where there is no C compiler or it refuses the source."""
+def compiled(source: Path) -> Path:
+    """The program of a C file; RuntimeError where there is no C compiler or it refuses the source."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        raise RuntimeError("the stamping server needs a C compiler: install gcc or clang")
-    program = Path(_build_directory().name) / "stamp_server"
+        raise RuntimeError(f"{source.name} needs a C compiler: install gcc or clang")
+    program = Path(_build_directory().name) / source.stem
     flags = ["-std=c11", "-O2", "-Wall", "-Wextra"]
     done = subprocess.run(
-        [compiler, *flags, "-o", str(program), str(SOURCE)], capture_output=True, text=True, check=False
+        [compiler, *flags, "-o", str(program), str(source)], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise RuntimeError(f"{SOURCE.name} does not compile:\n{done.stderr}")
+        raise RuntimeError(f"{source.name} does not compile:\n{done.stderr}")
     return program
 
 
@@ -59,7 +59,7 @@ class StampServer:
     ) -> None:
         self._process = subprocess.Popen(
             [
-                str(build()),
+                str(compiled(SOURCE)),
                 *("--address", address),
                 *("--port", str(port)),
                 *("--delay-us", str(round(delay_ms * 1e3))),
