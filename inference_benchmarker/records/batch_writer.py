@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.batch import BASE, MAX_TEXT_LENGTH, STREAM, TURN, joined_batch
+from inference_benchmarker.records.batch import BASE, HAS_STREAM, MAX_TEXT_LENGTH, STREAM, TURN, joined_batch
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.feed_writer import MOST_ROWS, FeedWriter
 from inference_benchmarker.records.names import MAX_NAME_LENGTH, Names
@@ -118,6 +118,38 @@ class BatchWriter:
         self._attempts.append((len(self._base) // BASE.size - 1, number))
         self.feed.repeat(arrived)  # which takes its row away
         self._packed = len(self._rows)
+
+    def take_back(self, index: int, due: int, sent: int, done: int) -> None:
+        """Forget the request that begins with these fields, or as much of it as was added: it is the last, if any.
+
+        As there may be no memory, it asks for little.
+        """
+        begin, rows = (index, due, sent, done), self._rows
+        if rows and rows[-1][: len(begin)] == begin:
+            rows.pop()
+        if self._packed > len(rows) or self._packed_last() == begin:
+            del self._base[-BASE.size :]
+        self._packed = min(self._packed, len(rows))
+        self._end_with_rows()
+
+    def _packed_last(self) -> tuple[int, ...]:
+        """The first fields of the request that was packed last."""
+        return BASE.unpack_from(self._base, len(self._base) - BASE.size)[:4] if self._base else ()
+
+    def _end_with_rows(self) -> None:
+        """Cut off what belongs to no row: whatever is added to a request comes after its row."""
+        kept, metrics, attempts = self._last_row + 1, self._metrics, self._attempts
+        outcomes = self._base[BASE.size - 1 :: BASE.size]  # each row's last byte
+        streams = sum(map(HAS_STREAM.__and__, outcomes)) + sum(
+            HAS_STREAM & outcome for *_, outcome in self._rows[self._packed :]
+        )
+        del self._streams[streams // HAS_STREAM * STREAM.size :]
+        del self._gaps[sum(gaps for *_, gaps in STREAM.iter_unpack(self._streams)) :]
+        while metrics and METRIC.unpack_from(metrics, len(metrics) - METRIC.size)[0] >= kept:
+            del metrics[-METRIC.size :]
+        del self.turns[kept:]
+        while attempts and attempts[-1][0] >= kept:
+            attempts.pop()
 
     def error(self, exception: BaseException, found: Sequence[BaseException] = ()) -> tuple[int, str]:
         """The number and key of an error with its ``causes``; keeps the text of the first few of each key."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from heapq import heappush, heappushpop
+from heapq import heapify, heappush, heappushpop
 from itertools import pairwise
 from operator import itemgetter, or_, sub
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.batch import BASE, FINISH_MASK, FINISH_SHIFT, OUTCOME
 from inference_benchmarker.records.batch_writer import BatchWriter
-from inference_benchmarker.records.feed_writer import Columns, FeedWriter, OpenCell, Packed, Row
+from inference_benchmarker.records.feed_writer import Columns, FeedWriter, Group, OpenCell, Packed, Places, Row
 from inference_benchmarker.records.histogram import Histogram, halves, tally
 from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
@@ -58,12 +58,14 @@ class _CountCell(OpenCell):
 class CountFeed(FeedWriter):
     """Takes requests as the live feed does, and counts all that is reported of them.
 
-    ``warmup``: there are requests of a warm-up, which are counted apart.
+    ``warmup``: there are requests of a warm-up, which are counted apart. ``on_forget`` is called where there was no
+    memory to count some requests: of what came since ``mark_reported`` nothing is counted then.
     """
 
     def __init__(self, *, warmup: bool = False) -> None:
         super().__init__(_CountCell)
         self._warmup = warmup
+        self._warmup_rows: list[Row] = []
         self._label_outcomes: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._label_times: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._halves: dict[str, list[int]] = {}
@@ -71,13 +73,24 @@ class CountFeed(FeedWriter):
         self._first: dict[int, int] = {}
         self._reported_errors = 0
         self._last_due = self._last_done = 0
+        self.on_forget: Callable[[], object] = lambda: None
 
     def count(self) -> None:
         """Count the rows and sendings that are waiting, as its base does."""
-        warmup = [row for row in map(Row._make, self.rows) if row.arrival < 0] if self._warmup else []
+        self._warmup_rows = [row for row in map(Row._make, self.rows) if row.arrival < 0] if self._warmup else []
         super().count()
-        for row in warmup:
+
+    def _add(self, places: Places, groups: dict[Group, Columns]) -> None:
+        super()._add(places, groups)
+        for row in self._warmup_rows:
             self._count_warmup(row)
+
+    def _forget(self) -> None:
+        """All that came since the last report is forgotten with requests that were counted in part."""
+        for error in [*self._first][self._reported_errors :]:
+            del self._first[error]
+        self.mark_reported()
+        self.on_forget()
 
     def usage(self, times: list[int] | None, tokens_in: int, tokens_out: int) -> None:
         """The last row has these token arrivals and token counts, as ``BatchWriter.add_stream`` says."""
@@ -234,6 +247,7 @@ class CountingBatchWriter(BatchWriter):
 
     def __init__(self, also: Iterable[str] = (), *, warmup: bool = False) -> None:
         self._counts = CountFeed(warmup=warmup)
+        self._counts.on_forget = self._forget
         super().__init__(also, self._counts)
         self._slowest: list[tuple[int, int, _Slow]] = []
         self._least = -1
@@ -263,6 +277,24 @@ class CountingBatchWriter(BatchWriter):
         """Adds to the request just added its metrics, where its row is kept."""
         if self._last is not None:
             self._last.metrics = metrics
+
+    def take_back(self, index: int, due: int, sent: int, done: int) -> None:
+        """Forget the request that begins with these fields; of what its stream was, some may be counted."""
+        begin, rows = (index, due, sent, done), self._rows
+        if rows and rows[-1][: len(begin)] == begin:
+            rows.pop()
+        self._clear_sections()
+        self._keep_slowest([entry for entry in self._slowest if BASE.unpack(entry[2].base)[: len(begin)] != begin])
+
+    def _forget(self) -> None:
+        """None of the requests since the last batch is among the slowest: they are not counted."""
+        self._keep_slowest([entry for entry in self._slowest if -entry[1] < self._taken])
+
+    def _keep_slowest(self, kept: list[tuple[int, int, _Slow]]) -> None:
+        self._slowest = kept
+        heapify(self._slowest)
+        if len(self._slowest) < MOST_SLOWEST:
+            self._least = -1
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""

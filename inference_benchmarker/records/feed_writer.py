@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 256  # requests that are counted in one go: a pause of some 0.1 ms
 _OK, _FAILED, _OUTCOME = 0, 1, 0x03
-_Group = tuple[int, int, int, int]
+Group = tuple[int, int, int, int]
+Places = dict[tuple[int, int], "Sequence[Any]"]
 Packed = tuple[int, ...]
 """The fields of a request in the order of ``record.BASE``, which is that of ``Row`` and ``Columns``."""
 
@@ -108,17 +109,27 @@ class FeedWriter:
 
         Where there is no memory for it (MemoryError), they wait on, or are forgotten: none is counted or packed twice.
         """
-        places = self._places(self.sendings[:])
-        self.sendings.clear()
+        places, groups = self._places(self.sendings[:]), self._groups() if self.rows else {}
+        if self.rows:
+            self.on_rows()
+        try:
+            self.rows.clear()
+            self.sendings.clear()
+            self._add(places, groups)
+        except BaseException:
+            self._forget()
+            raise
+
+    def _add(self, places: Places, groups: dict[Group, Columns]) -> None:
+        """Count the groups of sendings and of rows, which nobody else has any more."""
         for place, sent in places.items():
             self._count_sent(self._cells[place], sent)
-        if self.rows:
-            groups = self._groups()
-            self.on_rows()
-            self.rows.clear()
-            for (second, stage, outcome, error), columns in groups.items():
-                self._count_columns(self._cells[second, stage], columns, outcome, error)
-                self._count_ended(stage, columns.sent)
+        for (second, stage, outcome, error), columns in groups.items():
+            self._count_columns(self._cells[second, stage], columns, outcome, error)
+            self._count_ended(stage, columns.sent)
+
+    def _forget(self) -> None:
+        """Some requests were counted in part: what a wave shows while it runs may lack them."""
 
     def stream(self, times: list[int], gaps_us: list[int], tokens: int) -> None:
         """The last row is a stream's: when its pieces came, the gaps between them, and its output tokens."""
@@ -153,7 +164,7 @@ class FeedWriter:
     def _stage(self, due: int) -> int:
         return bisect_right(self.stage_ends, due) if self.stage_ends else 0
 
-    def _places(self, sendings: list[tuple[int, int]]) -> dict[tuple[int, int], Sequence[Any]]:
+    def _places(self, sendings: list[tuple[int, int]]) -> Places:
         """Sendings by second and stage."""
         if not sendings:
             return {}
@@ -165,7 +176,7 @@ class FeedWriter:
             places[sending[1] // NS, self._stage(sending[0])].append(sending)
         return dict(places)
 
-    def _groups(self) -> dict[_Group, Columns]:
+    def _groups(self) -> dict[Group, Columns]:
         """Columns of the rows by second, stage, outcome and error, without the warm-up's; mostly all are of one."""
         rows = self.rows
         of_all = Columns.of(rows)
@@ -175,7 +186,7 @@ class FeedWriter:
             outcomes = {packed & _OUTCOME for packed in set(of_all.outcome)}
             if len(outcomes) == 1:
                 return {(second, self._stage(of_all.due[0]), outcomes.pop(), 0): of_all}
-        groups: defaultdict[_Group, list[Packed]] = defaultdict(list)
+        groups: defaultdict[Group, list[Packed]] = defaultdict(list)
         for row in rows:
             arrival, due, _, done, _, _, _, error, packed = row
             if arrival >= 0:

@@ -47,9 +47,10 @@ class Names:
 
     def _numbered(self, shown: str) -> int:
         """The number of a name as it is shown: names that differ in a secret alone are one."""
-        number = self._numbers.setdefault(shown, len(self._names))
-        if number == len(self._names):
-            self._names.append(shown)
+        number = self._numbers.get(shown)
+        if number is None:
+            self._names.append(shown)  # first: without memory for what follows the number is nobody's
+            number = self._numbers[shown] = len(self._names) - 1
         return number
 
     def _shown(self, name: str) -> str:

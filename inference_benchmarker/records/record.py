@@ -66,7 +66,6 @@ class RequestRecord(NamedTuple):
         return self.index, self.turn or 0, self.attempt
 
 
-_ENDED = tuple(f"sessions_{ending}" for ending in ENDINGS)
 _ALWAYS = frozenset(("scheduled", "sent", "dropped", "lost", "ok", "failed", "abandoned"))
 _OF_SESSIONS = (
     "later_turns",
@@ -138,10 +137,16 @@ class Ledger:
         balanced = self.scheduled == self.arrivals + self.dropped + self.lost and self.in_flight >= 0
         return balanced and self.later_turns >= 0 and self.sessions_open >= 0
 
-    def end_session(self, ended: int) -> None:
-        """Count a session that ended, as its packed turn says."""
-        name = _ENDED[ended - 1]
-        setattr(self, name, getattr(self, name) + 1)
+    def end_session(self, ended: int, outcome: int) -> None:
+        """Count a session that ended, as its packed turn says, and that turn by its outcome: both, or neither."""
+        if ended == COMPLETED:
+            self.sessions_completed, self.ok = self.sessions_completed + 1, self.ok + 1
+        elif ended == TURN_FAILED:
+            self.sessions_failed, self.failed = self.sessions_failed + 1, self.failed + 1
+        elif outcome == OK:
+            self.sessions_raised, self.ok = self.sessions_raised + 1, self.ok + 1
+        else:
+            self.sessions_raised, self.failed = self.sessions_raised + 1, self.failed + 1
 
     def __add__(self, other: Ledger) -> Ledger:
         return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -91,13 +91,14 @@ def process_findings(facts: WaveFacts) -> Iterator[Finding]:
             "scheduled + repeated = sent + dropped + lost",
             "This is a bug in this tool: please report it with the run directory.",
         )
-    if miscounted := _miscounted(facts):
+    if unrecorded := _unrecorded(facts) or _miscounted(facts):
         yield Finding(
             "ledger_broken",
             "invalid",
-            miscounted,
-            "each is counted once",
-            "A worker had no memory left while it counted: keep less in invoke, or use --records all.",
+            unrecorded,
+            "each is recorded once",
+            "A worker was out of memory while recording, so the report has the other requests alone: keep less in "
+            "invoke, or give the worker more memory (ulimit -v shows the limit).",
         )
 
 
@@ -249,11 +250,19 @@ def usage_findings(facts: WaveFacts) -> Iterator[Finding]:
         )
 
 
+def _unrecorded(facts: WaveFacts) -> str:
+    """The requests whose record was lost, in words: a worker that reported to the end leaves none in flight."""
+    there = (ledger for number, ledger in enumerate(facts.ledgers) if number not in facts.lost_workers)
+    lost = sum(ledger.in_flight for ledger in there)
+    return f"{lost:,} of {facts.ledger.sent:,} requests were sent and not recorded" if lost > 0 else ""
+
+
 def _miscounted(facts: WaveFacts) -> str:
-    """Of a wave without records the first outcome that was not counted as often as it came, in words; else nothing."""
+    """Of a wave without records what was not counted as often as it came, first sendings, in words; else nothing."""
     if facts.counts is None:
         return ""
-    pairs = ((name, getattr(facts.ledger, name), facts.counts.window.total(name)) for name in OUTCOMES)
+    window = facts.counts.window
+    pairs = ((name, getattr(facts.ledger, name), window.total(name)) for name in ("sent", *OUTCOMES))
     return next((f"{came:,} {name} requests, {found:,} counted" for name, came, found in pairs if came != found), "")
 
 

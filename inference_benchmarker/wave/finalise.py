@@ -103,13 +103,14 @@ def offered(plan: WavePlan, spool_state: SpoolState) -> WavePlan:
 
 def _ledgers(plan: WavePlan, spool_state: SpoolState) -> list[Ledger]:
     """Each worker's count. Of a change that it never heard of, before it was done, it could not say so itself."""
-    end = plan.bounds.duration_ns
+    end, counts = plan.bounds.duration_ns, plan.counts_requests
+    ledgers = [worker.counted_ledger if counts else worker.ledger for worker in spool_state.workers]
     reported = sum(end is None or change.at_ns < end for change in spool_state.changes)
     return [
-        replace(worker.ledger, late_changes=worker.ledger.late_changes + max(0, reported - worker.changes))
+        replace(ledger, late_changes=ledger.late_changes + max(0, reported - worker.changes))
         if worker.final
-        else worker.ledger
-        for worker in spool_state.workers
+        else ledger
+        for ledger, worker in zip(ledgers, spool_state.workers, strict=True)
     ]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,16 @@ from gevent.event import Event
 
 from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.engine.worker.requested_model import requested_model
-from inference_benchmarker.records.batch import FINISH_SHIFT, HAS_STREAM
+from inference_benchmarker.records.batch import FINISH_SHIFT, HAS_STREAM, OUTCOME
 from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.names import MAX_NAMES
 from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, Ledger
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from inference_benchmarker.engine.worker.in_flight import Slot
+    from collections.abc import Sequence
+
+    from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.batch_writer import BatchWriter
     from inference_benchmarker.records.response import Response
@@ -69,6 +72,9 @@ def make_attempt(attempt: Attempt, slot: Slot, timer: gevent.Timeout | None) -> 
 class Requests:
     """Sends a worker's requests and keeps its books: each attempt of an arrival becomes exactly one record.
 
+    One whose record cannot be written, for want of memory, has none, and is not counted as over: in the ledger it
+    stays in flight.
+
     ``fire`` tells Locust. ``requested_model``: the model that the request of a slot asks for, "" where it names none.
     ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``check`` raises where
     the answer that a slot keeps is not as expected, and may add to its usage. ``waiting`` counts the
@@ -94,6 +100,7 @@ class Requests:
         self._on_failure = on_failure or Tracebacks(logger.warning, writer.cut).take
         self._check = check
         self._errors: dict[str, FailedRequestError] = {}
+        self._said: set[str] = set()
         self._models: dict[str, int] = {}  # the labels of those that answer under another name than they are asked by
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
@@ -179,36 +186,71 @@ class Requests:
         for slot in self.slots:
             if slot.arrival is not None:
                 slot.done = now
-                self._write(slot, slot.arrival, ABANDONED)
-                if slot.arrival.index >= 0:
-                    self.ledger.abandoned += 1
-                    counted.append(slot)
+                arrival = slot.arrival
+                try:
+                    self._write(slot, arrival, ABANDONED)
+                except BaseException as error:
+                    self._take_back(slot, arrival, error)
+                else:
+                    if arrival.index >= 0:
+                        counted.append(slot)
         for slot in counted:  # after the books are closed: a listener may let other greenlets run
             self._report(slot, AbandonedError("abandoned"))
 
     def _record(self, slot: Slot, arrival: Arrival) -> None:
-        if slot.failure is None:
-            self._write(slot, arrival, OK)
+        failure = slot.failure
+        try:
+            if failure is None:
+                self._write(slot, arrival, OK)
+            else:
+                found = causes(failure)
+                number, key = self.writer.error(failure, found)
+                self._write(slot, arrival, FAILED, number)
+        except BaseException as error:
+            self._take_back(slot, arrival, error)
+            return
+        try:
+            if failure is not None:
+                self._tell_failure(slot, arrival, failure, key, found)
+                slot.failure = None  # with its traceback, and so the connection that the attempt gave up
+                return
             slot.payload = None  # idle slots would keep all that were ever in flight at a time
             if arrival.index >= 0:
-                self.ledger.ok += 1
                 self._report(slot, None)
-            return
-        found = causes(slot.failure)
-        number, key = self.writer.error(slot.failure, found)
-        self._write(slot, arrival, FAILED, number)
-        self._on_failure(arrival.index, key, slot.failure)
+        except MemoryError as error:  # it is recorded, and its slot goes on
+            self._say("reported to Locust", error)
+
+    def _tell_failure(
+        self, slot: Slot, arrival: Arrival, failure: BaseException, key: str, found: Sequence[BaseException]
+    ) -> None:
+        self._on_failure(arrival.index, key, failure)
         if arrival.index >= 0:
-            self.ledger.failed += 1
             if name := local_errno(found):
                 self.refused[name] += 1
             self._report(slot, self._errors.setdefault(key, FailedRequestError(key)))
-        slot.failure = None  # with its traceback, and so the connection that the attempt gave up
+
+    def _take_back(self, slot: Slot, arrival: Arrival, error: BaseException) -> None:
+        """Leave nothing in the records of a request that could not be written, and let nothing follow it."""
+        slot.arrival = slot.payload = slot.answer = slot.times = slot.usage = slot.failure = None  # memory is short
+        slot.again = False
+        if slot.session is not None:
+            slot.session.following = None
+        self.writer.take_back(arrival.index, arrival.due, slot.sent, slot.done)
+        self._say("recorded", error)
+        if not isinstance(error, Exception):  # somebody ends this greenlet
+            raise error
+
+    def _say(self, failed: str, error: BaseException) -> None:
+        """Log the first request of which something could not be done; the report has their number."""
+        if failed not in self._said:
+            with suppress(MemoryError):
+                self._said.add(failed)
+                logger.error("a request could not be %s: %s", failed, type(error).__name__)
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
-        """Write the record of a request: of this arrival, the slot's turn of it, and the slot's attempt at that.
+        """Write and count a request: of this arrival, the slot's turn of it, and the slot's attempt at that.
 
-        With a turn, write how its session ended into the books, too.
+        To count it is the last step: where that or another raises, what was written is taken back.
         """
         usage, writer = slot.usage, self.writer
         if not slot.label:
@@ -227,14 +269,30 @@ class Requests:
         )
         if is_stream:
             self._write_stream(slot, usage)
-        session = slot.session
-        if session is not None:  # here, since a call would take as long as half of it
-            ended = session.ended
-            writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, ended))
-            if ended and arrival.index >= 0:
-                self.ledger.end_session(ended)
+        if slot.attempt or slot.session is not None:
+            self._write_place(slot, slot.session)
+        slot.arrival = None
+        if arrival.index >= 0:
+            self._count(slot, outcome & OUTCOME)
+
+    def _count(self, slot: Slot, outcome: int) -> None:
+        """Count a request by its outcome, and the session that ended with it, if one did: both, or neither."""
+        ledger = self.ledger
+        if slot.session is not None and slot.session.ended:
+            ledger.end_session(slot.session.ended, outcome)
+        elif outcome == OK:
+            ledger.ok += 1
+        elif outcome == FAILED:
+            ledger.failed += 1
+        else:
+            ledger.abandoned += 1
+
+    def _write_place(self, slot: Slot, session: OpenSession | None) -> None:
+        """Write which turn of its session it is and how that ended, and which attempt at it."""
+        if session is not None:
+            self.writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, session.ended))
         if slot.attempt:
-            writer.add_attempt(slot.attempt, slot.arrived)
+            self.writer.add_attempt(slot.attempt, slot.arrived)
 
     def _write_stream(self, slot: Slot, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""

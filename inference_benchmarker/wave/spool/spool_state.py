@@ -296,6 +296,7 @@ class SpoolState:
     def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
         """Take in what a batch counted; of its size it bears out about as many requests."""
         self._adder.add(meta, labels=worker.labels, errors=worker.errors, reasons=worker.finish_reasons)
+        worker.take_cells(meta.get("feed", []))
         worker.counted += size
         worker.last_due = max(worker.last_due, meta["totals"]["last_due"])
         if done := meta["totals"]["last_done"]:

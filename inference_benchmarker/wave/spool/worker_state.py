@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ from inference_benchmarker.data.typed import require
 from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.batch import OUTCOME
 from inference_benchmarker.records.columns import MOST_ATTEMPT
-from inference_benchmarker.records.record import ABANDONED, Ledger
+from inference_benchmarker.records.record import ABANDONED, OUTCOMES, Ledger
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     import numpy.typing as npt
 
 MOST_DELAYS = 1 << 17  # of a worker's event loop, which are held: 87 minutes of them
@@ -25,7 +28,8 @@ MOST_DELAYS = 1 << 17  # of a worker's event loop, which are held: 87 minutes of
 class WorkerState:
     """One worker's reports so far.
 
-    ``last_due``: when the last arrival of them was due. ``last_done``: the last answer of the window.
+    ``last_due``: when the last arrival of them was due. ``last_done``: the last answer of the window. ``outcomes``: of
+    requests that were counted, how many of each.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -43,8 +47,21 @@ class WorkerState:
     rows: int = 0
     warmup: int = 0
     counted: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
     last_due: int = 0
     last_done: int | None = None
+
+    @property
+    def counted_ledger(self) -> Ledger:
+        """The ledger of requests that were counted: those of which a worker forgot the counts are not over."""
+        return replace(self.ledger, **{name: min(getattr(self.ledger, name), self.outcomes[name]) for name in OUTCOMES})
+
+    def take_cells(self, cells: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the outcomes of a batch's cells, which were found to be some."""
+        for cell in cells:
+            for name in OUTCOMES:
+                reported = cell.get(name, 0)
+                self.outcomes[name] += sum(reported[1::2]) if type(reported) is list else reported
 
     @property
     def worker_use(self) -> WorkerUse:
