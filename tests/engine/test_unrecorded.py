@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 FILES = {module.__file__ for module in (batch_writer, counting, feed_writer, names, record, worker_requests)}
 ASKING = ("CALL", "BINARY_", "BUILD_", "FOR_ITER", "GET_ITER", "LIST_", "DICT_", "STORE_SUBSCR", "MAKE_", "UNPACK_")
 """The beginnings of the names of instructions that may ask for memory."""
-EXEMPT = ("execute", "make_attempt", "_take_back", "_say", "take", "_told", "told", "_clear_sections")
+EXEMPT = ("execute", "make_attempt", "_take_back", "_say", "take", "_mark_reported", "mark_reported", "_clear_sections")
 """What is no part of recording, what follows when the memory is there again, and what frees memory alone."""
 VICTIM, SENT = 1, 3
 HALF = 10
