@@ -20,10 +20,10 @@ class TokenCounter:
     is not either. ``pieces``: those that came; ``has_counted`` tells whether one of them has several tokens.
     """
 
-    __slots__ = ("_counts", "_room", "_tokens", "has_counted", "pieces")
+    __slots__ = ("_ahead", "_counts", "_room", "_tokens", "has_counted", "pieces")
 
     def __init__(self) -> None:
-        self._tokens = self.pieces = 0
+        self._tokens = self._ahead = self.pieces = 0
         self._room = MOST_COUNTED
         self._counts, self.has_counted = True, False
 
@@ -32,6 +32,8 @@ class TokenCounter:
 
         More tokens than the piece can have are not believed: a token of a text has a byte at least. A piece without a
         token of its own, after one with several, has 0: SGLang sends the thought and the answer of a token as two.
+        Before one with several it has 1, which the next one with several does not have: its usage counts both, as
+        where a server renews the usage every few pieces.
         """
         self.pieces += 1
         if not self._counts:
@@ -43,6 +45,11 @@ class TokenCounter:
         tokens, self._tokens = reported - self._tokens, reported
         if tokens == 0 and self.has_counted:
             return _with_tokens(text, 0)
+        if tokens:
+            known = min(self._ahead, tokens - 1)
+            self._ahead, tokens = self._ahead - known, tokens - known
+        elif text:
+            self._ahead += 1
         if not 1 < tokens <= len(text.encode("utf-8", "surrogatepass")) + _HIDDEN:
             return text
         self._room -= tokens

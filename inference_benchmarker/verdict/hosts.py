@@ -54,6 +54,10 @@ def _clock(name: str, clock: HostClock, limit_s: float) -> Iterator[Finding]:
         measured = f"{name}: a request ended {duration_text(clock.ahead_s)} after its record had arrived here"
         advice = "Its clock was set or is wrong: the times at which its requests started are unknown."
         yield Finding("host_clock", "invalid", measured, f"± {reported}", advice)
+    elif clock.round_trip_s < -limit_s:
+        measured = f"{name}: by its clock it took {duration_text(-clock.round_trip_s)} longer to answer than it did"
+        advice = "Its clock cannot be trusted: the time that its requests took is unknown. Leave this host out."
+        yield Finding("host_clock", "invalid", measured, "0 s", advice)
     elif clock.jump_s > clock.uncertainty_s:
         measured = f"{name}: its clock jumped by {duration_text(clock.jump_s, clock.uncertainty_s)}"
         advice = (

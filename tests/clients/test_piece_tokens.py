@@ -35,7 +35,8 @@ def reported(tokens: Any) -> dict[str, Any]:
             [("ab", reported(2)), ("c", reported(2)), ("de", reported(4))],
             [2, 0, 2],
         ),  # the second one has a part of the same token
-        ([("a", reported(1)), ("b", reported(1)), ("cd", reported(3))], [None, None, 2]),
+        ([("a", reported(1)), ("b", reported(1)), ("cd", reported(3))], [None] * 3),  # the second one was given a token
+        ([("a", reported(1)), ("b", reported(1)), ("cde", reported(4)), ("f", reported(4))], [None, None, 2, 0]),
         (
             [("ab", reported(4)), ("cd", reported(2)), ("ef", reported(6))],
             [4, None, None],
@@ -68,6 +69,13 @@ def test_a_stream_has_no_more_tokens_than_a_worker_has_room_for() -> None:
     found, counter = tokens_of(*[(text, reported(half * number)) for number in range(1, 5)])
     assert found == [half, half, None, None]
     assert counter.pieces == 4
+
+
+@given(st.integers(1, 9), st.integers(1, 50))
+def test_a_usage_that_is_renewed_every_few_pieces_counts_each_piece_once(every: int, pieces: int) -> None:
+    counter = TokenCounter()
+    found = [counter.counted("word", reported(max(number // every * every, 1))) for number in range(1, pieces + 1)]
+    assert sum(piece.tokens if isinstance(piece, Piece) else 1 for piece in found) <= pieces
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=30))

@@ -40,6 +40,7 @@ def test_three_good_hosts_have_no_findings() -> None:
         (replace(CLOCK, uncertainty_s=0.021), "invalid", "load2: the uncertainty of its clock is ± 21"),
         (replace(CLOCK, jump_s=0.0001), None, ""),
         (replace(CLOCK, jump_s=1.0), "invalid", "load2: its clock jumped by 1"),
+        (replace(CLOCK, round_trip_s=-0.5, jump_s=1.0), "invalid", "load2: by its clock it took 500 ms longer"),
         (replace(CLOCK, ahead_s=0.5), "invalid", "load2: a request ended 500"),
         (replace(CLOCK, slew_ppm=-500.0), "warning", "load2: its clock is slewed, by -500 ppm"),
         (replace(CLOCK, offset_s=-1e6, drift_ppm=90.0, slew_ppm=80.0), None, ""),

@@ -30,7 +30,7 @@ class Exchange:
 
     @property
     def round_trip_ns(self) -> int:
-        """The time on the way, there and back."""
+        """The time on the way, there and back; below 0 where their clock says that the answer took them longer."""
         return (self.returned - self.asked) - (self.answered - self.heard)
 
     @property
@@ -101,7 +101,8 @@ def clock_offset(
     """The offset from the exchanges before a wave and, once there are any, those during and after it.
 
     The line goes through the best exchange before and the best one after (until then, of the latest ones); its
-    uncertainty is half the longer of their round trips, and as much as the line leaves what any exchange allows.
+    uncertainty is half the longer of their round trips, and as much as the line leaves what any exchange allows: one
+    of less than no time allows nothing.
     Raises ValueError where there is no exchange before.
     """
     first = best(before)
@@ -111,10 +112,10 @@ def clock_offset(
     line = ClockOffset(
         at_ns=first.at_ns,
         offset_ns=first.offset_ns,
-        uncertainty_ns=max(first.round_trip_ns, last.round_trip_ns) / 2,
+        uncertainty_ns=max(first.round_trip_ns, last.round_trip_ns, 0) / 2,
         drift=_drift(last.offset_ns - first.offset_ns, elapsed) if elapsed > 0 else None,
         round_trip_ns=best(everything).round_trip_ns,
-        longest_round_trip_ns=max(exchange.round_trip_ns for exchange in everything),
+        longest_round_trip_ns=max(0, *(exchange.round_trip_ns for exchange in everything)),
         jump_ns=_jump_ns(everything),
     )
     excess = max(_excess_ns(line, exchange) for exchange in everything)

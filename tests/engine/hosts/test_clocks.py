@@ -110,6 +110,14 @@ def test_a_command_is_sent_three_of_the_longest_round_trips_ahead() -> None:
     assert clock_offset(before).lead_ns == 3 * max(exchange.round_trip_ns for exchange in before)
 
 
+def test_an_answer_that_took_less_than_no_time_leaves_its_clock_unknown() -> None:
+    lies = [Exchange(START + n * MS, 0, NS, START + n * MS + MS // 2) for n in range(EXCHANGES)]
+    offset = clock_offset(lies)
+    assert offset.round_trip_ns == MS // 2 - NS
+    assert offset.uncertainty_ns >= (NS - MS) / 2
+    assert offset.lead_ns == 0
+
+
 def test_without_exchanges_there_is_no_offset() -> None:
     with pytest.raises(ValueError, match="empty"):
         clock_offset([])
