@@ -67,6 +67,12 @@ WORDS = (
     Word(r"\b(requests|answers) a second\b", "per second", within=PROSE),
     Word(r"coin toss|hiccup any more|all along", "by chance, persistent, throughout", within=PROSE),
     Word(r"\b(is|are|was) told\b", "is reported", within=PROSE),
+    Word(
+        r"(?<![A-Za-z])(un|fore)?[Tt]old(?![A-Za-z])",
+        "reported, known, given, shown",
+        but="not_told|told to (stop|close|end)|told otherwise|told on standard input",  # a key of summary.json; orders
+        within=("benchmarker", "server", "client", "visualization", "factories"),
+    ),
     Word(r"\bin no (number|time|figure|latency)\b", "excluded from", within=USERS_PAGES),
     Word(r"\bso many \w+ that\b", "this number of, shared by", within=(*USERS_PAGES, "cli")),
     Word(r"\bmade anew\b", "new for each", within=(*USERS_PAGES, "cli")),

@@ -31,7 +31,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class ScalingEvent:
-    """Told by the service that scales. ``instances``: asked for; ``done``: when they were there (None: not yet)."""
+    """Reported by the service that scales. ``instances``: asked for; ``done``: when they were there (None: not yet)."""
 
     at: float
     kind: EventKind

@@ -114,7 +114,7 @@ class ServerMetric:
         return self.stream, self.namespace, self.name, tuple(sorted(self.dimensions.items()))
 
     @property
-    def tells(self) -> bool:
+    def has_values(self) -> bool:
         """Tells whether any value came."""
         return any(value is not None for value in self.statistics.values())
 
@@ -177,7 +177,7 @@ def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tupl
     """The rows of an earlier reading with those of a later one in their place, where these tell anything or more."""
     old = {row.key: row for row in before}
     new = {row.key: row for row in now}
-    kept = {key: row for key, row in old.items() if key not in new or (row.tells and not new[key].tells)}
+    kept = {key: row for key, row in old.items() if key not in new or (row.has_values and not new[key].has_values)}
     return tuple({**new, **kept}.values())
 
 

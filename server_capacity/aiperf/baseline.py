@@ -47,7 +47,7 @@ class Change:
         return now is None or (now - self.before) / (self.during - self.before) <= BACK
 
     @property
-    def tells(self) -> bool:
+    def has_moved(self) -> bool:
         """Tells whether the wave moved it."""
         return abs(self.during - self.before) > LEAST_CHANGE * max(abs(self.before), abs(self.during))
 
@@ -56,7 +56,7 @@ def changes(before: Sequence[ServerMetric], during: Sequence[ServerMetric]) -> d
     """The metrics that the wave moved and that should come back."""
     then = dict(_values(before))
     found = {key: Change(then[key], value) for key, value in _values(during) if key in then}
-    return {key: change for key, change in found.items() if change.tells and not _LASTING.search(key[1])}
+    return {key: change for key, change in found.items() if change.has_moved and not _LASTING.search(key[1])}
 
 
 def away(moved: dict[Key, Change], now: Sequence[ServerMetric]) -> str | None:

@@ -104,7 +104,7 @@ def _without_rate(
     stretches: Sequence[Stretch],
     estimates: tuple[Estimate, ...],
 ) -> Answer:
-    clean = [stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.tells]
+    clean = [stretch.rate for stretch in stretches if stretch.rate > 0 and stretch.is_usable]
     if lowest.broken is not None:
         reason = _broken_at(limits, lowest, stretches)
         return Answer("not_kept", limit=lowest.name, reason=reason, estimates=estimates)

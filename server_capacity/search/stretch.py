@@ -71,7 +71,7 @@ class Stretch:
         return sum(part.spent_s for part in self.slices) / answered if answered else 0.0
 
     @property
-    def tells(self) -> bool:
+    def is_usable(self) -> bool:
         """Tells whether it counts: something was answered in it, and nothing made it void."""
         return not self.void and any(part.answered for part in self.slices)
 

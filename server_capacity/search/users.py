@@ -155,7 +155,7 @@ def answer_in_users(
     found = [known_of(limit, settled_blocks(stretches, place, think_s)) for place, limit in enumerate(limits)]
     estimates = tuple(map(estimate_of, found))
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
-    tried = max((stretch.rate for stretch in stretches if stretch.tells), default=0.0)
+    tried = max((stretch.rate for stretch in stretches if stretch.is_usable), default=0.0)
     if lowest is not None and lowest[0].broken is not None:
         known, estimate = lowest
         if known.broken is not None and known.broken <= 1:

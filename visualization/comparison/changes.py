@@ -138,7 +138,7 @@ def _is_constant(row: Row) -> bool:
 
 
 def _testable(row: Row) -> bool:
-    enough = all(run is not None and run.telling for run in (row.base, row.new))
+    enough = all(run is not None and run.has_error for run in (row.base, row.new))
     return enough and row.change is not None
 
 

@@ -44,7 +44,7 @@ class Ratio:
         return self.blocks - 1
 
     @property
-    def telling(self) -> bool:
+    def has_error(self) -> bool:
         """Tells whether its blocks are enough to know its error."""
         return self.blocks >= LEAST_BLOCKS
 
@@ -104,7 +104,7 @@ class Percentile:
         return self.blocks - 1
 
     @property
-    def telling(self) -> bool:
+    def has_error(self) -> bool:
         """Tells whether its blocks are enough to know its error."""
         return self.blocks >= LEAST_BLOCKS
 

@@ -40,7 +40,7 @@ _MOST_CORRELATION = 0.95  # a run that drifts from end to end has an error, if a
 
 def interval(estimate: Estimate | Repeated, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
     """A confidence interval of a metric; None where there are too few runs, blocks or records to bound it."""
-    if not estimate.telling:
+    if not estimate.has_error:
         return None
     low, high = estimate.ends(student_t(confidence, estimate.freedom))
     return None if math.isinf(high) or math.isinf(low) else (low, high)
@@ -99,7 +99,7 @@ class Estimates:
         if distribution is None:
             return None
         values = self._seconds.times[self._time(metric)]
-        blocks = self._telling(len(values.counts))
+        blocks = self._usable(len(values.counts))
         if stat == "mean":
             aged = distribution.lower_bound_from is not None
             error = error_of(values.sums, values.counts)
@@ -126,23 +126,23 @@ class Estimates:
     def _ratio(self, rate: float, sums: Floats) -> Ratio:
         """A rate of the completed requests, or of what they weigh."""
         lengths = self._completed.lengths
-        return Ratio(rate, error_of(sums, lengths), self._telling(len(lengths)))
+        return Ratio(rate, error_of(sums, lengths), self._usable(len(lengths)))
 
     def _success(self) -> Estimate | None:
         rate = self._summary.success_rate
         if rate is None:
             return None
         ok, sent = self._seconds.ok, self._seconds.sent
-        error, blocks = error_of(ok[sent > 0], sent[sent > 0]), self._telling(int(np.count_nonzero(sent)))
+        error, blocks = error_of(ok[sent > 0], sent[sent > 0]), self._usable(int(np.count_nonzero(sent)))
         return Ratio(rate, error, blocks, most=1.0, unseen=RULE_OF_THREE / self._summary.ledger.sent)
 
-    def _telling(self, blocks: int) -> int:
-        """As many blocks as tell an error: all of them, or none."""
-        return blocks if telling(self._facts) else 0
+    def _usable(self, blocks: int) -> int:
+        """As many blocks as show an error: all of them, or none."""
+        return blocks if blocks_show_error(self._facts) else 0
 
 
-def telling(facts: WaveFacts) -> bool:
-    """Tells whether a wave's blocks tell an error: where the rate changed by plan, they do not."""
+def blocks_show_error(facts: WaveFacts) -> bool:
+    """Tells whether the differences of a wave's blocks show an error: where the rate changed by plan, they do not."""
     load = facts.plan.load
     return load.is_steady if isinstance(load, OpenLoop) else True
 

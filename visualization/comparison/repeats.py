@@ -50,7 +50,7 @@ class Repeated:
         return not (self.error or self.precision)
 
     @property
-    def telling(self) -> bool:
+    def has_error(self) -> bool:
         """Tells whether its error is known."""
         return self.freedom >= 1
 

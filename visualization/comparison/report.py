@@ -132,10 +132,10 @@ def _header(comparison: Comparison) -> list[str]:
 
 
 def _legend(comparison: Comparison) -> str:
-    telling = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
+    kind = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
     views = [other.name for row in comparison.rows if (other := same_time(row, comparison.rows)) is not None]
     text = f" *: the same time as {' and '.join(views)}, whose verdict counts." if views else ""
-    return f"{telling} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{text}"
+    return f"{kind} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{text}"
 
 
 def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:

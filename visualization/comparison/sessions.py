@@ -12,7 +12,7 @@ from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.words.units import NS
 from visualization.comparison.blocks import Values, add_to, blocks_of, lengths
 from visualization.comparison.estimates import Percentile, Ratio
-from visualization.comparison.intervals import RULE_OF_THREE, Estimates, error_of, telling
+from visualization.comparison.intervals import RULE_OF_THREE, Estimates, blocks_show_error, error_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ class SessionEstimates:
 
     def __init__(self, wave: Wave, wanted: Sequence[Metric]) -> None:
         self._sessions = wave.summary.sessions
-        self._telling = telling(wave)
+        self._show_error = blocks_show_error(wave)
         self._turns = {} if self._sessions is None else dict(_by_turns(wave, wanted))
         if self._sessions is not None:
             self._seconds = _SessionSeconds(
@@ -75,7 +75,7 @@ class SessionEstimates:
             return None
         begun = self._seconds.begun > 0
         error = error_of(self._seconds.completed[begun], self._seconds.begun[begun])
-        blocks = int(np.count_nonzero(begun)) if self._telling else 0
+        blocks = int(np.count_nonzero(begun)) if self._show_error else 0
         return Ratio(sessions.success, error, blocks, most=1.0, unseen=RULE_OF_THREE / sessions.started)
 
     def _duration(self, sessions: Sessions, percent: float) -> Estimate | None:
@@ -83,7 +83,7 @@ class SessionEstimates:
             return None
         values = self._seconds.durations()
         below = values.at_most(sessions.duration.percentile(percent))
-        blocks = len(values.counts) if self._telling else 0
+        blocks = len(values.counts) if self._show_error else 0
         return Percentile(sessions.duration, percent, error_of(below, values.counts), blocks)
 
 

@@ -38,7 +38,7 @@ def run(arguments: list[str]) -> int:
         print_report(_text(window, found))
     if interrupted:
         return INTERRUPTED
-    return MISSED if any(not (row.tells or row.complete) for row in found) else OK
+    return MISSED if any(not (row.has_values or row.complete) for row in found) else OK
 
 
 def metrics_parser() -> Parser:
@@ -60,7 +60,7 @@ def _read(config: str, window: PastWindow, *, quiet: bool | None) -> tuple[list[
     sources = sources_of(config)
     tell = say_nothing if quiet else say
     for source in () if quiet else sources:
-        for warning in source.warnings(None, ahead=False):  # the row itself tells of a window too short for it
+        for warning in source.warnings(None, ahead=False):  # the row itself reports a window too short for it
             say(f"{config}: {warning}")
     interval = Interval.past(window.start, window.end)
     with counting_interrupts() as interrupts:

@@ -109,7 +109,7 @@ def _by_cloudwatch(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
     known = [(metric, _CLOUDWATCH[metric.namespace or "", metric.name]) for metric in metrics if _is_known(metric)]
     several = len({tuple(sorted(metric.dimensions.items())) for metric, _ in known}) > 1
     for metric, (resource, counted) in known:
-        if _tells(metric):
+        if _has_values(metric):
             yield Use(
                 resource,
                 metric.statistics.get("Average"),
@@ -125,7 +125,7 @@ def _is_known(metric: ServerMetric) -> bool:
     return (metric.namespace or "", metric.name) in _CLOUDWATCH
 
 
-def _tells(metric: ServerMetric) -> bool:
+def _has_values(metric: ServerMetric) -> bool:
     return metric.statistics.get("Average") is not None or metric.statistics.get("Maximum") is not None
 
 
@@ -153,7 +153,7 @@ def _by_presets(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
 
 def _of_preset(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
     for name, resource in _PRESET.items():
-        rows = [metric for metric in metrics if metric.name == name and metric.unit in _WHOLE and _tells(metric)]
+        rows = [metric for metric in metrics if metric.name == name and metric.unit in _WHOLE and _has_values(metric)]
         if rows:
             whole = _WHOLE[rows[0].unit or ""]
             average, maximum = _mean(rows, "Average"), _largest(rows)

@@ -61,7 +61,7 @@ def _likeliest(waves: Sequence[Trace]) -> Line | None:
 
 
 def _best(lines: Lines, servers: range) -> Line | None:
-    found = [line for number in servers if (line := lines.of(number)).tells]
+    found = [line for number in servers if (line := lines.of(number)).is_usable]
     return min(found, key=lambda line: line.disagreement + line.impossible, default=None)
 
 

@@ -55,7 +55,7 @@ class Line:
         return self.wait_s > 0
 
     @property
-    def tells(self) -> bool:
+    def is_usable(self) -> bool:
         """True where enough requests waited, and enough did not."""
         number = int(np.count_nonzero(self.waited))
         return min(number, len(self.waited) - number) >= _LEAST
@@ -110,7 +110,7 @@ class Lines:
         """The line that so many servers have: the overhead tells who waited, and they tell the overhead."""
         line, overhead_s = self._line(servers, 0.0), 0.0
         for _ in range(_ROUNDS):
-            if not line.tells or abs(line.overhead_s - overhead_s) < _SETTLED * line.time_s.mean():
+            if not line.is_usable or abs(line.overhead_s - overhead_s) < _SETTLED * line.time_s.mean():
                 break
             overhead_s = line.overhead_s
             line = self._line(servers, overhead_s)

@@ -71,7 +71,7 @@ class Twin:
         draws = np.random.default_rng(len(line.time_s))
         blocks = np.array_split(np.arange(len(line.time_s)), _BLOCKS)
         again = [np.concatenate([blocks[i] for i in draws.integers(0, _BLOCKS, _BLOCKS)]) for _ in range(_VARIANTS - 1)]
-        lines = [line, *(part for numbers in again if (part := line.part(numbers)).tells)]
+        lines = [line, *(part for numbers in again if (part := line.part(numbers)).is_usable)]
         services = np.array([ranked(each.services_s) for each in lines])
         overheads = np.array([each.overhead_s for each in lines])
         return cls(line.servers, float(overheads[0]), line.services_s, Variants(line.servers, services, overheads))

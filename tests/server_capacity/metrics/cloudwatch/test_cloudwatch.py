@@ -669,7 +669,7 @@ def test_a_past_window_is_read_at_once(fake: FakeCloudWatch, after_s: float, sle
     asked = block(ModelLatency=["SampleCount"], Invocations=["Sum"]), block(INSTANCES, CPUUtilization=["Average"])
     found, _ = late(fake, after_s, *asked)
     assert fake.clock.slept == slept, "CloudWatch may add to what is young"
-    assert [(each.tells, each.complete, each.reason) for each in found.values()] == [(True, True, None)] * 3
+    assert [(each.has_values, each.complete, each.reason) for each in found.values()] == [(True, True, None)] * 3
 
 
 def test_what_a_young_window_may_lack_is_reported(fake: FakeCloudWatch) -> None:
