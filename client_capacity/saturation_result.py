@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from client_capacity.conditions import Conditions
-    from client_capacity.search import Found, Step
+    from client_capacity.search import HighestRate, Step
 
 KIND = "rps_saturation"
 TITLE = "CLIENT SATURATION – InferenceBenchmarker"
@@ -55,7 +55,7 @@ class WorkersRow:
     steps: tuple[Step, ...] = ()
 
     @classmethod
-    def of(cls, workers: int, found: Found) -> WorkersRow:
+    def of(cls, workers: int, found: HighestRate) -> WorkersRow:
         """The row that a search makes."""
         held = [step for step in found.steps if step.held]
         top = max(held, key=lambda step: step.rate, default=None)

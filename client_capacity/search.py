@@ -82,7 +82,7 @@ class SearchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HighestRate:
     """The highest rate held, the interval it lies in (``high`` None: no end was found) and every step."""
 
     rate: float
@@ -99,7 +99,7 @@ class _Ended(Exception):  # noqa: N818 - no error: the search has nothing more t
 
 def search(
     measure: Callable[[float, Phase], Step], settings: SearchSettings, say: Callable[[str], None] = lambda _: None
-) -> Found:
+) -> HighestRate:
     """Grow until a rate is not held, bisect, then repeat around the found rate for an interval.
 
     ``measure`` tries a rate once and may raise KeyboardInterrupt: what was found by then is returned, unless
@@ -109,7 +109,7 @@ def search(
     try:
         held, not_held = seeker.narrow()
         low, rate, high = seeker.repeat(held, not_held) if settings.repeats else (held, held, not_held)
-        return Found(rate, low, high, "client", tuple(seeker.steps))
+        return HighestRate(rate, low, high, "client", tuple(seeker.steps))
     except _Ended as end:
         return seeker.at_least(end.limited_by)
     except KeyboardInterrupt:
@@ -164,11 +164,11 @@ class _Seeker:
         self._say(f"Repeating {self._settings.repeats} times near {rate_text(level)}/s.")
         return level
 
-    def at_least(self, limited_by: LimitedBy) -> Found:
+    def at_least(self, limited_by: LimitedBy) -> HighestRate:
         """The rate that the steps prove where the client's own limit was not found."""
         rate = max((step.proven_rate for step in self.steps), default=0.0)
         high = min((step.rate for step in self.steps), default=None) if limited_by == "client" else None
-        return Found(rate, rate, high, limited_by, tuple(self.steps))
+        return HighestRate(rate, rate, high, limited_by, tuple(self.steps))
 
     def _bracket(self) -> tuple[float, float]:
         """A rate that is held and a higher one that is not; ends the search where one of them does not exist."""

@@ -17,7 +17,7 @@ from client_capacity.deprecated_names import (
     fired,
     repeats_of,
 )
-from client_capacity.search import Found, LimitedBy, SearchSettings, Step, search
+from client_capacity.search import HighestRate, LimitedBy, SearchSettings, Step, search
 from client_capacity.staircase import rate_text
 from client_capacity.trial import Trials, trials
 from inference_benchmarker.data.json_file import write_json
@@ -169,7 +169,7 @@ def measure_worker(conditions: Conditions, say: Callable[[str], None]) -> Worker
         return result
 
 
-def saturate_worker(tried: Trials, max_rate: float, repeats: int, start: float) -> Found:
+def saturate_worker(tried: Trials, max_rate: float, repeats: int, start: float) -> HighestRate:
     """The search itself, with one worker."""
     return search(tried.measure(1), SearchSettings(start=start, max_rate=max_rate, repeats=repeats), tried.say)
 

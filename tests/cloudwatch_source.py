@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.embedded.running import RunningEndpoint
-    from server_capacity.metrics.cloudwatch.block import Block
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 
 
 NOON = 1_782_129_600  # 2026-06-22 12:00:00 UTC
@@ -106,7 +106,7 @@ def small_wave(endpoint: RunningEndpoint, seconds: float, rate: float) -> Interv
     return Interval(begin, begin, time.time(), number)
 
 
-def asked_of_the_endpoint() -> list[Block]:
+def asked_of_the_endpoint() -> list[CloudWatchBlock]:
     blocks = [
         block(INSTANCES, CPUUtilization=["Average", "Maximum"], Period=1, Lag=1),
         block(ModelLatency=["p99", "SampleCount"], OverheadLatency=["Average"], Period=1, Lag=1),

@@ -13,7 +13,7 @@ import psutil
 
 from inference_benchmarker.embedded.config import EndpointConfig
 from inference_benchmarker.embedded.running import start
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 from tests.boto3_runtime import client
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ BEFORE = {
 """Of which a half is suspended already: what is put back is that, and not everything."""
 
 SUSPENDED = dict.fromkeys(BEFORE, True)
-BLOCKS = [Block("/aws/sagemaker/Endpoints", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())]
+BLOCKS = [
+    CloudWatchBlock("/aws/sagemaker/Endpoints", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())
+]
 SEARCH = f"""
 import signal, sys, time
 from pathlib import Path

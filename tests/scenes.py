@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker import Bounds, OpenLoop, Stage
-from inference_benchmarker.cli.live.live_lines import Row, rows
+from inference_benchmarker.cli.live.live_lines import LiveFigure, rows
 from inference_benchmarker.cli.live.progress import PanelView
 from inference_benchmarker.cli.live.screen import Screen
 from inference_benchmarker.facts.server_metric import LiveMetric
@@ -68,7 +68,7 @@ class Scene:
     def value(self, name: str) -> str:
         return next(row.value for row in self.rows() if row.name == name)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[LiveFigure]:
         return rows(self.plan, self.state)
 
 

@@ -18,7 +18,7 @@ from inference_benchmarker.engine.processes.leftovers import MARK, Orphans, end_
 from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
-from inference_benchmarker.facts.probe import Seen
+from inference_benchmarker.facts.probe import ProbeFacts
 from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
@@ -122,7 +122,9 @@ def _understood(file: Path, result: dict[str, Any]) -> Check:
         metric_names=meta.get("metrics", []),
     )
     (record,) = Records.of_workers([columns])
-    seen = Seen(**{**result["seen"], "addresses": [Address(**reported) for reported in result["seen"]["addresses"]]})
+    seen = ProbeFacts(
+        **{**result["seen"], "addresses": [Address(**reported) for reported in result["seen"]["addresses"]]}
+    )
     return Check(shown_path(file), record, seen, next((text for _, text in meta["texts"]), None))
 
 

@@ -14,7 +14,7 @@ NOT_MEASURED = "not_measured"
 
 MOST_STRETCHES = 1_024  # of a process: a sample each for 17 minutes
 
-Known = TypeVar("Known", int, float)
+Number = TypeVar("Number", int, float)
 
 
 class Sample(NamedTuple):
@@ -126,7 +126,7 @@ class Samples:
         return found or self._stretches
 
 
-def _of_known(choose: Callable[[Known, Known], Known], first: Known | None, second: Known | None) -> Known | None:
+def _of_known(choose: Callable[[Number, Number], Number], first: Number | None, second: Number | None) -> Number | None:
     """Of two values, of which either may be unknown."""
     if first is None or second is None:
         return second if first is None else first

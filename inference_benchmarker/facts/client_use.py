@@ -27,7 +27,7 @@ class LoopDelay:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class LoopBlock:
     """A block of the event loop: the place most often found running while it was late.
 
     ``part``: the user's ``invoke``, the building of a payload, or the tool itself. ``share`` of the looks at
@@ -84,7 +84,7 @@ class WorkerUse:
     starved_share: float | None = None
     silence_s: float = 0.0
     loop_delay: LoopDelay | None = None
-    block: Block | None = None
+    block: LoopBlock | None = None
     collections: Collections = field(default_factory=Collections)
     connections: Connections = field(default_factory=Connections)
     descriptors: int = 0

@@ -21,7 +21,7 @@ _READ = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProbeFacts:
     """In plain values, so that one process can send it to another. None: did not get that far, or unknown.
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
@@ -73,10 +73,10 @@ class Probe:
                 self._pieces.append(piece)
             yield piece
 
-    def seen(self, payloads: Sequence[Any] | None, excerpt: Callable[[str, int], str]) -> Seen:
+    def seen(self, payloads: Sequence[Any] | None, excerpt: Callable[[str, int], str]) -> ProbeFacts:
         """The facts it saw, when the request is over; ``excerpt`` is a text's beginning without secrets."""
         sizes = [] if payloads is None else [size for size in map(size_of, payloads) if size is not None]
-        return Seen(
+        return ProbeFacts(
             payloads=None if payloads is None else len(payloads),
             smallest=min(sizes, default=None),
             largest=max(sizes, default=None),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import log_clock, no_time
-from inference_benchmarker.recording.source import TEXT, Block, Lines, Source, blocks_of, no_column, of_lines
+from inference_benchmarker.recording.source import TEXT, Lines, RowBlock, Source, blocks_of, no_column, of_lines
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
@@ -46,7 +46,7 @@ def log_source(path: Path, lines: Iterator[tuple[int, str]], column: str) -> Sou
         note = _APACHE if any(durations) and not column else ""
         return Source(path, read.format, "time_local", TEXT, clock, chain([first], blocks), note)
 
-    def with_durations() -> Iterator[Block]:
+    def with_durations() -> Iterator[RowBlock]:
         for block in chain([first], blocks):
             durations = block.rows.column("duration").to_pylist()
             yield block._replace(durations_ns=[round(float(each or 0) * NS) for each in durations])
@@ -75,7 +75,7 @@ def balancer_source(
     if column or stamp == "timestamp":  # that of a Classic Load Balancer is when it received the request
         return Source(path, format_name, source.column, TEXT, source.clock, source.blocks)
 
-    def with_durations() -> Iterator[Block]:
+    def with_durations() -> Iterator[RowBlock]:
         for block in source.blocks:
             fields = zip(*(each.to_pylist() for each in block.rows.columns), strict=True)
             took = [_alb_duration(source, *each) for each in zip(block.lines, block.times, fields, strict=True)]

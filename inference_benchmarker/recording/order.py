@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from inference_benchmarker.recording.source import Block, Source
+    from inference_benchmarker.recording.source import RowBlock, Source
 
     Int64 = npt.NDArray[np.int64]
 
@@ -45,7 +45,7 @@ class Arrivals(NamedTuple):
 
 
 def in_order(
-    source: Source, seed: int, keep: Callable[[Block, Int64], int], end: Callable[[Int64], int]
+    source: Source, seed: int, keep: Callable[[RowBlock, Int64], int], end: Callable[[Int64], int]
 ) -> Iterator[Arrivals]:
     """The arrivals of a recording, in order, many at once; never more rows in memory than come within some minutes.
 
@@ -111,7 +111,7 @@ class _Waiting:
         return Arrivals(at[:count], rows[:count])
 
 
-def _instants(source: Source, block: Block) -> Int64:
+def _instants(source: Source, block: RowBlock) -> Int64:
     read = source.clock.read
     try:
         return np.array([_instant(read(value)) for value in block.times], np.int64)
@@ -126,7 +126,7 @@ def _instant(at_ns: int) -> int:
     return at_ns
 
 
-def _first_misfit(source: Source, block: Block) -> BenchmarkError:
+def _first_misfit(source: Source, block: RowBlock) -> BenchmarkError:
     for line, value in zip(block.lines, block.times, strict=True):
         try:
             _instant(source.clock.read(value))
@@ -135,7 +135,7 @@ def _first_misfit(source: Source, block: Block) -> BenchmarkError:
     raise AssertionError("each of them alone can be read")
 
 
-def _check_order(source: Source, block: Block, stamps: Int64, latest: int | None) -> int:
+def _check_order(source: Source, block: RowBlock, stamps: Int64, latest: int | None) -> int:
     """The latest stamp so far; BenchmarkError where one comes long after a later one."""
     before = np.maximum.accumulate(stamps if latest is None else np.concatenate([[latest], stamps]))
     late = before[-len(stamps) :] - stamps
@@ -149,7 +149,7 @@ def _check_order(source: Source, block: Block, stamps: Int64, latest: int | None
     return int(before[-1])
 
 
-def _too_close(source: Source, block: Block, most: int) -> BenchmarkError:
+def _too_close(source: Source, block: RowBlock, most: int) -> BenchmarkError:
     return BenchmarkError(
         f"{source.where(block.lines[-1])}: more than {most:,} rows are within one minute, more than a wave can send. "
         f"The times were read from the column {source.column}.",
@@ -157,7 +157,7 @@ def _too_close(source: Source, block: Block, most: int) -> BenchmarkError:
     )
 
 
-def _check_begin(source: Source, block: Block, at: Int64, given_until: int) -> None:
+def _check_begin(source: Source, block: RowBlock, at: Int64, given_until: int) -> None:
     if int(at.min()) < given_until:
         which = int(np.argmax(at < given_until))
         raise BenchmarkError(

@@ -15,7 +15,7 @@ from inference_benchmarker.recording.source import (
     BLOCK_BYTES,
     MOST_LINE,
     TYPED,
-    Block,
+    RowBlock,
     Source,
     clock_for,
     time_column,
@@ -92,13 +92,13 @@ def _zone(name: str | None) -> str:
     return "UTC" if name in (None, "", "UTC", "Etc/UTC", "Z", "+00:00") else str(name)
 
 
-def _blocks(path: Path, parquet: pq.ParquetFile, column: str) -> Iterator[Block]:
+def _blocks(path: Path, parquet: pq.ParquetFile, column: str) -> Iterator[RowBlock]:
     before = 0
     for batch in _batches(path, parquet):
         times = batch.column(column)
         if pa.types.is_timestamp(times.type):
             times = times.cast(pa.timestamp("ns", times.type.tz)).cast(pa.int64())
-        yield Block(range(before + 1, before + 1 + len(batch)), times.to_pylist(), None, batch)
+        yield RowBlock(range(before + 1, before + 1 + len(batch)), times.to_pylist(), None, batch)
         before += len(batch)
 
 

@@ -13,7 +13,7 @@ from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.replay import clock_text
 from inference_benchmarker.plan.stage import LEAST_SECONDS, Stage
 from inference_benchmarker.recording.formats import opened_source
-from inference_benchmarker.recording.reading import Part
+from inference_benchmarker.recording.reading import ReplayedPart
 from inference_benchmarker.words.units import MAX_SECONDS, NS, SECONDS
 from inference_benchmarker.words.wording import aligned, duration_text, pluralize, rate_text
 
@@ -129,7 +129,7 @@ def profile(replay: Replay, step_s: Decimal | None = None) -> Profile:
     """Read a recording and describe it; ``step_s``: what a stage is to last. BenchmarkError for what is none."""
     step_ns = NS if step_s is None else int(step_s * NS)
     with opened_source(replay.file, replay.column) as source:
-        part = Part(replay, source)
+        part = ReplayedPart(replay, source)
         seconds, steps = _Counts(NS), _Counts(step_ns)
         for arrivals in part.read(0, lambda *_: 0):
             dues = part.dues(arrivals.at)

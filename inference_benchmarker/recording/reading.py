@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from inference_benchmarker.plan.replay import Replay
-    from inference_benchmarker.recording.source import Block, Source
+    from inference_benchmarker.recording.source import RowBlock, Source
 
     Int64 = npt.NDArray[np.int64]
 
@@ -78,7 +78,7 @@ def _written(
     replay: Replay, opened: AbstractContextManager[Source], seed: int, num_requests: int | None, folder: Path
 ) -> Recording:
     with opened as source, KeptRows(folder, source.kind) as kept:
-        part = Part(replay, source, num_requests)
+        part = ReplayedPart(replay, source, num_requests)
         for arrivals in part.read(seed, kept.keep):
             kept.add(part.dues(arrivals.at), arrivals.rows)
         return part.facts()
@@ -94,7 +94,7 @@ class KeptRows:
         self._files = ExitStack()
         self._dues, self._places = (self._files.enter_context((folder / name).open("wb")) for name in (DUES, PLACES))
 
-    def keep(self, block: Block, wanted: bool) -> int:
+    def keep(self, block: RowBlock, wanted: bool) -> int:
         """Keep a block's rows if any of them is wanted; the place of its first row."""
         if not wanted:
             return self._rows.skipped
@@ -151,7 +151,7 @@ class _First:
         return self._last
 
 
-class Part:
+class ReplayedPart:
     """The part of a recording that is sent, and what is learned of it as it is read."""
 
     def __init__(self, replay: Replay, source: Source, num_requests: int | None = None) -> None:
@@ -164,7 +164,7 @@ class Part:
         self._second = [0, 0]  # the last one that was counted, and the arrivals in it
         self.rows = self.first = self.last = self.peak = 0
 
-    def read(self, seed: int, keep: Callable[[Block, bool], int]) -> Iterator[Arrivals]:
+    def read(self, seed: int, keep: Callable[[RowBlock, bool], int]) -> Iterator[Arrivals]:
         """Its arrivals, in order."""
         for found in in_order(self._source, seed, lambda block, at: keep(block, self._wanted(at)), self._until):
             if not len(found.at):

@@ -15,7 +15,7 @@ from inference_benchmarker.recording.source import BLOCK, JSON, TYPED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inference_benchmarker.recording.source import Block
+    from inference_benchmarker.recording.source import RowBlock
 
 ROWS, PLACES = "rows.arrow", "places.bin"
 _KIND = b"kind"
@@ -33,7 +33,7 @@ class RowWriter:
         self._writer: Any = None
         self._blocks = 0
 
-    def write(self, block: Block) -> int:
+    def write(self, block: RowBlock) -> int:
         """Write a block; the place of its first row."""
         if self._writer is None:
             schema = block.rows.schema.with_metadata({_KIND: self._kind})

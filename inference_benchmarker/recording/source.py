@@ -31,7 +31,7 @@ TIME_NAMES = (
 )
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Rows in the order of the file: the line of each, its time as it stands there, how long it took, its fields."""
 
     lines: Sequence[int]
@@ -49,7 +49,7 @@ class Source:
     column: str
     kind: str
     clock: Clock
-    blocks: Iterator[Block]
+    blocks: Iterator[RowBlock]
     note: str = ""
     place: str = "line"
 
@@ -78,7 +78,7 @@ def of_lines(path: Path, read: Lines, column: str, unit: str) -> Source:
     return Source(path, read.format, column, read.kind, clock, chain([first], blocks))
 
 
-def blocks_of(read: Lines, at: int) -> Iterator[Block]:
+def blocks_of(read: Lines, at: int) -> Iterator[RowBlock]:
     """The lines of a text file, some at once; ``at`` is the number of the field that holds the time."""
     while rows := list(_of_a_block(read.rows)):
         columns = list(zip(*(fields for _, fields in rows), strict=True))
@@ -86,7 +86,7 @@ def blocks_of(read: Lines, at: int) -> Iterator[Block]:
         names = read.names[1:] if read.kind == JSON else read.names
         arrays = [pa.array(values, pa.string()) for values in kept]
         schema = pa.schema([(name, pa.string()) for name in names])
-        yield Block([number for number, _ in rows], list(columns[at]), None, pa.record_batch(arrays, schema=schema))
+        yield RowBlock([number for number, _ in rows], list(columns[at]), None, pa.record_batch(arrays, schema=schema))
 
 
 def _of_a_block(rows: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, list[Any]]]:
@@ -98,7 +98,7 @@ def _of_a_block(rows: Iterator[tuple[int, list[Any]]]) -> Iterator[tuple[int, li
             return
 
 
-def clock_for(path: Path, place: str, column: str, first: Block, unit: str) -> Clock:
+def clock_for(path: Path, place: str, column: str, first: RowBlock, unit: str) -> Clock:
     """The clock of a column by its first block; BenchmarkError where that holds no times."""
     try:
         return clock_of(column, first.times, unit)

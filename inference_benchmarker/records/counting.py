@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.records.batch import BASE, FINISH_MASK, FINISH_SHIFT, OUTCOME
 from inference_benchmarker.records.batch_writer import BatchWriter
-from inference_benchmarker.records.feed_writer import Columns, FeedWriter, Group, OpenCell, Packed, Places, Row
+from inference_benchmarker.records.feed_writer import (
+    Columns,
+    FeedWriter,
+    Group,
+    OpenCell,
+    Packed,
+    Places,
+    RequestFields,
+)
 from inference_benchmarker.records.histogram import Histogram, halves, tally
 from inference_benchmarker.records.record import ABANDONED, FAILED, NONE, OK, OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
@@ -65,7 +73,7 @@ class CountFeed(FeedWriter):
     def __init__(self, *, warmup: bool = False) -> None:
         super().__init__(_CountCell)
         self._warmup = warmup
-        self._warmup_rows: list[Row] = []
+        self._warmup_rows: list[RequestFields] = []
         self._label_outcomes: defaultdict[int, Counter[int]] = defaultdict(Counter)
         self._label_times: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._halves: dict[str, list[int]] = {}
@@ -77,7 +85,9 @@ class CountFeed(FeedWriter):
 
     def count(self) -> None:
         """Count the rows and sendings that are waiting, as its base does."""
-        self._warmup_rows = [row for row in map(Row._make, self.rows) if row.arrival < 0] if self._warmup else []
+        self._warmup_rows = (
+            [row for row in map(RequestFields._make, self.rows) if row.arrival < 0] if self._warmup else []
+        )
         super().count()
 
     def _add(self, places: Places, groups: dict[Group, Columns]) -> None:
@@ -157,7 +167,7 @@ class CountFeed(FeedWriter):
             "last_done": self._last_done,
         }
 
-    def _count_warmup(self, row: Row) -> None:
+    def _count_warmup(self, row: RequestFields) -> None:
         begun = self._cells[row.sent // NS, WARMUP]
         assert isinstance(begun, _CountCell)
         begun.counts["sent"] += 1

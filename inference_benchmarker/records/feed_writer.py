@@ -20,10 +20,10 @@ _OK, _FAILED, _OUTCOME = 0, 1, 0x03
 Group = tuple[int, int, int, int]
 Places = dict[tuple[int, int], "Sequence[Any]"]
 Packed = tuple[int, ...]
-"""The fields of a request in the order of ``record.BASE``, which is that of ``Row`` and ``Columns``."""
+"""The fields of a request in the order of ``record.BASE``, which is that of ``RequestFields`` and ``Columns``."""
 
 
-class Row(NamedTuple):
+class RequestFields(NamedTuple):
     """A request's fields by name: ``outcome`` is packed, ``arrival`` its index."""
 
     arrival: int
@@ -146,7 +146,7 @@ class FeedWriter:
 
     def repeat(self, arrived: int) -> None:
         """The last row is a further attempt of an arrival that was due then: from there its response time counts."""
-        row = Row(*self.rows.pop())
+        row = RequestFields(*self.rows.pop())
         if row.arrival >= 0:
             columns, stage = Columns.of([row])._replace(arrived=(arrived,)), self._stage(row.due)
             self._count_columns(self._cells[row.done // NS, stage], columns, row.outcome & _OUTCOME, row.error)

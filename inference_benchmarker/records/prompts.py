@@ -60,7 +60,7 @@ class End(NamedTuple):
 BEGIN = End()
 
 
-class Said(NamedTuple):
+class AnsweredTurn(NamedTuple):
     """A turn that was answered: what stands before its messages, these, and then its answer, where one is repeated.
 
     The first ``asked`` messages are its own, and end at ``prompt_end``; the whole ends at ``end``.
@@ -83,7 +83,7 @@ class Prompt(NamedTuple):
     spoken: list[Spoken]
     speaks: str | None = "assistant"
 
-    def continued(self, before: Said | None) -> tuple[int, End]:
+    def continued(self, before: AnsweredTurn | None) -> tuple[int, End]:
         """The number of its messages that are of the turn before it, and where that ends there; 0 for no later turn."""
         if before is None or self.head != before.head:
             return 0, BEGIN

@@ -16,7 +16,7 @@ from inference_benchmarker.words.wording import INDENT, duration_text, number_te
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from inference_benchmarker.facts.probe import Seen
+    from inference_benchmarker.facts.probe import ProbeFacts
     from inference_benchmarker.records.record import RequestRecord
 
 SAGEMAKER_LIMIT = 6_291_456  # bytes of a real-time endpoint's payload: 6 MB
@@ -48,7 +48,7 @@ class Check:
 
     file: str
     record: RequestRecord
-    seen: Seen
+    seen: ProbeFacts
     error_text: str | None = None
 
     @property

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
-    from inference_benchmarker.verdict.limit_rows import LimitRow
+    from inference_benchmarker.verdict.limit_rows import CheckedLimit
     from inference_benchmarker.verdict.verdict import Verdict
 
 _CLASS = "benchmark.report"
@@ -48,7 +48,7 @@ def _verdict_case(suite: ElementTree.Element, summary: Summary, verdict: Verdict
         _tell(case, "error", headline(summary, verdict), "\n".join(reasons))
 
 
-def _limit_case(suite: ElementTree.Element, row: LimitRow, missed: list[Finding]) -> None:
+def _limit_case(suite: ElementTree.Element, row: CheckedLimit, missed: list[Finding]) -> None:
     case = _case(suite, row.expression)
     if row.outcome == "pending":
         _tell(case, "skipped", row.measured)
@@ -59,7 +59,7 @@ def _limit_case(suite: ElementTree.Element, row: LimitRow, missed: list[Finding]
         ElementTree.SubElement(case, "system-out").text = one_line(row.measured, _LONG)
 
 
-def _is_success(finding: Finding, row: LimitRow) -> bool:
+def _is_success(finding: Finding, row: CheckedLimit) -> bool:
     return finding.code == "success_below_threshold" and row.measured == finding.measured
 
 

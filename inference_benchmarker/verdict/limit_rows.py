@@ -23,7 +23,7 @@ MARKS: dict[Outcome, str] = {"kept": "✓", "missed": "✗", "pending": "…"}
 
 
 @dataclass(frozen=True, slots=True)
-class LimitRow:
+class CheckedLimit:
     """One limit: as it was given, what was measured of it, and what came of it. ``pending`` waits for the server."""
 
     expression: str
@@ -36,33 +36,33 @@ class LimitRow:
         return MARKS[self.outcome]
 
 
-def limit_rows(facts: WaveFacts, summary: Summary) -> list[LimitRow]:
+def limit_rows(facts: WaveFacts, summary: Summary) -> list[CheckedLimit]:
     """The success threshold, then each ``--slo`` in its order: those on the client's numbers before the server's."""
     ours = (_ours(slo, summary) for slo in facts.plan.slos)
     of_server = (_of_server(limit, facts) for limit in facts.plan.server_limits)
     return [*_success(facts, summary), *ours, *of_server]
 
 
-def _success(facts: WaveFacts, summary: Summary) -> Iterator[LimitRow]:
+def _success(facts: WaveFacts, summary: Summary) -> Iterator[CheckedLimit]:
     target, share = facts.plan.success_threshold, summary.success_rate
     if share is not None:
         outcome: Outcome = "kept" if share >= target and share else "missed"
         text = f"success rate {percent_text(share, target)}"
-        yield LimitRow(f"success>={100 * target:g}%", text, outcome)
+        yield CheckedLimit(f"success>={100 * target:g}%", text, outcome)
 
 
-def _ours(slo: Slo, summary: Summary) -> LimitRow:
+def _ours(slo: Slo, summary: Summary) -> CheckedLimit:
     part = summary.part(slo)
     if part is None:
-        return LimitRow(slo.expression, slo_value(slo, None, "", None), "missed")
+        return CheckedLimit(slo.expression, slo_value(slo, None, "", None), "missed")
     mark = "≥" if may_be_longer(slo, part) else ""
     measured = slo_value(slo, part.measured(slo.metric, slo.stat), mark, part)
-    return LimitRow(slo.expression, measured, "kept" if slo_met(slo, part) else "missed")
+    return CheckedLimit(slo.expression, measured, "kept" if slo_met(slo, part) else "missed")
 
 
-def _of_server(limit: ServerLimit, facts: WaveFacts) -> LimitRow:
+def _of_server(limit: ServerLimit, facts: WaveFacts) -> CheckedLimit:
     if facts.server_metrics is None:
-        return LimitRow(limit.expression, "waits for the server's metrics", "pending")
+        return CheckedLimit(limit.expression, "waits for the server's metrics", "pending")
     held = held_against(limit, facts.server_metrics)
     text = held.text if held.kept is not None else "not measured"
-    return LimitRow(limit.expression, f"{limit.name} {text}", "kept" if held.kept else "missed")
+    return CheckedLimit(limit.expression, f"{limit.name} {text}", "kept" if held.kept else "missed")

@@ -29,7 +29,7 @@ _MOST_BYTES = 4 * MIB
 _EXAMPLES = "Examples are in server_capacity/server_metrics_configs/."
 
 
-class Block(Protocol):
+class MetricsBlock(Protocol):
     """A checked block of a stream: what it asks for."""
 
     @property
@@ -52,10 +52,10 @@ class Block(Protocol):
     def bucket_s(self) -> float:
         """The seconds that one of its values is of; 0 where values are of an instant, or of the wave."""
 
-    def waiting(self, wait_s: float) -> Block:
+    def waiting(self, wait_s: float) -> MetricsBlock:
         """The block, whose values are waited for that many seconds after the wave at most."""
 
-    def of_endpoint(self, name: str) -> Block:
+    def of_endpoint(self, name: str) -> MetricsBlock:
         """The block with that endpoint in place of the one that it names."""
 
 
@@ -65,17 +65,17 @@ class Stream(Protocol):
     def check_block(self, block: Mapping[str, object], where: str) -> list[str]:
         """Everything wrong with a block, each sentence beginning with ``where``."""
 
-    def read_block(self, block: dict[str, Any]) -> Block:
+    def read_block(self, block: dict[str, Any]) -> MetricsBlock:
         """The block that ``check_block`` found nothing wrong with."""
 
-    def asking(self, blocks: Sequence[Block], name: str, statistic: str) -> list[Block] | None:
+    def asking(self, blocks: Sequence[MetricsBlock], name: str, statistic: str) -> list[MetricsBlock] | None:
         """The blocks with that metric and statistic in them (empty: the usual one); None where they cannot have it."""
 
-    def make_source(self, blocks: Sequence[Block], environment: Mapping[str, str]) -> Source:
+    def make_source(self, blocks: Sequence[MetricsBlock], environment: Mapping[str, str]) -> Source:
         """The checked blocks, ready to be asked; BenchmarkError for what the wave need not be started with."""
 
 
-def load_config(path: str | Path) -> list[Block]:
+def load_config(path: str | Path) -> list[MetricsBlock]:
     """The blocks of the file, checked; one BenchmarkError that names everything wrong by block number and key."""
     doubles: list[str] = []
     data = _parse(Path(path), doubles)
@@ -90,7 +90,7 @@ def load_config(path: str | Path) -> list[Block]:
     return [_stream(block["stream"]).read_block(block) for block in data]
 
 
-def with_limits(blocks: list[Block], limits: Iterable[ServerLimit], path: str | Path) -> list[Block]:
+def with_limits(blocks: list[MetricsBlock], limits: Iterable[ServerLimit], path: str | Path) -> list[MetricsBlock]:
     """The blocks of the file, and in them the metrics that limits are on; BenchmarkError for one that none can have."""
     problems = []
     for limit in limits:
@@ -106,7 +106,9 @@ def with_limits(blocks: list[Block], limits: Iterable[ServerLimit], path: str | 
     return blocks
 
 
-def _asking(blocks: list[Block], limit: ServerLimit, names: Mapping[str, Collection[str]]) -> list[Block] | None:
+def _asking(
+    blocks: list[MetricsBlock], limit: ServerLimit, names: Mapping[str, Collection[str]]
+) -> list[MetricsBlock] | None:
     """The stream that asks already for such a metric goes before one that could."""
     for name in sorted(names, key=lambda name: limit.name not in names[name]):
         if (more := _stream(name).asking(_of(blocks, name), limit.name, limit.statistic)) is not None:
@@ -114,15 +116,15 @@ def _asking(blocks: list[Block], limit: ServerLimit, names: Mapping[str, Collect
     return None
 
 
-def _streams(blocks: Iterable[Block]) -> list[str]:
+def _streams(blocks: Iterable[MetricsBlock]) -> list[str]:
     return list(dict.fromkeys(block.stream for block in blocks))
 
 
-def _of(blocks: Iterable[Block], stream: str) -> list[Block]:
+def _of(blocks: Iterable[MetricsBlock], stream: str) -> list[MetricsBlock]:
     return [block for block in blocks if block.stream == stream]
 
 
-def make_sources(blocks: Iterable[Block], environment: Mapping[str, str]) -> list[Source]:
+def make_sources(blocks: Iterable[MetricsBlock], environment: Mapping[str, str]) -> list[Source]:
     """A source for each stream that the blocks name, in their order; BenchmarkError with what each stream misses.
 
     ``environment``: where blocks name the variables of their secrets.

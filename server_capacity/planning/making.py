@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class MadePlan:
     """A plan, and the texts of the files beside it by their names."""
 
     found: PlanResult
     files: dict[str, str] = field(default_factory=dict)
 
 
-def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool = False) -> Made:
+def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool = False) -> MadePlan:
     """The plan for all that is asked; ``compare``: with every policy simulated.
 
     BenchmarkError where a folder or a recording cannot be read.
@@ -85,7 +85,7 @@ def make_plan(questions: Sequence[PlanRequest], prices: Prices, *, compare: bool
     )
     files, missing = _files(endpoints, cases)
     missing += [*_each_for_all(questions, cases), *prices.remarks]
-    return Made(replace(found, files=sorted(files), missing=missing), files)
+    return MadePlan(replace(found, files=sorted(files), missing=missing), files)
 
 
 def _each_for_all(questions: Sequence[PlanRequest], cases: Sequence[Case]) -> Iterator[str]:
@@ -101,10 +101,10 @@ def _read(replay: Replay) -> Recorded:
     import numpy as np
 
     from inference_benchmarker.recording.formats import opened_source
-    from inference_benchmarker.recording.reading import Part
+    from inference_benchmarker.recording.reading import ReplayedPart
 
     with opened_source(replay.file, replay.column) as source:
-        part = Part(replay, source)
+        part = ReplayedPart(replay, source)
         found = [part.dues(arrivals.at) / NS for arrivals in part.read(0, lambda *_: 0)]
         facts = part.facts()
     return recorded(np.concatenate(found), facts.length_ns / NS, facts.peak_rps)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from server_capacity.metrics.config import Block
+    from server_capacity.metrics.config import MetricsBlock
 
 SERVICE, NAMESPACE = "application-autoscaling", "sagemaker"
 OUT, IN, SCHEDULED = "DynamicScalingOutSuspended", "DynamicScalingInSuspended", "ScheduledScalingSuspended"
@@ -78,7 +78,7 @@ class Suspension:
         return Suspended(self.targets, self.put_back)
 
 
-def resources(blocks: Iterable[Block]) -> list[str]:
+def resources(blocks: Iterable[MetricsBlock]) -> list[str]:
     """The variants and inference components that blocks name by their dimensions, as Application Auto Scaling does."""
     found: dict[str, None] = {}
     for block in blocks:
@@ -90,7 +90,7 @@ def resources(blocks: Iterable[Block]) -> list[str]:
     return list(found)
 
 
-def active_scaling(blocks: Iterable[Block], say: Callable[[str], None], *, made: bool = False) -> list[str]:
+def active_scaling(blocks: Iterable[MetricsBlock], say: Callable[[str], None], *, made: bool = False) -> list[str]:
     """A sentence for each active scaling of what the blocks of ``load_config`` name: no search is to be begun then.
 
     ``say`` gets where nobody knows, as permissions are missing. ``made``: the endpoint was made for the search.
@@ -104,7 +104,9 @@ def active_scaling(blocks: Iterable[Block], say: Callable[[str], None], *, made:
 
 
 @contextmanager
-def suspended_scaling(blocks: Iterable[Block], folder: Path, say: Callable[[str], None]) -> Iterator[Suspension | None]:
+def suspended_scaling(
+    blocks: Iterable[MetricsBlock], folder: Path, say: Callable[[str], None]
+) -> Iterator[Suspension | None]:
     """Suspend every active scaling of what the blocks name, and put it back in every case.
 
     Yields None where there is none, else what is suspended, whose ``put_back`` is set when the context is over.

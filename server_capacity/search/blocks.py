@@ -16,7 +16,7 @@ LEFT_OUT_SMALL, LEFT_OUT_LARGE = 2.0, 3.0  # cycles after a change of the number
 SMALL_CHANGE = 0.25
 
 
-class Block(NamedTuple):
+class UsersBlock(NamedTuple):
     """Of so many users' ``of`` requests, those ``over`` a limit."""
 
     users: float
@@ -40,9 +40,9 @@ def cycle_s(stretches: Sequence[Stretch], think_s: float) -> float:
     return think_s + max((response_s(stretch) for stretch in stretches[-2:] if stretch.rate > 0), default=0.0)
 
 
-def settled_blocks(stretches: Sequence[Stretch], limit: int, think_s: float) -> list[Block]:
+def settled_blocks(stretches: Sequence[Stretch], limit: int, think_s: float) -> list[UsersBlock]:
     """The blocks of each stretch that counts, for limit number ``limit``, without what the stretch before it left."""
-    found: list[Block] = []
+    found: list[UsersBlock] = []
     for place, stretch in enumerate(stretches):
         if stretch.rate > 0 and not stretch.void:
             cycle = cycle_s(stretches[max(0, place - 1) : place + 1], think_s)
@@ -50,13 +50,13 @@ def settled_blocks(stretches: Sequence[Stretch], limit: int, think_s: float) -> 
     return found
 
 
-def joined(blocks: Iterable[Block]) -> list[Block]:
+def joined(blocks: Iterable[UsersBlock]) -> list[UsersBlock]:
     """A block for each number of users, the fewest first."""
     by_users = groupby(sorted(blocks), key=lambda block: block.users)
     return [_sum(users, list(some)) for users, some in by_users]
 
 
-def _blocks(stretch: Stretch, limit: int, cycle: float) -> Iterator[Block]:
+def _blocks(stretch: Stretch, limit: int, cycle: float) -> Iterator[UsersBlock]:
     change = abs(math.log(stretch.before / stretch.rate)) if stretch.before > 0 else math.inf
     cycles = LEFT_OUT_SMALL if change < SMALL_CHANGE else LEFT_OUT_LARGE
     from_s = stretch.start_s + min(cycles * cycle, stretch.seconds / 2)
@@ -72,9 +72,9 @@ def _blocks(stretch: Stretch, limit: int, cycle: float) -> Iterator[Block]:
         yield _block(stretch.rate, limit, waiting)
 
 
-def _block(users: float, limit: int, parts: Iterable[Slice]) -> Block:
-    return _sum(users, [Block(users, *part.counts[limit]) for part in parts])
+def _block(users: float, limit: int, parts: Iterable[Slice]) -> UsersBlock:
+    return _sum(users, [UsersBlock(users, *part.counts[limit]) for part in parts])
 
 
-def _sum(users: float, blocks: Sequence[Block]) -> Block:
-    return Block(users, sum(block.of for block in blocks), sum(block.over for block in blocks))
+def _sum(users: float, blocks: Sequence[UsersBlock]) -> UsersBlock:
+    return UsersBlock(users, sum(block.of for block in blocks), sum(block.over for block in blocks))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from server_capacity.search.blocks import Block
+    from server_capacity.search.blocks import UsersBlock
 
     Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Crossing:
     dispersion: float
 
 
-def crossing(blocks: Sequence[Block], allowed: float, centre: float) -> Crossing:
+def crossing(blocks: Sequence[UsersBlock], allowed: float, centre: float) -> Crossing:
     """The crossing within a factor of exp(0.5) of ``centre``."""
     x = math.log(centre) + np.linspace(-REACH, REACH, PLACES)
     users = np.array([block.users for block in blocks])

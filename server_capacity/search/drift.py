@@ -35,7 +35,7 @@ CALM = 100  # answers that tell the time without a wait
 LONG = 5.0  # such times: what is shorter begins with an empty queue and ends before it is full
 
 
-class Seen(NamedTuple):
+class StretchTime(NamedTuple):
     """A stretch with enough answers: the logarithms of its rate and of their mean time, and the variance of that."""
 
     stretch: Stretch
@@ -52,10 +52,10 @@ class Seen(NamedTuple):
 class Drift(NamedTuple):
     """Stretches ``before`` and ``after`` the instant at which answers began to take longer."""
 
-    before: Sequence[Seen]
-    after: Sequence[Seen]
+    before: Sequence[StretchTime]
+    after: Sequence[StretchTime]
 
-    def clearest(self) -> tuple[Seen, Seen]:
+    def clearest(self) -> tuple[StretchTime, StretchTime]:
         """The two stretches that show it best: the later one at the same or a lower rate."""
         pairs = (
             (one, other)
@@ -93,7 +93,7 @@ def _places(count: int) -> Iterable[int]:
     return map(int, np.linspace(1, count - 1, MOST_INSTANTS))
 
 
-def seen_of(limits: Sequence[Limit], stretches: Sequence[Stretch], least: int = LEAST_ANSWERS) -> list[Seen]:
+def seen_of(limits: Sequence[Limit], stretches: Sequence[Stretch], least: int = LEAST_ANSWERS) -> list[StretchTime]:
     """The stretches that have so many answers, and are no shorter than some of them take."""
     failing = next((place for place, limit in enumerate(limits) if limit.metric == "success"), None)
     counted = [each for each in stretches if each.rate > 0 and not each.void]
@@ -105,7 +105,9 @@ def seen_of(limits: Sequence[Limit], stretches: Sequence[Stretch], least: int = 
     idle_s = min(times.mean_s for _, times in reported if times.number >= enough)
     pace = pace_of(stretches)
     return [
-        Seen(each, math.log(each.rate), math.log(times.mean_s), times.variance + _of_waits(each, times, pace, idle_s))
+        StretchTime(
+            each, math.log(each.rate), math.log(times.mean_s), times.variance + _of_waits(each, times, pace, idle_s)
+        )
         for each, times in reported
         if each.seconds >= LONG * idle_s
     ]
@@ -180,7 +182,7 @@ def _errors_of(drift: Drift) -> float:
     return float(weights @ longer / np.sqrt(weights**2 @ own + (weights @ of) ** 2 @ variances))
 
 
-def _columns(seen: Sequence[Seen]) -> tuple[Floats, Floats, Floats]:
+def _columns(seen: Sequence[StretchTime]) -> tuple[Floats, Floats, Floats]:
     """Logarithms of rates and of mean times, and variances."""
     table = np.array([each[1:] for each in seen])
     return table[:, 0], table[:, 1], table[:, 2]

@@ -16,7 +16,7 @@ from server_capacity.search.pace import overloaded, pace_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.search.drift import Seen
+    from server_capacity.search.drift import StretchTime
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
@@ -88,14 +88,14 @@ def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[
     return None
 
 
-def _means(seen: Sequence[Seen]) -> list[tuple[float, float]]:
+def _means(seen: Sequence[StretchTime]) -> list[tuple[float, float]]:
     """The logarithm of the mean time of each and of all together, as few answers come at low rates; and variances."""
     weight = sum(1.0 / each.variance for each in seen)
     together = [(sum(each.log_mean / each.variance for each in seen) / weight, 1.0 / weight)] if seen else []
     return together + [(each.log_mean, each.variance) for each in seen]
 
 
-def _clearly_faster(early: Seen, late: tuple[float, float]) -> bool:
+def _clearly_faster(early: StretchTime, late: tuple[float, float]) -> bool:
     log_mean, variance = late
     return early.log_mean - log_mean > max(math.log(SLOWER), ERRORS * math.sqrt(early.variance + variance))
 

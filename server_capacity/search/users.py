@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
-from server_capacity.search.blocks import Block, cycle_s, joined, settled_blocks
+from server_capacity.search.blocks import UsersBlock, cycle_s, joined, settled_blocks
 from server_capacity.search.crossing import Crossing, crossing
 from server_capacity.search.stretch import NOTHING_VIOLATED, most_of_client
 
@@ -130,7 +130,7 @@ class UserBracket:
         return math.inf if self.broken is None else math.sqrt(max(self.kept, self.broken / 16) * self.broken)
 
 
-def known_of(limit: Limit, blocks: Sequence[Block]) -> UserBracket:
+def known_of(limit: Limit, blocks: Sequence[UsersBlock]) -> UserBracket:
     """The knowledge that the blocks of all stretches give of a limit; it is fitted once its bracket is narrow."""
     points = joined(blocks)
     breaking = [

@@ -13,7 +13,7 @@ import pytest
 from client_capacity import rps_saturation
 from client_capacity.conditions import Conditions
 from client_capacity.saturation_result import RpsSaturation, WorkersRow
-from client_capacity.search import Found, LimitedBy, Step
+from client_capacity.search import HighestRate, LimitedBy, Step
 from client_capacity.worker_saturation import WorkerSaturation
 from inference_benchmarker.plan.hosts import Hosts, PlannedHost
 from inference_benchmarker.system.host import usable_cores
@@ -208,7 +208,7 @@ class TestClientResult:
 
     def test_a_row_has_the_hardware_of_the_highest_step_held(self) -> None:
         steps = (STEP, replace(STEP, rate=9, worker_cpu_share=0.4, host_cpu_share=0.2), LATE)
-        made = WorkersRow.of(2, Found(9, 9, 16, "client", steps))
+        made = WorkersRow.of(2, HighestRate(9, 9, 16, "client", steps))
         assert (made.worker_cpu_share, made.host_cpu_share) == (0.4, 0.2)
         assert made.to_json()["rate_per_worker"] == 4.5
 

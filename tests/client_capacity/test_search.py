@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client_capacity.search import LEAST_RATE, Cause, Found, Phase, SearchSettings, Step, search
+from client_capacity.search import LEAST_RATE, Cause, HighestRate, Phase, SearchSettings, Step, search
 from client_capacity.staircase import staircase
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Simulated:
         return "server" if rate > self._endpoint else None
 
 
-def find(worker: Callable[[float, Phase], Step], **options: float) -> Found:
+def find(worker: Callable[[float, Phase], Step], **options: float) -> HighestRate:
     return search(worker, SearchSettings(**options))  # type: ignore[arg-type]
 
 

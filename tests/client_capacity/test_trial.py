@@ -17,7 +17,7 @@ from client_capacity.search import Step
 from client_capacity.trial import SpokenView, progress_line, shortfall, step_of
 from client_capacity.worker_saturation import find_worker_saturation
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.facts.client_use import Block, Connections, WorkerUse
+from inference_benchmarker.facts.client_use import Connections, LoopBlock, WorkerUse
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
@@ -157,7 +157,7 @@ def test_secrets_in_a_reason_are_hidden() -> None:
     assert "hunter22" not in step_of(leaking, "growing", LIMIT_S).reason
 
 
-USE = WorkerUse(cpu_share=0.9, max_rss_bytes=50, block=Block("invoke", "spin (f.py:3)", 1.0, 0.01))
+USE = WorkerUse(cpu_share=0.9, max_rss_bytes=50, block=LoopBlock("invoke", "spin (f.py:3)", 1.0, 0.01))
 
 
 def test_the_code_that_held_the_loop_up_is_named() -> None:
@@ -165,7 +165,7 @@ def test_the_code_that_held_the_loop_up_is_named() -> None:
     assert mentions(step.reason, "p99", "5 ms", "f.py:3")
     assert (step.blocked_by, step.max_rss_bytes) == ("spin (f.py:3)", 50)
     assert step.worker_cpu_share == pytest.approx(0.8)
-    ours = replace(USE, block=Block("tool", "Worker.run (__main__.py:1)", 1.0, 0.01))
+    ours = replace(USE, block=LoopBlock("tool", "Worker.run (__main__.py:1)", 1.0, 0.01))
     assert step_of(wave(late, workers=(ours,)), "growing", LIMIT_S).blocked_by is None
 
 

@@ -14,10 +14,10 @@ from inference_benchmarker.facts import client_samples
 from inference_benchmarker.facts.client_samples import HOST, MOST_STRETCHES, Sample, Samples
 from inference_benchmarker.facts.client_use import (
     SERIES_LENGTH,
-    Block,
     Collections,
     Connections,
     HostUse,
+    LoopBlock,
     LoopDelay,
     ProcessUse,
     WorkerUse,
@@ -40,7 +40,7 @@ worker_uses = st.builds(
     | st.builds(LoopDelay, count=counts, p50_s=seconds, p95_s=seconds, p99_s=seconds, max_s=seconds),
     block=st.none()
     | st.builds(
-        Block,
+        LoopBlock,
         part=st.sampled_from(["invoke", "payload", "tool"]),
         share=seconds,
         longest_s=seconds,
@@ -73,7 +73,7 @@ def test_nothing_known_comes_back_as_nothing_known() -> None:
 
 
 def test_reading_leaves_what_was_read_as_it_was() -> None:
-    data = encoded(WorkerUse(block=Block("tool", "here", 1.0, 0.5, ("a", "b"))))
+    data = encoded(WorkerUse(block=LoopBlock("tool", "here", 1.0, 0.5, ("a", "b"))))
     before = json.dumps(data)
     decoded(data, WorkerUse)
     assert json.dumps(data) == before

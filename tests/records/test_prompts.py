@@ -13,9 +13,9 @@ from inference_benchmarker.records.prompts import (
     BEGIN,
     BLOCK_BYTES,
     MOST_LOOKED_AT,
+    AnsweredTurn,
     End,
     Prompt,
-    Said,
     bytes_of,
     prompt_of,
     sums_of,
@@ -127,7 +127,7 @@ def test_a_later_prompt_goes_on_from_the_answer_or_from_the_prompt_before() -> N
     answer: Spoken = ("assistant", "answer")
     head = ("m", "", "")
     prompt, whole = End(1, b"x"), End(2, b"y")
-    said = Said(head, [ask, answer], 1, prompt, whole)
+    said = AnsweredTurn(head, [ask, answer], 1, prompt, whole)
     assert Prompt(head, [ask, answer, ask]).continued(said) == (2, whole)
     assert Prompt(head, [ask, ask]).continued(said) == (1, prompt)
     assert Prompt(head, [answer, answer]).continued(said) == (0, BEGIN)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from inference_benchmarker.facts.address import Address
-from inference_benchmarker.facts.probe import Probe, Seen, size_of, type_name
+from inference_benchmarker.facts.probe import Probe, ProbeFacts, size_of, type_name
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.report.check import SAGEMAKER_LIMIT, Check, Ended
@@ -20,7 +20,7 @@ from tests.mentions import row
 from tests.waves import MS, streamed
 
 PLAIN = RequestRecord(0, 0, 0, 0, 20 * MS, bytes=21)
-SEEN = Seen(100, 38, 39, "bytes", 38, "returned", "bytes", '{"a": 1}')
+SEEN = ProbeFacts(100, 38, 39, "bytes", 38, "returned", "bytes", '{"a": 1}')
 SAGEMAKER = replace(SEEN, is_sagemaker=True)
 STREAM_SEEN = replace(SEEN, answer="streamed", answer_type="str", preview="a\nb")
 
@@ -63,7 +63,7 @@ class _Broken:
         raise ValueError
 
 
-def seen(answer: object) -> Seen:
+def seen(answer: object) -> ProbeFacts:
     """What is seen of one answer."""
     probe = Probe(lambda _: answer)
     given = probe("payload")
@@ -75,21 +75,27 @@ def seen(answer: object) -> Seen:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (b'{"a": "secret"}', Seen(answer="returned", answer_type="bytes", preview='{"a": "[hidden]"}')),
-        (None, Seen(answer="returned", answer_type="NoneType")),
-        (b"\xff" * 5000, Seen(answer="returned", answer_type="bytes", preview="\ufffd" * 200)),
-        (Response(tokens_in=3), Seen(answer="returned", answer_type="inference_benchmarker.records.response.Response")),
-        (iter([1]), Seen(answer="returned", answer_type="list_iterator", unread=True)),
-        (_Answered(500), Seen(answer="returned", answer_type=f"{__name__}._Answered", status=500)),
-        (_Answered("ok"), Seen(answer="returned", answer_type=f"{__name__}._Answered")),
-        (_Broken(), Seen(answer="returned", answer_type=f"{__name__}._Broken", preview="(ValueError)")),
-        ((x for x in ("a", "", "b")), Seen(answer="streamed", answer_type="str", preview="ab")),
-        ((x for x in ("a", b"b", Response())), Seen(answer="streamed", answer_type="str and bytes", preview="ab")),
-        ((x for x in [None]), Seen(answer="streamed")),
+        (b'{"a": "secret"}', ProbeFacts(answer="returned", answer_type="bytes", preview='{"a": "[hidden]"}')),
+        (None, ProbeFacts(answer="returned", answer_type="NoneType")),
+        (b"\xff" * 5000, ProbeFacts(answer="returned", answer_type="bytes", preview="\ufffd" * 200)),
+        (
+            Response(tokens_in=3),
+            ProbeFacts(answer="returned", answer_type="inference_benchmarker.records.response.Response"),
+        ),
+        (iter([1]), ProbeFacts(answer="returned", answer_type="list_iterator", unread=True)),
+        (_Answered(500), ProbeFacts(answer="returned", answer_type=f"{__name__}._Answered", status=500)),
+        (_Answered("ok"), ProbeFacts(answer="returned", answer_type=f"{__name__}._Answered")),
+        (_Broken(), ProbeFacts(answer="returned", answer_type=f"{__name__}._Broken", preview="(ValueError)")),
+        ((x for x in ("a", "", "b")), ProbeFacts(answer="streamed", answer_type="str", preview="ab")),
+        (
+            (x for x in ("a", b"b", Response())),
+            ProbeFacts(answer="streamed", answer_type="str and bytes", preview="ab"),
+        ),
+        ((x for x in [None]), ProbeFacts(answer="streamed")),
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_an_answer_is_seen_as_what_it_is(answer: object, expected: Seen) -> None:
+def test_an_answer_is_seen_as_what_it_is(answer: object, expected: ProbeFacts) -> None:
     found = seen(answer)
     assert (found.payloads, found.smallest, found.largest) == (2, 1, 7)
     assert (found.payload_type, found.payload_bytes) == ("str", 7)
@@ -118,7 +124,7 @@ def test_a_request_that_raised_has_no_answer() -> None:
     assert (found.payloads, found.payload_type, found.answer) == (None, "int", None)
 
 
-def check(record: RequestRecord = PLAIN, seen: Seen = SEEN, error_text: str | None = None) -> Check:
+def check(record: RequestRecord = PLAIN, seen: ProbeFacts = SEEN, error_text: str | None = None) -> Check:
     return Check("f.py", record, seen, error_text)
 
 
@@ -133,7 +139,7 @@ def check(record: RequestRecord = PLAIN, seen: Seen = SEEN, error_text: str | No
         (check(), "Sent", "bytes, 38 bytes"),
         (check(seen=replace(SEEN, payload_type="dict")), "Sent", "dict, 38 bytes as JSON"),
         (check(seen=replace(SEEN, payload_type="a.B", payload_bytes=None)), "Sent", "a.B, of unknown size"),
-        (check(seen=Seen()), "Sent", "nothing"),
+        (check(seen=ProbeFacts()), "Sent", "nothing"),
         (check(), "Answer", 'returned bytes, 21 bytes: {"a": 1}'),
         (check(streamed(0, 50, (10, 30)), STREAM_SEEN), "Answer", "streamed str, 3 pieces: a b"),
         (check(), "Times", "latency 20 ms"),
@@ -164,7 +170,10 @@ def test_what_is_not_there_has_no_line() -> None:
 
 def test_what_failed_before_anything_came_tells_of_no_answer() -> None:
     nothing = PLAIN._replace(chunks=0, gaps=(), bytes=None, outcome="failed", error="E")
-    for text in (check(nothing, STREAM_SEEN, "no").to_text(), check(nothing._replace(chunks=None), Seen()).to_text()):
+    for text in (
+        check(nothing, STREAM_SEEN, "no").to_text(),
+        check(nothing._replace(chunks=None), ProbeFacts()).to_text(),
+    ):
         assert not [name for name in ("Answer:", "Tokens:", "latency", " OK") if name in text]
         assert row(text, "Times") == "failed after 20 ms"
     assert row(check(nothing._replace(tokens_in=4), STREAM_SEEN).to_text(), "Tokens") == "4 in"
@@ -178,7 +187,7 @@ def test_a_stream_that_broke_keeps_what_had_come() -> None:
 
 
 def test_an_error_is_reported_with_key_and_text() -> None:
-    failed = check(PLAIN._replace(outcome="failed", error="HttpError 503"), Seen(), "503: try\nlater")
+    failed = check(PLAIN._replace(outcome="failed", error="HttpError 503"), ProbeFacts(), "503: try\nlater")
     assert failed.to_text().endswith("\n\nFAILED: HttpError 503: 503: try later\n")
     error: dict[str, Any] = {"key": "HttpError 503", "text": "503: try\nlater", "raised_at": None, "with": []}
     assert failed.to_json()["error"] == error

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.facts.client_use import (
     SERIES_LENGTH,
-    Block,
     Collections,
     Connections,
+    LoopBlock,
     LoopDelay,
     ProcessUse,
     WorkerUse,
@@ -100,7 +100,9 @@ WORKERS = st.builds(
     starved_share=SHARES,
     silence_s=SECONDS,
     loop_delay=st.one_of(st.none(), st.builds(LoopDelay, COUNTS, SECONDS, SECONDS, SECONDS, SECONDS)),
-    block=st.one_of(st.none(), st.builds(Block, st.sampled_from(["invoke", "tool"]), NAMES, st.floats(0, 1), SECONDS)),
+    block=st.one_of(
+        st.none(), st.builds(LoopBlock, st.sampled_from(["invoke", "tool"]), NAMES, st.floats(0, 1), SECONDS)
+    ),
     collections=st.builds(Collections, COUNTS, SECONDS, SECONDS),
     connections=st.builds(Connections, opened=COUNTS, discarded=COUNTS, looked_at=COUNTS, waiting=COUNTS),
     descriptors=COUNTS,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.facts.client_use import Block, Connections, HostUse, LoopDelay, ProcessUse, WorkerUse
+from inference_benchmarker.facts.client_use import Connections, HostUse, LoopBlock, LoopDelay, ProcessUse, WorkerUse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
@@ -93,8 +93,8 @@ def delayed(p99_s: float, count: int = 1000, p95_s: float = 0.0, **more: Any) ->
     return WorkerUse(loop_delay=delay, **more)
 
 
-def block(part: Any = "invoke", where: str = "spin (mine.py:3)") -> Block:
-    return Block(part, where, 0.9, 0.0123)
+def block(part: Any = "invoke", where: str = "spin (mine.py:3)") -> LoopBlock:
+    return LoopBlock(part, where, 0.9, 0.0123)
 
 
 def connected(**counts: Any) -> WorkerUse:
@@ -226,7 +226,7 @@ class TestOtherPrograms:
         assert self.advice(BUSY_WITH_OTHERS, replace(self.IDLE, block=block())).startswith("spin (mine.py:3) prevents")
 
     @pytest.mark.parametrize("seen", [block("tool", "run (x.py:1)"), None])
-    def test_the_tool_is_not_blamed_for_a_loop_that_had_no_cpu(self, seen: Block | None) -> None:
+    def test_the_tool_is_not_blamed_for_a_loop_that_had_no_cpu(self, seen: LoopBlock | None) -> None:
         worker = delayed(0.02, block=seen, cpu_share=0.044)
         blocked = only(wave(late(0), worker, host=BUSY_WITH_OTHERS), "loop_blocked")
         assert mentions(blocked.measured, "p99", "20 ms")
@@ -360,7 +360,7 @@ class TestLoopBlocked:
         ],
     )
     def test_what_held_it_up_is_named_with_one_thing_to_do(
-        self, found_there: Block | None, named: str, advice: str
+        self, found_there: LoopBlock | None, named: str, advice: str
     ) -> None:
         blocked = only(wave(late(0), delayed(0.02, block=found_there)), "loop_blocked")
         assert named in blocked.measured

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from inference_benchmarker.facts.client_use import Block, Collections, WorkerUse
+from inference_benchmarker.facts.client_use import Collections, LoopBlock, WorkerUse
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.client.lateness import Lateness, at_least_by_chance
@@ -157,7 +157,7 @@ def test_a_limit_of_a_stage_is_judged_by_the_lag_of_that_stage() -> None:
 
 
 def blocked(part: Any) -> WorkerUse:
-    return replace(IDLE, block=Block(part, "spin (mine.py:3)", 0.9, 0.2))
+    return replace(IDLE, block=LoopBlock(part, "spin (mine.py:3)", 0.9, 0.2))
 
 
 CAUSES: dict[str, tuple[dict[str, Any], str]] = {

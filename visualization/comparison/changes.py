@@ -32,7 +32,7 @@ Of a few runs a side a lower level costs far more than of many seconds: there th
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricChange:
     """One metric of both sides; None where it was not measured. ``low`` to ``high`` is the change's interval.
 
     ``primary``: what the first line is about.
@@ -99,7 +99,7 @@ def is_success(metric: str) -> bool:
     return metric in ("success", "session.success")
 
 
-def with_intervals(rows: Sequence[Row]) -> list[Row]:
+def with_intervals(rows: Sequence[MetricChange]) -> list[MetricChange]:
     """The rows with intervals of their change, corrected for how many are tested.
 
     Holm's procedure with weights (Scandinavian Journal of Statistics 6, 1979) in steps: of those that are left, whose
@@ -120,7 +120,7 @@ def with_intervals(rows: Sequence[Row]) -> list[Row]:
     return [done.get(row.name, row) for row in rows]
 
 
-def _weights(rows: Collection[Row]) -> dict[str, float]:
+def _weights(rows: Collection[MetricChange]) -> dict[str, float]:
     """The weight of each row by its name: the primary ones share half of it, of several runs a side four fifths."""
     several = Counter(row.primary for row in rows)
     of_runs = any(isinstance(row.base, Repeated) for row in rows)
@@ -129,7 +129,7 @@ def _weights(rows: Collection[Row]) -> dict[str, float]:
     return {row.name: shares[row.primary] / several[row.primary] for row in rows}
 
 
-def _is_constant(row: Row) -> bool:
+def _is_constant(row: MetricChange) -> bool:
     """Tells whether it was the same all along, as a success rate of 100%: such a row can never seem to have changed."""
     base, new = row.base, row.new
     assert base is not None
@@ -137,12 +137,12 @@ def _is_constant(row: Row) -> bool:
     return base.value == new.value and base.is_constant and new.is_constant
 
 
-def _testable(row: Row) -> bool:
+def _testable(row: MetricChange) -> bool:
     enough = all(run is not None and run.has_error for run in (row.base, row.new))
     return enough and row.change is not None
 
 
-def with_interval(row: Row, confidence: float) -> Row:
+def with_interval(row: MetricChange, confidence: float) -> MetricChange:
     """The row with the interval of its change, from those of the two values.
 
     The two are put together as logarithms: each end of the difference is as far from it as the square root of the

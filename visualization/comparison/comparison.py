@@ -16,7 +16,7 @@ from visualization.comparison.changes import (
     HIGHER_IS_BETTER,
     LEAST_CHANGE,
     LEAST_SUCCESS_CHANGE,
-    Row,
+    MetricChange,
     is_success,
     with_intervals,
 )
@@ -57,7 +57,7 @@ class Check:
     """A limit on a regression, held against its row."""
 
     limit: MaxRegression
-    row: Row
+    row: MetricChange
 
     @property
     def state(self) -> State:
@@ -107,13 +107,13 @@ class Comparison:
 
     base: Side
     new: Side
-    rows: tuple[Row, ...]
-    client: tuple[Row, ...]
+    rows: tuple[MetricChange, ...]
+    client: tuple[MetricChange, ...]
     server_rows: tuple[ServerRow, ...]
     checks: tuple[Check, ...]
     unlike: tuple[str, ...]
     strict: bool = False
-    own: tuple[Row, ...] = ()
+    own: tuple[MetricChange, ...] = ()
 
     @property
     def on_both_sides(self) -> int:
@@ -170,19 +170,19 @@ def compare(
     tested = list(dict.fromkeys([*_METRICS, *session_metrics(waves), *primary, *wanted.values()]))
     own = user_metrics_of(waves)
     values = dict(_values(before, after, [*tested, *_OF_CLIENT, *own]))
-    rows = [Row(*name, *values[name], least=_least(name, wanted), primary=name in primary) for name in tested]
+    rows = [MetricChange(*name, *values[name], least=_least(name, wanted), primary=name in primary) for name in tested]
     measured = [row for row in rows if row.base or row.new or (row.metric, row.stat) in wanted.values()]
     by_name = {(row.metric, row.stat): row for row in with_intervals(measured)}
     return Comparison(
         base=before,
         new=after,
         rows=tuple(by_name.values()),
-        client=tuple(Row(*name, *values[name]) for name in _OF_CLIENT if any(values[name])),
+        client=tuple(MetricChange(*name, *values[name]) for name in _OF_CLIENT if any(values[name])),
         server_rows=tuple(server_rows(before.waves, after.waves)),
         checks=tuple(Check(limit, by_name[name]) for limit, name in wanted.items()),
         unlike=tuple(_differences(before.waves, after.waves)),
         strict=strict,
-        own=tuple(with_intervals([Row(*name, *values[name]) for name in own])),
+        own=tuple(with_intervals([MetricChange(*name, *values[name]) for name in own])),
     )
 
 

@@ -10,7 +10,7 @@ from visualization.comparison.sessions import SESSION, is_of_sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from visualization.comparison.changes import Row
+    from visualization.comparison.changes import MetricChange
     from visualization.comparison.comparison import Comparison
 
 _USUAL = ("response_time", "latency")
@@ -53,7 +53,7 @@ def _outcome(comparison: Comparison) -> str:
     return f"Cannot tell whether {new} is slower than {base}: the changes in the table have no intervals."
 
 
-def _changed(row: Row, *, alone: bool) -> str:
+def _changed(row: MetricChange, *, alone: bool) -> str:
     """The change and its interval: 14% slower at p99, 95%: 9 to 19%."""
     change, ends = row.change or 0.0, (row.low or 0.0, math.inf if row.high is None else row.high)
     low, high = ends if change >= 0 else (-ends[1], -ends[0])
@@ -68,7 +68,7 @@ def _changed(row: Row, *, alone: bool) -> str:
     return f"{size} {what}, 95%: {interval}"
 
 
-def _place(row: Row, *, alone: bool) -> str:
+def _place(row: MetricChange, *, alone: bool) -> str:
     """The statistic, and the time that it is of where that is not plain: at p99, at TTFT p99."""
     return f"at {row.stat}" if alone and row.metric in _USUAL else f"at {_time(row.metric) or row.metric} {row.stat}"
 
@@ -83,12 +83,12 @@ def _time(metric: str) -> str:
     return f"{turns} {_TIMES[of_turns]}" if of_turns in _TIMES else ""
 
 
-def _widest(row: Row) -> str:
+def _widest(row: MetricChange) -> str:
     low, high = row.interval or (-math.inf, math.inf)
     return f"{math.ceil(1000 * max(abs(low), abs(high))) / 10:g}%"
 
 
-def _span(row: Row) -> str:
+def _span(row: MetricChange) -> str:
     low, high = row.low or 0.0, math.inf if row.high is None else row.high
     if math.isinf(high) and low <= NOTHING_LEFT:
         return "by an unknown factor"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from inference_benchmarker.wave.wave import Wave
-    from visualization.comparison.changes import Row, Value
+    from visualization.comparison.changes import MetricChange, Value
     from visualization.comparison.comparison import Check, Comparison, Side
     from visualization.comparison.server_rows import ServerRow
 
@@ -185,14 +185,14 @@ def _verdicts(side: Side) -> Iterator[str]:
     )
 
 
-def cells(row: Row, rows: Sequence[Row] = ()) -> list[str]:
+def cells(row: MetricChange, rows: Sequence[MetricChange] = ()) -> list[str]:
     """Name, both values, change, interval and verdict; ``rows``: those beside it, see ``same_time``."""
     values = [_value(row, row.base), _value(row, row.new)]
     verdict = SAME_TIME if same_time(row, rows) is not None else row.outcome
     return [row.name, *values, _percent(row.change), _interval(row), verdict]
 
 
-def same_time(row: Row, rows: Sequence[Row]) -> Row | None:
+def same_time(row: MetricChange, rows: Sequence[MetricChange]) -> MetricChange | None:
     """The row that has the verdict of this one: the other view of the same time, with nearly the same change.
 
     Latency and response time differ by the client's lag alone. The more metrics a row is tested with, the wider its
@@ -206,7 +206,7 @@ def same_time(row: Row, rows: Sequence[Row]) -> Row | None:
     return other if apart < _NEARLY else None
 
 
-def _value(row: Row, estimate: Value | None) -> str:
+def _value(row: MetricChange, estimate: Value | None) -> str:
     if estimate is None:
         return "-"
     if is_success(row.metric):
@@ -224,7 +224,7 @@ def _percent(change: float | None) -> str:
     return f"{rounded:+.1f}%" if abs(rounded) < 100 else f"{rounded:+,.0f}%"
 
 
-def _interval(row: Row) -> str:
+def _interval(row: MetricChange) -> str:
     """The interval as text; an end that the records do not bound is left open."""
     if row.low is None or row.high is None:
         return _NO_INTERVAL
@@ -233,7 +233,7 @@ def _interval(row: Row) -> str:
     return f"{_percent(row.low).removesuffix('%')} … {_percent(row.high)}"
 
 
-def _client_cells(row: Row) -> list[str]:
+def _client_cells(row: MetricChange) -> list[str]:
     return [row.name, _value(row, row.base), _value(row, row.new), _percent(row.change)]
 
 

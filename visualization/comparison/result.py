@@ -17,7 +17,7 @@ from visualization.comparison.intervals import interval
 
 if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
-    from visualization.comparison.changes import Row, Value
+    from visualization.comparison.changes import MetricChange, Value
     from visualization.comparison.comparison import Comparison, Side
 
 _OF_ONE_RUN = omitted_without("exit_code")
@@ -189,11 +189,11 @@ def _side(side: Side) -> SideResult:
     return SideResult(called=side.name, what=side.what, **members, runs=runs)
 
 
-def _row(row: Row) -> RowResult:
+def _row(row: MetricChange) -> RowResult:
     return replace(_own(row), primary=row.primary, outcome=row.outcome)
 
 
-def _own(row: Row) -> RowResult:
+def _own(row: MetricChange) -> RowResult:
     high = None if row.high is None or math.isinf(row.high) else row.high
     return RowResult(row.name, _estimate(row.base), _estimate(row.new), row.change, row.low, high)
 

@@ -144,7 +144,7 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """A row of a table. ``run``: whose sign stands before it; ``strong``: it is chosen; ``bar``: see ``Table``."""
 
     cells: tuple[str, ...]
@@ -163,7 +163,7 @@ class Table:
 
     title: str
     head: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
     bar_at: int | None = None
     signed: bool = False

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from visualization.comparison.report import cells
-from visualization.figures.figures import Bar, Row, Table
+from visualization.figures.figures import Bar, Table, TableRow
 
 if TYPE_CHECKING:
-    from visualization.comparison.changes import Row as Change
+    from visualization.comparison.changes import MetricChange
     from visualization.comparison.comparison import Comparison
 
 _AT = 4
@@ -23,12 +23,12 @@ def forest(comparison: Comparison) -> Table | None:
     if not rows:
         return None
     base, new = comparison.base.name, comparison.new.name
-    shown = tuple(Row(tuple(cells(row, comparison.rows)), strong=row.primary, bar=_bar(row)) for row in rows)
+    shown = tuple(TableRow(tuple(cells(row, comparison.rows)), strong=row.primary, bar=_bar(row)) for row in rows)
     head = ("Metric", base, new, "change", "95% interval", "verdict")
     return Table(f"From {base} to {new}", head, shown, (_KEY,), bar_at=_AT, signed=True)
 
 
-def _bar(row: Change) -> Bar | None:
+def _bar(row: MetricChange) -> Bar | None:
     """In percent; None where the interval has no end, or there is none."""
     if row.change is None or row.low is None or row.high is None or math.isinf(row.high):
         return None

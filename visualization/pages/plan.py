@@ -16,9 +16,9 @@ from visualization.figures.figures import (
     Card,
     Figures,
     Level,
-    Row,
     Section,
     Table,
+    TableRow,
     Tile,
 )
 from visualization.pages.plan_simulation import SIMULATED, count_text, simulated
@@ -118,7 +118,7 @@ def _options(plan: EndpointPlan) -> Table:
     priced = any(option.cost for option in plan.options)
     head = ("Run at", "share", "instances", "with spare", "req/min each")
     rows = [
-        Row(
+        TableRow(
             (
                 option.name,
                 f"{option.share:.1%}".replace(".0%", "%"),
@@ -176,7 +176,7 @@ def _mix(data: PlanResult) -> Table:
     for plan in data.endpoints:
         chosen, hour = plan.chosen, next(_amounts(plan.cost))
         cells = plan.name, _type_of(plan) or "-", f"{metric_text(plan.target_rps)}/s", count_text(chosen.instances)
-        rows.append(Row((*cells, f"{chosen.minimum:,} to {chosen.maximum:,}", hour)))
+        rows.append(TableRow((*cells, f"{chosen.minimum:,} to {chosen.maximum:,}", hour)))
     head = ("Endpoint", "type", "target", "instances", "with scaling", "per hour") if rows else ()
     return Table("", head, tuple(rows), tuple(_rest(data)))
 

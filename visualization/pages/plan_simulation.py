@@ -16,9 +16,9 @@ from visualization.figures.figures import (
     Curves,
     Line,
     Points,
-    Row,
     Section,
     Table,
+    TableRow,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _policies(runs: Sequence[Run], first: int, currency: str) -> Table:
     priced = any(run.cost for run in runs)
     head = ("Policy", "over", "minutes over", "refused", "instances", "at most", "p99", "instance hours")
     rows = [
-        Row(
+        TableRow(
             (
                 run.policy,
                 f"{100 * run.share_over:.3g}%",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.words.wording import duration_text, metric_text, money_text, supported
 from visualization.figures.capacity import Capacity, capacity_card, is_capacity, read_capacities
 from visualization.figures.capacity_figures import capacity_sections
-from visualization.figures.figures import Bar, Bars, Card, Figures, Row, Section, Table
+from visualization.figures.figures import Bar, Bars, Card, Figures, Section, Table, TableRow
 from visualization.pages.series import made_plain
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _table(data: RankingResult, runs: Mapping[int, int]) -> Table:
         holds, *others = _measured(row)
         cells = [_label(row), _rank(row), holds, *needed, *others, _used(row)]
         strong = place == 0 and bool(row.rank) and not row.tied_with
-        found.append(Row(tuple(cells), runs.get(place), strong, _rate_bar(row)))
+        found.append(TableRow(tuple(cells), runs.get(place), strong, _rate_bar(row)))
     return Table("", tuple(head), tuple(found), tuple(_notes(data)), bar_at=head.index("95%"))
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.server_side.server_side import ServerSide
-    from server_capacity.metrics.config import Block
+    from server_capacity.metrics.config import MetricsBlock
     from server_capacity.provisioning.scaling import Suspension
     from server_capacity.results.types.bounds import CleanUp
     from server_capacity.results.types.capacity import CapacityResult
@@ -162,13 +162,13 @@ def refuse_scaling(question: Question, options: dict[str, Any]) -> None:
         refuse(active_scaling(_blocks(question, options), say, made=bool(question.endpoint)))
 
 
-def _blocks(question: Question, options: dict[str, Any]) -> list[Block]:
+def _blocks(question: Question, options: dict[str, Any]) -> list[MetricsBlock]:
     blocks = blocks_of(options["endpoint_config"], question.plan.server_limits, options["metrics_wait"])
     name = question.plan.endpoint_name or ""
     return [block.of_endpoint(name) for block in blocks] if question.endpoint else blocks  # no file can know its name
 
 
-def _server(blocks: list[Block], question: Question, options: dict[str, Any], tell: Tell) -> ServerSide:
+def _server(blocks: list[MetricsBlock], question: Question, options: dict[str, Any], tell: Tell) -> ServerSide:
     """Whoever is asked about the server; what will probably bring nothing is said now."""
     from server_capacity.experiments.server_side.server_side import ServerSide
 

@@ -38,7 +38,7 @@ Points = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LiveFigure:
     """One figure: its name, its value now, and its value in each whole second of the last minute."""
 
     name: str
@@ -69,7 +69,7 @@ def _bar(value: float, top: float) -> str:
     return _BARS[round(value / top * (len(_BARS) - 1))] if value > 0 else _NOTHING
 
 
-def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
+def rows(plan: WavePlan, spool_state: SpoolState) -> list[LiveFigure]:
     """The figures of the wave, in the order in which they are shown."""
     stop = spool_state.whole_seconds
     first = max(0, stop - LINE_S)
@@ -87,7 +87,7 @@ def rows(plan: WavePlan, spool_state: SpoolState) -> list[Row]:
     ]
 
 
-def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repeated: int) -> Iterator[Row]:
+def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repeated: int) -> Iterator[LiveFigure]:
     seconds = max(min(WINDOW_S, len(minute)), 1)
     steady = isinstance(plan.load, OpenLoop) and plan.load.is_steady and not plan.load.replay and not plan.load.steered
     known = [rate for rate in asked[-WINDOW_S:] if rate is not None]
@@ -95,28 +95,28 @@ def _rates(plan: WavePlan, minute: list[Cell], recent: Cell, asked: Points, repe
     over = "" if steady or not known else f" over {seconds} s"
     if known and plan.load.is_steered:
         # one figure for what is asked: that of the keys, which a mean over seconds would contradict
-        yield Row("target", f"{known[-1]:,.1f}/s now", asked)
+        yield LiveFigure("target", f"{known[-1]:,.1f}/s now", asked)
     elif rate and (repeated or not steady):
-        yield Row("target", f"{sum(known) / len(known):,.1f}/s{over}", asked)
+        yield LiveFigure("target", f"{sum(known) / len(known):,.1f}/s{over}", asked)
     more = " with repeats" if repeated else f" of {rate}" if rate and steady else over
-    yield Row("sent", f"{recent.sent / seconds:,.1f}/s{more}", [float(cell.sent) for cell in minute])
+    yield LiveFigure("sent", f"{recent.sent / seconds:,.1f}/s{more}", [float(cell.sent) for cell in minute])
     if repeated:
-        yield Row("repeats", f"{repeated:,}", [])
-    yield Row("completed", f"{recent.ok / seconds:,.1f}/s{over}", [float(cell.ok) for cell in minute])
+        yield LiveFigure("repeats", f"{repeated:,}", [])
+    yield LiveFigure("completed", f"{recent.ok / seconds:,.1f}/s{over}", [float(cell.ok) for cell in minute])
 
 
-def _sessions(spool_state: SpoolState) -> Iterator[Row]:
+def _sessions(spool_state: SpoolState) -> Iterator[LiveFigure]:
     """The sessions by now, where arrivals are sessions."""
     if not spool_state.has_sessions:
         return
     ledger = spool_state.ledger
-    yield Row("sessions", f"{ledger.arrivals:,} started, {ledger.sessions_open:,} open", [])
+    yield LiveFigure("sessions", f"{ledger.arrivals:,} started, {ledger.sessions_open:,} open", [])
     broken = ledger.sessions_failed + ledger.sessions_raised
     text = f"{ledger.sessions_completed:,}" + (f", {broken:,} not" if broken else "")
-    yield Row("sessions completed", text, [], broken > 0)
+    yield LiveFigure("sessions completed", text, [], broken > 0)
 
 
-def _hosts(plan: WavePlan, spool_state: SpoolState) -> Iterator[Row]:
+def _hosts(plan: WavePlan, spool_state: SpoolState) -> Iterator[LiveFigure]:
     """The requests that the first few hosts sent; an alarm where a worker of one has not reported for a while."""
     if plan.hosts.workers != len(spool_state.workers):
         return
@@ -125,7 +125,7 @@ def _hosts(plan: WavePlan, spool_state: SpoolState) -> Iterator[Row]:
         workers = [spool_state.workers[number] for number in numbers]
         sent, flying = (sum(getattr(each.ledger, key) for each in workers) for key in ("sent", "in_flight"))
         silent = any(latest - each.at > SILENT_S * NS and not each.final for each in workers)
-        yield Row(one_line(name, _LONG), f"{sent:,} sent, {flying:,} in flight", [], silent)
+        yield LiveFigure(one_line(name, _LONG), f"{sent:,} sent, {flying:,} in flight", [], silent)
 
 
 def minute_of(plan: WavePlan, stop: int) -> int:
@@ -150,7 +150,7 @@ def _asked(plan: WavePlan, spool_state: SpoolState, first: int, stop: int) -> Po
     return [rate and (rate if end is None or at < end else 0.0) for at, rate in zip(middles, rates, strict=True)]
 
 
-def _in_flight(spool_state: SpoolState, first: int, stop: int) -> Iterator[Row]:
+def _in_flight(spool_state: SpoolState, first: int, stop: int) -> Iterator[LiveFigure]:
     feed, ledger = spool_state.feed, spool_state.ledger
     numbers = in_flight(feed, first, stop)
     text, grows = f"{ledger.in_flight:,}", False
@@ -160,9 +160,9 @@ def _in_flight(spool_state: SpoolState, first: int, stop: int) -> Iterator[Row]:
             1.0, LEAST_GROWTH * feed.over(stop - WINDOW_S, stop).sent / WINDOW_S
         )
         text += f", falling behind: +{growth:,.0f}/s" if grows else ""
-    yield Row("in flight", text, [float(number) for number in numbers], grows)
+    yield LiveFigure("in flight", text, [float(number) for number in numbers], grows)
     if ledger.dropped:
-        yield Row("dropped", f"{ledger.dropped:,}", [], alarm=True)
+        yield LiveFigure("dropped", f"{ledger.dropped:,}", [], alarm=True)
 
 
 def in_flight(feed: Feed, first: int, stop: int) -> list[int]:
@@ -174,7 +174,7 @@ def in_flight(feed: Feed, first: int, stop: int) -> list[int]:
     return backwards[::-1][: max(stop - kept, 0)]
 
 
-def _times(plan: WavePlan, minute: list[Cell], recent: Cell) -> Iterator[Row]:
+def _times(plan: WavePlan, minute: list[Cell], recent: Cell) -> Iterator[LiveFigure]:
     for percent in (50, 99):
         yield from _time("latency", "latency", percent, minute, recent)
     if isinstance(plan.load, OpenLoop):
@@ -189,10 +189,10 @@ def _times(plan: WavePlan, minute: list[Cell], recent: Cell) -> Iterator[Row]:
             yield from _time(name, name.lower(), percent, minute, recent)
     if recent.tokens:
         tokens = recent.tokens / max(min(WINDOW_S, len(minute)), 1)
-        yield Row("tokens", f"{tokens:,.0f}/s", [float(cell.tokens) for cell in minute])
+        yield LiveFigure("tokens", f"{tokens:,.0f}/s", [float(cell.tokens) for cell in minute])
 
 
-def _turns(turns: TurnFeed, first: int, stop: int) -> Iterator[Row]:
+def _turns(turns: TurnFeed, first: int, stop: int) -> Iterator[LiveFigure]:
     """The latency of the first turns of sessions and of the later ones; of streams the time to their first token."""
     for name in PARTS if turns.any else ():
         minute = [turns.second(name, second) for second in range(first, stop)]
@@ -201,10 +201,10 @@ def _turns(turns: TurnFeed, first: int, stop: int) -> Iterator[Row]:
         yield from _time(f"turn {name} {time}", key, 99, minute, recent)
 
 
-def _time(name: str, key: str, percent: int, minute: list[Cell], recent: Cell) -> Iterator[Row]:
+def _time(name: str, key: str, percent: int, minute: list[Cell], recent: Cell) -> Iterator[LiveFigure]:
     value = _value(recent, key, percent)
     if value is not None:
-        yield Row(f"{name} p{percent}", about(value), [_value(cell, key, percent) for cell in minute])
+        yield LiveFigure(f"{name} p{percent}", about(value), [_value(cell, key, percent) for cell in minute])
 
 
 def _value(cell: Cell, key: str, percent: int) -> float | None:
@@ -212,10 +212,10 @@ def _value(cell: Cell, key: str, percent: int) -> float | None:
     return None if histogram is None else histogram.percentile(percent)
 
 
-def _errors(spool_state: SpoolState, minute: list[Cell], recent: Cell) -> Iterator[Row]:
+def _errors(spool_state: SpoolState, minute: list[Cell], recent: Cell) -> Iterator[LiveFigure]:
     failed = spool_state.ledger.failed
     now = f", {recent.errors / max(min(WINDOW_S, len(minute)), 1):,.1f}/s" if recent.errors else ""
-    yield Row("errors", f"{failed:,}{now}", [float(cell.errors) for cell in minute], failed > 0)
+    yield LiveFigure("errors", f"{failed:,}{now}", [float(cell.errors) for cell in minute], failed > 0)
 
 
 def error_names(feed: Feed) -> list[str]:

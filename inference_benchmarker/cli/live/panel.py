@@ -12,7 +12,7 @@ from inference_benchmarker.words.text import columns
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.cli.live.live_lines import Row
+    from inference_benchmarker.cli.live.live_lines import LiveFigure
     from inference_benchmarker.cli.live.screen import Line
 
 TWO_COLUMNS = 132  # columns of a terminal from which on figures stand side by side
@@ -32,7 +32,13 @@ def head(elapsed: str, share: float | None, text: str, width: int) -> Line:
 
 
 def panel(
-    first: Line, rows: Sequence[Row], lists: Sequence[tuple[str, Sequence[Line]]], *, stop: int, width: int, minute: int
+    first: Line,
+    rows: Sequence[LiveFigure],
+    lists: Sequence[tuple[str, Sequence[Line]]],
+    *,
+    stop: int,
+    width: int,
+    minute: int,
 ) -> list[Line]:
     """The head, the figures with their lines up to second ``stop``, and lists of texts below them by name.
 
@@ -50,7 +56,7 @@ def panel(
     return [first, *map(_stripped, figures), *below]
 
 
-def _figures(rows: Sequence[Row], stop: int, room: int, minute: int) -> list[Line]:
+def _figures(rows: Sequence[LiveFigure], stop: int, room: int, minute: int) -> list[Line]:
     """Name, value and line of each row; the line has what names and values leave."""
     name = max([_USUAL_NAME, *(len(row.name) for row in rows)])
     value = min(max([_USUAL_VALUE, *(len(row.value) for row in rows)]), _MOST_VALUE)

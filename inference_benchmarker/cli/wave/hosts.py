@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.hosts.checking import Checked
-    from inference_benchmarker.engine.hosts.preparing import Done
+    from inference_benchmarker.engine.hosts.preparing import HostOutcome
     from inference_benchmarker.plan.hosts import Hosts
 
 HOSTS_HELP = """\
@@ -161,7 +161,7 @@ def _done(command: str, names: Sequence[str], given: dict[str, Any]) -> int:
     return BAD_INPUT if any(each.problem for each in found) else OK
 
 
-def _done_text(command: str, done: Done) -> str:
+def _done_text(command: str, done: HostOutcome) -> str:
     from inference_benchmarker.words.text import plain
     from inference_benchmarker.words.wording import size_text
 

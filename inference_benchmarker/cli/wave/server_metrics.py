@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.server_limit import ServerLimit
     from inference_benchmarker.wave.run_dir import RunDir
     from inference_benchmarker.wave.wave import Wave
-    from server_capacity.metrics.config import Block
+    from server_capacity.metrics.config import MetricsBlock
     from server_capacity.metrics.follower import Follower
 
 
@@ -40,7 +40,7 @@ def sources_of(
     return make_sources(blocks, os.environ)
 
 
-def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float | None = None) -> list[Block]:
+def blocks_of(config: str | None, limits: Sequence[ServerLimit], wait_s: float | None = None) -> list[MetricsBlock]:
     """The configuration's blocks, and in them the metrics of ``limits``; none without a configuration.
 
     ``wait_s``: seconds after the wave for which CloudWatch's are waited for; None: as the blocks say.

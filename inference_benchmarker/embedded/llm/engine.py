@@ -170,10 +170,10 @@ class Engine:
         return length
 
     def _end(self, step: Step) -> None:
-        told = self._scheduler.end()
+        reported = self._scheduler.end()
         self.meter.stepped(step, self._now_ns - self._stepped_ns)
         self._stepped_ns = self._now_ns
-        for job in told:
+        for job in reported:
             if job.first_token_ns is None:
                 job.first_token_ns = self._now_ns
                 self.meter.began_answer(job)

@@ -80,13 +80,13 @@ class Scheduler:
 
         Those that have their last token are gone.
         """
-        due, chunks, told = self._due_now(), self._chunks, []
+        due, chunks, reported = self._due_now(), self._chunks, []
         self._step += 1
         self._chunks = []
         for job in due:
             self._settle(job)
             if job.ends_piece:
-                told.append(job)
+                reported.append(job)
             self._go_on(job)
         for job, done, tokens in chunks:
             job.done = done + tokens
@@ -96,9 +96,9 @@ class Scheduler:
             job.lead = job.done - self._step
             job.produced += 1
             if job.ends_piece or job.produced == 1 or job.preemptions:
-                told.append(job)
+                reported.append(job)
             self._go_on(job)
-        return told
+        return reported
 
     def _due_now(self) -> list[TokenJob]:
         """Those that are decoding and to whom something happens in this step, in the order of the batch."""

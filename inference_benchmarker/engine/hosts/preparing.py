@@ -86,7 +86,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class HostOutcome:
     """A host that was worked on: ``size`` of its environment in bytes, or the ``problem`` without its end."""
 
     name: str
@@ -97,7 +97,7 @@ class Done:
 
 def prepare_hosts(
     names: Sequence[str], wheels: Path | None, requirements: Path | None, tell: Callable[[str], None]
-) -> list[Done]:
+) -> list[HostOutcome]:
     """Install what a worker needs on each host; wheels of a kind are fetched once.
 
     ``wheels``: a folder to take them from, and nowhere else; else pip's own index. BenchmarkError without ssh.
@@ -105,29 +105,29 @@ def prepare_hosts(
     with ThreadPoolExecutor(AT_A_TIME) as pool, tempfile.TemporaryDirectory(prefix="benchmark-wheels-") as folder:
         looked = list(pool.map(_look, names))
         kinds = dict.fromkeys(found for found in looked if isinstance(found, Kind))
-        fetched: dict[Kind, Path | Done] = {}
+        fetched: dict[Kind, Path | HostOutcome] = {}
         for number, kind in enumerate(kinds):
             tell(f"Fetching wheels for {kind.text}.")
             fetched[kind] = _fetch(kind, Path(folder) / str(number), wheels, requirements)
-        jobs = [found if isinstance(found, Done) else (found, fetched[found]) for found in looked]
+        jobs = [found if isinstance(found, HostOutcome) else (found, fetched[found]) for found in looked]
         return list(pool.map(_install, names, jobs))
 
 
-def clean_hosts(names: Sequence[str]) -> list[Done]:
+def clean_hosts(names: Sequence[str]) -> list[HostOutcome]:
     """Remove every environment that was made on these hosts, whichever version's."""
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return list(pool.map(_clean, names))
 
 
-def _look(name: str) -> Kind | Done:
+def _look(name: str) -> Kind | HostOutcome:
     """The kind of a host, or why nothing can be installed there."""
     marker = secrets.token_hex(8)
     line = _with_python("-c", _FACTS.format(marker=in_command(marker)))
     reported, problem = _reply(name, line, marker, None, LOOK_S)
     if problem is not None:
-        return Done(name, problem=problem)
+        return HostOutcome(name, problem=problem)
     found = kind_of(reported)
-    return found if isinstance(found, Kind) else Done(name, problem=found)
+    return found if isinstance(found, Kind) else HostOutcome(name, problem=found)
 
 
 def kind_of(facts: object) -> Kind | str:
@@ -142,7 +142,7 @@ def kind_of(facts: object) -> Kind | str:
     return Kind((major, minor), machine, glibc) if glibc <= _NEWEST_GLIBC else _NOT_ASKED
 
 
-def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | None) -> Path | Done:
+def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | None) -> Path | HostOutcome:
     """The tar that is sent to each host of this kind, or why there is none."""
     place = folder / "wheels"
     place.mkdir(parents=True)
@@ -155,12 +155,12 @@ def _fetch(kind: Kind, folder: Path, wheels: Path | None, requirements: Path | N
     try:
         done = output_of(line, FETCH_S)
     except subprocess.TimeoutExpired:
-        return Done("", problem=f"pip did not fetch the wheels for {kind.text} within {FETCH_S} s")
+        return HostOutcome("", problem=f"pip did not fetch the wheels for {kind.text} within {FETCH_S} s")
     except EndlessOutputError as error:
-        return Done("", problem=f"pip fetched no wheels for {kind.text}: {error}")
+        return HostOutcome("", problem=f"pip fetched no wheels for {kind.text}: {error}")
     if done.returncode:
         words = _last_of(done.stderr.decode(errors="replace"), 2)
-        return Done("", problem=f"pip found no wheels for {kind.text}: {words}")
+        return HostOutcome("", problem=f"pip found no wheels for {kind.text}: {words}")
     archive = folder / "sent.tar"
     with tarfile.open(archive, "w") as sent:
         sent.add(place, "wheels")
@@ -185,12 +185,12 @@ def _installed() -> tuple[tuple[str, str], ...]:
     return tuple(sorted(pair for pair in found.items() if pair[0].lower().replace("_", "-") != "inference-benchmarker"))
 
 
-def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
-    if isinstance(job, Done):
+def _install(name: str, job: HostOutcome | tuple[Kind, Path | HostOutcome]) -> HostOutcome:
+    if isinstance(job, HostOutcome):
         return job
     kind, archive = job
-    if isinstance(archive, Done):
-        return Done(name, kind.text, problem=archive.problem)
+    if isinstance(archive, HostOutcome):
+        return HostOutcome(name, kind.text, problem=archive.problem)
     marker = secrets.token_hex(8)
     source = base64.b64encode(Path(__file__).with_name("unpacking.py").read_bytes()).decode()
     code = f"import base64; exec(compile(base64.b64decode({source!r}), 'unpacking.py', 'exec'))"
@@ -201,16 +201,16 @@ def _install(name: str, job: Done | tuple[Kind, Path | Done]) -> Done:
     if problem is None and not (isinstance(reported, dict) and {"failed", "bytes"} & set(reported)):
         problem = _NOT_ASKED
     if problem is not None or "failed" in reported:
-        return Done(name, kind.text, problem=plain(redact(problem or reported["failed"])))
-    return Done(name, kind.text, size=reported["bytes"])
+        return HostOutcome(name, kind.text, problem=plain(redact(problem or reported["failed"])))
+    return HostOutcome(name, kind.text, size=reported["bytes"])
 
 
-def _clean(name: str) -> Done:
+def _clean(name: str) -> HostOutcome:
     marker = secrets.token_hex(8)
     folder, here = PREPARED.rpartition("/")[0], in_command(marker).replace("-", "''")
     script = f"cd && rm -rf {folder} && {{ rmdir {folder.rpartition('/')[0]} 2>/dev/null; echo {here}null; }}"
     _, problem = _reply(name, script, marker, None, LOOK_S)
-    return Done(name, problem=problem)
+    return HostOutcome(name, problem=problem)
 
 
 def _with_python(*arguments: str) -> str:

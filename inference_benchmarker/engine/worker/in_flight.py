@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.plan.turn import Turn
-    from inference_benchmarker.records.prompts import Said
+    from inference_benchmarker.records.prompts import AnsweredTurn
     from inference_benchmarker.records.response import Response
 
 
@@ -47,7 +47,7 @@ class OpenSession:
         self.following: Turn | None = None
         self.following_ns = self.ready_ns = self.ended = 0
         self.is_listening = False
-        self.said: Said | None = None
+        self.said: AnsweredTurn | None = None
 
 
 class Slot:

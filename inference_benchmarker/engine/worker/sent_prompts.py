@@ -18,8 +18,8 @@ from inference_benchmarker.records.prompts import (
     MOST_LOOKED_AT,
     MOST_REQUESTS,
     ROW,
+    AnsweredTurn,
     End,
-    Said,
     bytes_of,
     prompt_of,
     sums_of,
@@ -111,7 +111,7 @@ class SentPrompts:
         counts = stem, base.blocks, prompt_end.blocks - base.blocks, end.blocks - prompt_end.blocks
         row = ROW.pack(*when, prompt_end.size, *_tokens(slot.usage), *counts)
         self._tell(row, blocks)
-        session.said = Said(
+        session.said = AnsweredTurn(
             head, spoken, count, prompt_end, end
         )  # of a turn that is reported: the next one goes on there
 

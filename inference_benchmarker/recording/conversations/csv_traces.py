@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING, NamedTuple
 
-from inference_benchmarker.recording.conversations.turns import Found, seconds_of, tokens_of
+from inference_benchmarker.recording.conversations.turns import ConversationRow, seconds_of, tokens_of
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
@@ -45,7 +45,7 @@ class CsvTrace:
         fields |= {"session": columns.session} if grouped else {}
         self._place = {field: names.index(name) for field, name in fields.items() if name in names}
 
-    def read(self, line: int, text: str) -> Found:
+    def read(self, line: int, text: str) -> ConversationRow:
         """The turn of a row."""
         row = next(csv.reader([text], delimiter=self._delimiter))
         if len(row) != self._width:
@@ -53,7 +53,7 @@ class CsvTrace:
         fields = {field: row[place].strip() for field, place in self._place.items()}
         turn = {"tokens": _tokens(fields["tokens"]), "out": _tokens(fields["out"]), "blocks": []}
         took_ns = int(_seconds(fields.get("took") or "0") * NS)
-        return Found(line, fields["at"], [turn], fields.get("session") or None, took_ns, {"totals": True})
+        return ConversationRow(line, fields["at"], [turn], fields.get("session") or None, took_ns, {"totals": True})
 
 
 def _tokens(text: str) -> int:

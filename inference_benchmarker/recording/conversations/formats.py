@@ -14,9 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.recording.clock import plain_name
 from inference_benchmarker.recording.conversations.csv_traces import CSV, CsvTrace
-from inference_benchmarker.recording.conversations.objects import Row, beginning, lines_of, objects_of
+from inference_benchmarker.recording.conversations.objects import JsonRow, beginning, lines_of, objects_of
 from inference_benchmarker.recording.conversations.turns import (
-    Found,
+    ConversationRow,
     hash_blocks_of,
     instant_of,
     list_of,
@@ -48,7 +48,7 @@ class Format(NamedTuple):
     """
 
     name: str
-    rows: Iterator[Found]
+    rows: Iterator[ConversationRow]
     unit: str = ""
     is_grouped: bool = False
 
@@ -61,7 +61,7 @@ def format_of(file: IO[str], left_out: LeftOut) -> Format | None:
     return _of_csv(lines_of(file, left_out, begun), left_out)
 
 
-def _of_objects(objects: Iterator[Row], left_out: LeftOut) -> Format | None:
+def _of_objects(objects: Iterator[JsonRow], left_out: LeftOut) -> Format | None:
     for first in islice(objects, _MOST_BEFORE):
         rows, (line, value, _) = chain([first], objects), first
         if "conversations" in value or "conversation" in value:
@@ -86,12 +86,14 @@ def _of_csv(lines: Iterator[tuple[int, str]], left_out: LeftOut) -> Format | Non
     if columns is None:
         return None
     grouped = columns.session in names
-    table = (Row(line, text, len(text)) for line, text in lines)
+    table = (JsonRow(line, text, len(text)) for line, text in lines)
     rows = _read(table, CsvTrace(columns, names, max(",;\t|", key=first[1].count), grouped).read, left_out)
     return Format(columns.name, rows, columns.unit, grouped)
 
 
-def _read(rows: Iterator[Row], reader: Callable[[int, Any], Found], left_out: LeftOut) -> Iterator[Found]:
+def _read(
+    rows: Iterator[JsonRow], reader: Callable[[int, Any], ConversationRow], left_out: LeftOut
+) -> Iterator[ConversationRow]:
     for line, value, held in rows:
         try:
             found = reader(line, value)
@@ -102,17 +104,17 @@ def _read(rows: Iterator[Row], reader: Callable[[int, Any], Found], left_out: Le
             yield found._replace(held=held)
 
 
-def _share_gpt(line: int, value: dict[str, Any]) -> Found:
+def _share_gpt(line: int, value: dict[str, Any]) -> ConversationRow:
     spoken = list_of(value.get("conversations") or value["conversation"])
-    return Found(line, instant_of(value), turns_of([message_of(each) for each in spoken]))
+    return ConversationRow(line, instant_of(value), turns_of([message_of(each) for each in spoken]))
 
 
-def _open_ai(line: int, value: dict[str, Any]) -> Found:
+def _open_ai(line: int, value: dict[str, Any]) -> ConversationRow:
     about = {"tools": value["tools"]} if isinstance(value.get("tools"), list) else {}
-    return Found(line, instant_of(value), turns_of(messages_of(value)), about=about)
+    return ConversationRow(line, instant_of(value), turns_of(messages_of(value)), about=about)
 
 
-def _agent(line: int, value: dict[str, Any]) -> Found:
+def _agent(line: int, value: dict[str, Any]) -> ConversationRow:
     """An agent's conversation: its requests with blocks of their own, unless the file says that all share them.
 
     Those of its subagents are left out: they are conversations of their own, beside it.
@@ -129,7 +131,7 @@ def _agent(line: int, value: dict[str, Any]) -> Found:
         turns.append(turn)
         before = request
     about = {"block_tokens": size, "own_blocks": value.get("hash_id_scope", "local") != "global"}
-    return Found(line, instant_of(value), some_of(turns), about=about)
+    return ConversationRow(line, instant_of(value), some_of(turns), about=about)
 
 
 def _think_s(request: dict[str, Any], before: dict[str, Any]) -> float:
@@ -149,7 +151,7 @@ class _Mooncake:
     def __init__(self, block_tokens: int) -> None:
         self._block_tokens = block_tokens
 
-    def read(self, line: int, value: dict[str, Any]) -> Found:
+    def read(self, line: int, value: dict[str, Any]) -> ConversationRow:
         """The turn of a row."""
         turn: dict[str, Any] = {}
         if "output_length" in value:
@@ -165,7 +167,7 @@ class _Mooncake:
             turn["think_s"] = seconds_of(float(value["delay"]) / 1000)
         key = value.get("session_id")
         about = {"block_tokens": self._block_tokens, "adds": True}
-        return Found(line, value.get("timestamp"), [turn], None if key is None else str(key), about=about)
+        return ConversationRow(line, value.get("timestamp"), [turn], None if key is None else str(key), about=about)
 
 
 def _block_of(tokens: Any, ids: Any) -> int:

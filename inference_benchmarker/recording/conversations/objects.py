@@ -29,7 +29,7 @@ _MARKS = re.compile(r'["{}]')
 _TEXT = re.compile(r'(?:[^"\\]++|\\.)*+("?)', re.DOTALL)  # up to its end, or as far as it is there
 
 
-class Row(NamedTuple):
+class JsonRow(NamedTuple):
     """An object, or the text of a line, the line that it begins in, and the bytes that it takes in memory, about."""
 
     line: int
@@ -65,7 +65,7 @@ def held_by(text: str) -> int:
     return len(text) + _VALUE_BYTES * sum(map(text.count, "{[,"))
 
 
-def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[Row]:
+def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[JsonRow]:
     """The objects of a text that begins with one, or with an array of them; too large ones are left out.
 
     ``begun``: what was read of the first line already.
@@ -76,7 +76,7 @@ def objects_of(file: IO[str], left_out: LeftOut, begun: str) -> Iterator[Row]:
         held = held_by(text)
         value = _value(text) if held <= MOST_HELD else None
         if isinstance(value, dict):
-            yield Row(number, value, held)
+            yield JsonRow(number, value, held)
         elif held > MOST_HELD:
             left_out.add(number, f"would take more than {MOST_HELD >> 20} MiB of memory")
         else:

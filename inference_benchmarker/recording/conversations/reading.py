@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.recording.conversations.formats import Format
-    from inference_benchmarker.recording.conversations.turns import Found
+    from inference_benchmarker.recording.conversations.turns import ConversationRow
 
 _LOOKED_AT = 100  # rows from which the unit of times is learned
 _LOOKED_AT_BYTES = 1 << 23  # that they take in memory, about: the row that reaches it is the last of them
@@ -117,13 +117,13 @@ class ReadFile:
             self._turns += len(turns)
             yield talk.line, [talk.at or 0, text]
 
-    def _with_clock(self, found: Format) -> Iterator[Found]:
+    def _with_clock(self, found: Format) -> Iterator[ConversationRow]:
         """All rows; the clock is learned from the first ones, which are held meanwhile."""
         begun = list(_begun(found.rows))
         self._learn_clock(found, begun)
         return chain(begun, found.rows)
 
-    def _learn_clock(self, found: Format, begun: list[Found]) -> None:
+    def _learn_clock(self, found: Format, begun: list[ConversationRow]) -> None:
         stamps = [row.at for row in begun if row.at not in (None, "")]
         try:
             if stamps:
@@ -136,7 +136,7 @@ class ReadFile:
                 f"Give a rate of your own: --conversations {self._path} --client-rps R.",
             )
 
-    def _instant(self, row: Found) -> int | None:
+    def _instant(self, row: ConversationRow) -> int | None:
         """When a row was sent; ValueError for what is no time."""
         if row.at in (None, "") or self._clock is _NO_CLOCK:
             return None
@@ -148,7 +148,7 @@ class ReadFile:
             raise ValueError(f"{quoted(str(row.at), 30)} is not a time")
         return at
 
-    def _single(self, rows: Iterable[Found]) -> Iterator[_Talk]:
+    def _single(self, rows: Iterable[ConversationRow]) -> Iterator[_Talk]:
         for row in rows:
             try:
                 at = self._instant(row)
@@ -158,7 +158,7 @@ class ReadFile:
             if self._is_dated(at, row.line):
                 yield _Talk(row.line, at, row.turns, row.key, row.about)
 
-    def _grouped(self, rows: Iterable[Found]) -> Iterator[_Talk]:
+    def _grouped(self, rows: Iterable[ConversationRow]) -> Iterator[_Talk]:
         about: dict[str, Any] = {}
 
         def pieces() -> Iterator[Piece]:
@@ -226,7 +226,7 @@ class ReadFile:
             kept["tokens"] = max(1, turn["tokens"] - before["tokens"] - before["out"])
 
 
-def _begun(rows: Iterator[Found]) -> Iterator[Found]:
+def _begun(rows: Iterator[ConversationRow]) -> Iterator[ConversationRow]:
     held = 0
     for row in islice(rows, _LOOKED_AT):
         yield row

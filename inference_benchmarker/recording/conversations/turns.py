@@ -19,7 +19,7 @@ USERS = ("human", "user", "system", "tool", "developer")
 ANSWERS = ("gpt", "chatgpt", "assistant", "bot", "model", "bard", "bing")
 
 
-class Found(NamedTuple):
+class ConversationRow(NamedTuple):
     """A conversation, or one turn of the conversation that is called ``key``, as its row has it.
 
     ``at``: when it was sent, as it stands there; None where nothing says so. ``took_ns``: until its answer was whole.

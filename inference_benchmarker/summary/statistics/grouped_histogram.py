@@ -89,7 +89,7 @@ class _EachMoments:
         self._rows = np.zeros((5, 0))
 
     def add(self, groups: Int64, values: Floats) -> None:
-        """Both together, as ``Tally`` does."""
+        """Both together, as `StreamingHistogram` does."""
         number = max(int(groups.max(initial=-1)) + 1, self._rows.shape[1])
         self._rows = np.pad(self._rows, ((0, 0), (0, number - self._rows.shape[1])))
         before, means, squares, least, most = self._rows
@@ -113,7 +113,7 @@ class _EachMoments:
 
 
 class _Counts:
-    """The number of values in each bucket of each group: those of ``Tally``, or wider ones where they are too many.
+    """The number of values in each bucket of each group: those of the histogram, or wider ones if too many.
 
     A key is the group's number and, in its lower bits, that of the bucket. The keys are sorted.
     """

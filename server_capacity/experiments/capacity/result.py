@@ -128,7 +128,7 @@ def _limit(place: int, answer: Answer, confirmed: list[Confirmed], question: Que
     )
 
 
-def _stretch(row: evidence.StretchRow, server_assessment: ServerAssessment, output: Generated) -> StretchRow:
+def _stretch(row: evidence.CountedStretch, server_assessment: ServerAssessment, output: Generated) -> StretchRow:
     stretch, times = row.stretch, row.counted.times
     by_limit = zip(*(each.counts for each in stretch.slices), strict=True)
     totals = [tuple(map(sum, zip(*pairs, strict=True))) for pairs in by_limit]

@@ -12,7 +12,7 @@ from server_capacity.results.types.search_waves import Point
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.experiments.measurements.evidence import StretchRow
+    from server_capacity.experiments.measurements.evidence import CountedStretch
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Slice
 
@@ -20,18 +20,18 @@ SAME = 1.01
 """Rates that differ by less are one point of the curve."""
 
 
-def curve(rows: Sequence[StretchRow], limits: Sequence[Limit]) -> list[Point]:
+def curve(rows: Sequence[CountedStretch], limits: Sequence[Limit]) -> list[Point]:
     """A point for each rate, the lowest first; what counts for nothing is left out."""
     loads = sorted((row for row in rows if row.stretch.rate > 0 and not row.stretch.void), key=_rate)
     return [_point(group, limits) for group in _groups(loads)]
 
 
-def _rate(row: StretchRow) -> float:
+def _rate(row: CountedStretch) -> float:
     return row.stretch.rate
 
 
-def _groups(rows: Sequence[StretchRow]) -> Iterator[list[StretchRow]]:
-    group: list[StretchRow] = []
+def _groups(rows: Sequence[CountedStretch]) -> Iterator[list[CountedStretch]]:
+    group: list[CountedStretch] = []
     for row in rows:
         if group and _rate(row) > SAME * _rate(group[0]):
             yield group
@@ -41,7 +41,7 @@ def _groups(rows: Sequence[StretchRow]) -> Iterator[list[StretchRow]]:
         yield group
 
 
-def _point(group: Sequence[StretchRow], limits: Sequence[Limit]) -> Point:
+def _point(group: Sequence[CountedStretch], limits: Sequence[Limit]) -> Point:
     seconds = sum(row.stretch.seconds for row in group)
     slices = [each for row in group for each in row.stretch.slices]
     sent, answered = (sum(getattr(each, name) for each in slices) for name in ("sent", "answered"))
@@ -62,7 +62,7 @@ def _share(slices: Sequence[Slice], place: int) -> float | None:
     return over / of if of else None
 
 
-def _times(group: Sequence[StretchRow]) -> dict[str, float | None]:
+def _times(group: Sequence[CountedStretch]) -> dict[str, float | None]:
     """Mean and percentiles of all their requests; of many the middles of fine buckets."""
     tally = StreamingHistogram()
     for times in (row.counted.times for row in group):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class StretchRow:
+class CountedStretch:
     """A stretch of the search, on its one clock and with its own number, and the run directory's name of its wave."""
 
     counted: Counted
@@ -48,7 +48,7 @@ class SearchEvidence:
     workers: int
     warming: list[Wave] = field(default_factory=list)
     waves: list[Wave] = field(default_factory=list)
-    rows: list[StretchRow] = field(default_factory=list)
+    rows: list[CountedStretch] = field(default_factory=list)
     client_limit: str | None = None
     queueing: Queueing | None = None
     slower: Slower | None = None
@@ -89,7 +89,7 @@ class SearchEvidence:
         name = "" if wave.run_dir is None else wave.run_dir.path.name
         self.waves.append(wave)
         self.rows += [
-            StretchRow(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages
+            CountedStretch(replace(each, stretch=shifted(each.stretch, number, start_s)), name) for each in stages
         ]
 
     def leave_out_warm_up(self, question: Question) -> None:

@@ -9,7 +9,7 @@ from inference_benchmarker.errors import BenchmarkError
 from server_capacity.metrics.aws_answers import region_of
 from server_capacity.planning.costs.quota import quota
 from server_capacity.planning.request import MOST_INSTANCES
-from server_capacity.results.text.spend import UNTYPED, Made, spend
+from server_capacity.results.text.spend import UNTYPED, PaidEndpoint, spend
 from server_capacity.results.types.bounds import StatedQuota
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def planned_spend(endpoints: Sequence[Needed], seconds: float, prices: Prices) -
     """The cost of measuring each for so many seconds."""
     region = region_of(None) if any(each.instance_type for each in endpoints) else None
     made = [
-        Made(kind, count, seconds, prices.of(kind, region) if kind is not None else None) for kind, count in endpoints
+        PaidEndpoint(kind, count, seconds, prices.of(kind, region) if kind is not None else None)
+        for kind, count in endpoints
     ]
     return spend(made)
 

@@ -17,7 +17,7 @@ from server_capacity.results.types.bounds import Endpoint
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from server_capacity.metrics.config import Block
+    from server_capacity.metrics.config import MetricsBlock
 
     Answer = Mapping[str, Any]
 
@@ -31,7 +31,7 @@ def measured_endpoint(
     arguments: Mapping[str, Any] | None,
     payload_arguments: Mapping[str, Any] | None,
     seconds: float | None,
-    blocks: Iterable[Block] = (),
+    blocks: Iterable[MetricsBlock] = (),
 ) -> Endpoint:
     """The ``endpoint`` of capacity.json.
 

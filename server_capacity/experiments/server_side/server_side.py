@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.confirmed import Confirmed
     from server_capacity.experiments.measurements.evidence import SearchEvidence
-    from server_capacity.metrics.config import Block
+    from server_capacity.metrics.config import MetricsBlock
 
 LATE = ("cloudwatch",)
 """Streams whose values come minutes later."""
@@ -47,7 +47,7 @@ class ServerSide:
 
     def __init__(
         self,
-        blocks: Sequence[Block],
+        blocks: Sequence[MetricsBlock],
         environment: Mapping[str, str],
         limits: Sequence[ServerLimit] = (),
         say: Callable[[str], None] = print,

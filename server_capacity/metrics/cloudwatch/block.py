@@ -26,7 +26,7 @@ Variant = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CloudWatchBlock:
     """A checked block: ``metrics`` are names with their statistics; ``period`` and ``lag`` in seconds.
 
     ``wait``: seconds after the wave for which they are waited for at most; None: as lag and period suggest.
@@ -54,11 +54,11 @@ class Block:
         """The period."""
         return self.period
 
-    def waiting(self, wait_s: float) -> Block:
+    def waiting(self, wait_s: float) -> CloudWatchBlock:
         """The block, waited for that many seconds after the wave at most."""
         return replace(self, wait=wait_s)
 
-    def of_endpoint(self, name: str) -> Block:
+    def of_endpoint(self, name: str) -> CloudWatchBlock:
         """The block with that endpoint in place of the one that it names."""
         named = ((key, name if key == "EndpointName" else value) for key, value in self.dimensions)
         return replace(self, dimensions=tuple(named))
@@ -78,9 +78,9 @@ def variant_of(namespace: str, dimensions: Dimensions) -> Variant | None:
     return endpoint, variant
 
 
-def read_block(block: dict[str, Any]) -> Block:
+def read_block(block: dict[str, Any]) -> CloudWatchBlock:
     """The block that ``check_block`` found nothing wrong with."""
-    return Block(
+    return CloudWatchBlock(
         namespace=block["Namespace"],
         dimensions=tuple((each["Name"], each["Value"]) for each in block.get("Dimensions", [])),
         period=int(block.get("Period", DEFAULT_PERIOD)),

@@ -13,7 +13,7 @@ from server_capacity.metrics.cloudwatch.instance_types import gpus, vcpus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from server_capacity.metrics.cloudwatch.block import Block, Variant
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock, Variant
 
 CONNECT_S, READ_S, ATTEMPTS = 2, 5, 2
 PERMISSION = "sagemaker:DescribeEndpoint"
@@ -43,7 +43,7 @@ def make_client(region: str) -> Any | None:
         return None
 
 
-def variants(blocks: Iterable[Block]) -> dict[Variant, str | None]:
+def variants(blocks: Iterable[CloudWatchBlock]) -> dict[Variant, str | None]:
     """The variants whose metrics are asked for, with the instance type that a block gives."""
     given: dict[Variant, str | None] = {}
     for block in blocks:

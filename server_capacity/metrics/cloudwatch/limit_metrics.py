@@ -11,10 +11,10 @@ from server_capacity.metrics.cloudwatch.buckets import is_statistic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.metrics.cloudwatch.block import Block
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 
 
-def asking(blocks: Sequence[Block], name: str, statistic: str) -> list[Block] | None:
+def asking(blocks: Sequence[CloudWatchBlock], name: str, statistic: str) -> list[CloudWatchBlock] | None:
     """The blocks with that metric and statistic in them (empty: the usual one); None where nobody publishes it here.
 
     A metric that AWS documents is asked for under the dimensions that a block has already.
@@ -37,7 +37,7 @@ def asking(blocks: Sequence[Block], name: str, statistic: str) -> list[Block] | 
     return None
 
 
-def _with_statistic(block: Block, name: str, statistic: str) -> Block:
+def _with_statistic(block: CloudWatchBlock, name: str, statistic: str) -> CloudWatchBlock:
     wanted = _first(block, name, statistic)
     metrics = (
         (each, tuple(dict.fromkeys([*wanted, *given])) if each == name else given) for each, given in block.metrics
@@ -45,11 +45,11 @@ def _with_statistic(block: Block, name: str, statistic: str) -> Block:
     return replace(block, metrics=tuple(metrics))
 
 
-def _with_metric(block: Block, name: str, statistic: str) -> Block:
+def _with_metric(block: CloudWatchBlock, name: str, statistic: str) -> CloudWatchBlock:
     return replace(block, metrics=(*block.metrics, (name, _first(block, name, statistic))))
 
 
-def _first(block: Block, name: str, statistic: str) -> tuple[str, ...]:
+def _first(block: CloudWatchBlock, name: str, statistic: str) -> tuple[str, ...]:
     """The statistics to ask for; a gauge's Average comes first, since the values of each bucket are the first one's."""
     average = kind_of(block.namespace, name) == "gauge"
     usual = ["Average"] if average or not statistic else []

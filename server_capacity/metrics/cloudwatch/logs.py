@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from inference_benchmarker.facts.server_metric import Interval
-    from server_capacity.metrics.cloudwatch.block import Block
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 
 CONNECT_S, READ_S, ATTEMPTS = 2, 8, 3
 MOST_GROUPS = 5
@@ -45,7 +45,7 @@ def make_client(region: str) -> Any | None:
         return None
 
 
-def groups_of(blocks: Iterable[Block]) -> list[str]:
+def groups_of(blocks: Iterable[CloudWatchBlock]) -> list[str]:
     """The log groups of what the blocks read metrics of."""
     found = dict.fromkeys(group for block in blocks for group in log_groups(dict(block.dimensions)))
     return list(found)[:MOST_GROUPS]

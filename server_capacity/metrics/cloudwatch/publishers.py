@@ -12,14 +12,14 @@ from server_capacity.metrics.cloudwatch.queries import COUNTERS, Query, endpoint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from server_capacity.metrics.cloudwatch.block import Block, Dimensions
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock, Dimensions
     from server_capacity.metrics.cloudwatch.queries import Publisher
 
 DAYS = 14
 """So long before a wave is looked at: CloudWatch keeps values of a minute for fifteen days."""
 
 
-def silent(client: Any, blocks: Sequence[Block], now: float) -> frozenset[Publisher]:
+def silent(client: Any, blocks: Sequence[CloudWatchBlock], now: float) -> frozenset[Publisher]:
     """The publishers of which nothing came in the two weeks before ``now`` (unix seconds), as CloudWatch says.
 
     A publisher of which one query fails is none of them.
@@ -37,7 +37,7 @@ def silent(client: Any, blocks: Sequence[Block], now: float) -> frozenset[Publis
     return frozenset(set(known.values()) - heard)
 
 
-def silence_text(block: Block) -> str:
+def silence_text(block: CloudWatchBlock) -> str:
     """A sentence on a block of whose publisher nothing came."""
     place = ", ".join(f"{name} {value}" for name, value in block.dimensions) or block.namespace
     return (
@@ -46,7 +46,7 @@ def silence_text(block: Block) -> str:
     )
 
 
-def _series(block: Block) -> Iterator[tuple[str, Dimensions, str]]:
+def _series(block: CloudWatchBlock) -> Iterator[tuple[str, Dimensions, str]]:
     """The metrics of a block, and of an endpoint's variant what it always has: its requests and its use of CPU."""
     for name, _ in block.metrics:
         yield block.namespace, block.dimensions, name

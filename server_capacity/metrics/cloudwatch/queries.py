@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.server_metric import Interval
-    from server_capacity.metrics.cloudwatch.block import Block
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 
 Publisher = tuple[str, Dimensions]
 """Whoever publishes a metric and its neighbours."""
@@ -124,7 +124,7 @@ class Wanted:
                 yield Query(self.surplus_id, *base[1:], "SampleCount", self.whole.length, self.whole)
 
 
-def wanted_of(blocks: Sequence[Block], interval: Interval) -> tuple[Wanted, ...]:
+def wanted_of(blocks: Sequence[CloudWatchBlock], interval: Interval) -> tuple[Wanted, ...]:
     """Every metric of the blocks, and the counts of requests of the endpoints they name."""
     wanted: list[Wanted] = []
     for block in blocks:
@@ -138,7 +138,7 @@ def wanted_of(blocks: Sequence[Block], interval: Interval) -> tuple[Wanted, ...]
     return tuple(replace(each, counter=_counter_of(each, wanted)) for each in wanted)
 
 
-def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], interval: Interval) -> Wanted:
+def _wanted(number: int, block: CloudWatchBlock, name: str, statistics: tuple[str, ...], interval: Interval) -> Wanted:
     kind = kind_of(block.namespace, name)
     counts = _counts(block, name)
     start = interval.begin if kind == "count" else interval.start
@@ -167,7 +167,7 @@ def _wanted(number: int, block: Block, name: str, statistics: tuple[str, ...], i
     )
 
 
-def _counts(block: Block, name: str) -> bool:
+def _counts(block: CloudWatchBlock, name: str) -> bool:
     """Tells whether the metric counts every request to an endpoint: not those of one of its instances or zones."""
     names = {dimension for dimension, _ in block.dimensions}
     return COUNTERS.get(block.namespace) == name and any(
@@ -193,7 +193,7 @@ def _whole(around: Span, inside: Span | None) -> Span | None:
     return one_bucket(around)
 
 
-def _missing_counter(block: Block, blocks: Sequence[Block]) -> Block | None:
+def _missing_counter(block: CloudWatchBlock, blocks: Sequence[CloudWatchBlock]) -> CloudWatchBlock | None:
     """The block that asks how many requests the SageMaker endpoint of this block counted."""
     dimensions = endpoint_of(block.namespace, block.dimensions)
     if dimensions is None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.instances import InstanceSource
     from inference_benchmarker.facts.server_metric import Interval, LiveMetric, ServerLog, ServerMetric
-    from server_capacity.metrics.cloudwatch.block import Block, Variant
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock, Variant
     from server_capacity.metrics.cloudwatch.hardware import Described
     from server_capacity.metrics.cloudwatch.queries import Publisher
 
@@ -39,7 +39,7 @@ LOOK_UP_S = 2.0
 """SageMaker is given that long to say, before the wave, that there is no such endpoint, and CloudWatch what it had."""
 
 
-def make_source(blocks: Sequence[Block], environment: Mapping[str, str] | None = None) -> CloudWatch:
+def make_source(blocks: Sequence[CloudWatchBlock], environment: Mapping[str, str] | None = None) -> CloudWatch:
     """The checked blocks, ready to be asked. BenchmarkError where credentials or region are missing or malformed.
 
     boto3 finds both by its own chain; of the ``environment``, secrets stand in no line of a log that is kept.
@@ -58,7 +58,7 @@ class CloudWatch:
 
     def __init__(
         self,
-        blocks: Sequence[Block],
+        blocks: Sequence[CloudWatchBlock],
         client: Any,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
@@ -147,7 +147,7 @@ class CloudWatch:
         self._silent = never[0] if never else frozenset()
         return dict(found)
 
-    def _is_silent(self, block: Block) -> bool:
+    def _is_silent(self, block: CloudWatchBlock) -> bool:
         """Tells whether a block's metrics are not waited for as long as usual, and nobody has said so yet."""
         of_others = block.variant in self._absent or block.wait is not None
         return not of_others and publisher_of(block.namespace, block.dimensions) in self._silent
@@ -192,7 +192,9 @@ class CloudWatch:
 class _Waiting:
     """The polls so far. The window moves once, where CloudWatch's clock is not ours."""
 
-    def __init__(self, blocks: Sequence[Block], client: Any, interval: Interval, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, blocks: Sequence[CloudWatchBlock], client: Any, interval: Interval, clock: Callable[[], float]
+    ) -> None:
         self._blocks = blocks
         self._client = client
         self._clock = clock

@@ -9,13 +9,13 @@ from inference_benchmarker.verdict.server.known_metrics import kind_of, listed, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from server_capacity.metrics.cloudwatch.block import Block
+    from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 
 PLANNING_PERIODS = 3
 """A wave of that many periods has whole buckets inside, whenever it starts."""
 
 
-def warnings(blocks: Iterable[Block], seconds: float | None) -> list[str]:
+def warnings(blocks: Iterable[CloudWatchBlock], seconds: float | None) -> list[str]:
     """A sentence for each; ``seconds``: how long the wave will take, None where nobody knows."""
     return list(dict.fromkeys(said for block in blocks for said in (*_documented(block), *_short(block, seconds))))
 
@@ -25,7 +25,7 @@ def long_enough(period: int) -> str:
     return f"take {PLANNING_PERIODS * period} s or more{', or a shorter Period' if period > 1 else ''}"
 
 
-def _documented(block: Block) -> Iterator[str]:
+def _documented(block: CloudWatchBlock) -> Iterator[str]:
     """The warnings of documentation; one that holds for several metrics of the block is said of the first."""
     dimensions = [name for name, _ in block.dimensions]
     alike: dict[str, list[str]] = {}
@@ -37,7 +37,7 @@ def _documented(block: Block) -> Iterator[str]:
         yield said.replace("\0", first) + also
 
 
-def _short(block: Block, seconds: float | None) -> Iterator[str]:
+def _short(block: CloudWatchBlock, seconds: float | None) -> Iterator[str]:
     gauges = [name for name, _ in block.metrics if kind_of(block.namespace, name) == "gauge"]
     if gauges and seconds is not None and seconds < PLANNING_PERIODS * block.period:
         yield (

@@ -17,7 +17,7 @@ BESIDE_S = 900.0
 """Seconds for which an instance of AWS's is paid for beside the search: it is made, warmed up and taken away."""
 
 
-class Made(NamedTuple):
+class PaidEndpoint(NamedTuple):
     """An endpoint that is to be made: its instance type, how many of it, and for how many seconds it is measured."""
 
     instance_type: str | None
@@ -26,7 +26,7 @@ class Made(NamedTuple):
     price: Price | None
 
 
-def spend(endpoints: Sequence[Made]) -> Spend:
+def spend(endpoints: Sequence[PaidEndpoint]) -> Spend:
     """The cost of them together."""
     known = [made.price.per_hour * made.instances * paid_s(made) / 3600 for made in endpoints if made.price is not None]
     currencies = {made.price.currency for made in endpoints if made.price is not None}
@@ -43,7 +43,7 @@ def spend(endpoints: Sequence[Made]) -> Spend:
     )
 
 
-def paid_s(made: Made) -> float:
+def paid_s(made: PaidEndpoint) -> float:
     """The seconds for which it is paid."""
     return made.seconds + (BESIDE_S if (made.instance_type or "").startswith("ml.") else 0.0)
 

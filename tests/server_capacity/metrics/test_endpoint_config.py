@@ -8,7 +8,7 @@ import pytest
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.verdict.server.known_metrics import KNOWN, hint, unpublished
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 from server_capacity.metrics.config import STREAMS, load_config
 from tests.conftest import ROOT
 from tests.mentions import mentions
@@ -48,7 +48,7 @@ def complaint(tmp_path: Path, data: Any) -> str:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_loads_and_asks_for_documented_metrics(path: Path) -> None:
     for each in load_config(path):
-        if not isinstance(each, Block):
+        if not isinstance(each, CloudWatchBlock):
             continue
         names = [name for name, _ in each.dimensions]
         for name, statistics in each.metrics:
@@ -65,12 +65,14 @@ def test_the_docs_name_every_example() -> None:
 
 def test_a_block_with_its_defaults(tmp_path: Path) -> None:
     (loaded,) = load_config(write(tmp_path, json.dumps([block(Period=..., Lag=..., Dimensions=...)])))
-    assert loaded == Block("/aws/sagemaker/Endpoints", (), 60, 0.0, (("CPUUtilization", ("Average", "Maximum")),))
+    assert loaded == CloudWatchBlock(
+        "/aws/sagemaker/Endpoints", (), 60, 0.0, (("CPUUtilization", ("Average", "Maximum")),)
+    )
 
 
 def test_a_block_may_say_what_its_endpoint_runs_on(tmp_path: Path) -> None:
     (loaded,) = load_config(write(tmp_path, json.dumps([block(InstanceType="ml.g5.12xlarge")])))
-    assert isinstance(loaded, Block)
+    assert isinstance(loaded, CloudWatchBlock)
     assert loaded.instance_type == "ml.g5.12xlarge"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from server_capacity.search.blocks import Block
+from server_capacity.search.blocks import UsersBlock
 from server_capacity.search.crossing import crossing
 from server_capacity.search.search import Moment
 from server_capacity.search.settings import Settings
@@ -76,7 +76,7 @@ def test_what_counts_for_nothing_changes_no_answer() -> None:
 
 
 def test_a_crossing_is_where_the_share_is_what_is_allowed() -> None:
-    blocks = [Block(users, 100_000, round(1000 * (users / 200) ** 20)) for users in (180, 190, 200, 210)]
+    blocks = [UsersBlock(users, 100_000, round(1000 * (users / 200) ** 20)) for users in (180, 190, 200, 210)]
     found = crossing(blocks, 0.01, 195)
     assert found.at == pytest.approx(200, rel=0.01)
     assert found.interval.low < 200 < found.interval.high
@@ -84,12 +84,12 @@ def test_a_crossing_is_where_the_share_is_what_is_allowed() -> None:
 
 
 def test_bursts_make_an_interval_wider() -> None:
-    even = [Block(users, 1000, 10) for users in (195, 200, 205) for _ in range(8)]
-    bursts = [Block(users, 1000, over) for users in (195, 200, 205) for over in (0, 0, 0, 40, 0, 0, 0, 40)]
+    even = [UsersBlock(users, 1000, 10) for users in (195, 200, 205) for _ in range(8)]
+    bursts = [UsersBlock(users, 1000, over) for users in (195, 200, 205) for over in (0, 0, 0, 40, 0, 0, 0, 40)]
     narrow, wide = crossing(even, 0.01, 200).interval, crossing(bursts, 0.01, 200).interval
     assert wide.width > 1.5 * narrow.width
 
 
 def test_nothing_is_known_of_a_limit_that_nothing_broke() -> None:
-    known = known_of(LIMIT, [Block(10, 100, 0), Block(20, 200, 0)])
+    known = known_of(LIMIT, [UsersBlock(10, 100, 0), UsersBlock(20, 200, 0)])
     assert (known.kept, known.broken, known.users) == (20, None, math.inf)

@@ -34,7 +34,7 @@ from inference_benchmarker.records.record import Ledger
 from tests.counted import counted
 from tests.parts import in_memory
 from tests.waves import drawn, spooled, stored, wave
-from visualization.comparison.changes import Row, with_interval, with_intervals
+from visualization.comparison.changes import MetricChange, with_interval, with_intervals
 from visualization.comparison.comparison import Check, Comparison, Side, compare
 from visualization.comparison.estimates import Ratio
 from visualization.comparison.report import cells, same_time, to_junit, to_markdown, to_text
@@ -129,9 +129,9 @@ class TestSimulated:
         json.dumps(encoded(result_of(reported)), allow_nan=False)
 
 
-def row(change: float, low: float, high: float, metric: str = "latency", **more: Any) -> Row:
+def row(change: float, low: float, high: float, metric: str = "latency", **more: Any) -> MetricChange:
     stat = metric if metric in ("rate", "success", "tokens") else "p50"
-    return Row(metric, stat, Ratio(1.0, 0, 20), Ratio(1 + change, 0, 20), low, high, **more)
+    return MetricChange(metric, stat, Ratio(1.0, 0, 20), Ratio(1 + change, 0, 20), low, high, **more)
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def row(change: float, low: float, high: float, metric: str = "latency", **more:
         (row(-0.002, -0.006, 0.001, "success", least=0.003), "unchanged"),
         (row(-0.002, -0.02, 0.001, "success", least=0.003), "cannot tell"),
         (row(2, 0.5, math.inf), "worse"),
-        (Row("latency", "p50", None, Ratio(1, 0, 20)), "cannot tell"),
-        (Row("latency", "p50", Ratio(1, 0, 20), Ratio(1, 0, 20)), "cannot tell"),
+        (MetricChange("latency", "p50", None, Ratio(1, 0, 20)), "cannot tell"),
+        (MetricChange("latency", "p50", Ratio(1, 0, 20), Ratio(1, 0, 20)), "cannot tell"),
     ],
     ids=str,
 )
-def test_the_outcome_follows_from_change_and_interval(expected: Row, outcome: str) -> None:
+def test_the_outcome_follows_from_change_and_interval(expected: MetricChange, outcome: str) -> None:
     assert expected.outcome == outcome
 
 
@@ -170,8 +170,8 @@ class TestIntervalsOfChanges:
         self, base: float, new: float, base_error: float, new_error: float, confidence: float
     ) -> None:
         runs = Ratio(base, base * base_error, 20), Ratio(new, new * new_error, 30)
-        there = with_interval(Row("latency", "mean", *runs), confidence)
-        back = with_interval(Row("latency", "mean", *runs[::-1]), confidence)
+        there = with_interval(MetricChange("latency", "mean", *runs), confidence)
+        back = with_interval(MetricChange("latency", "mean", *runs[::-1]), confidence)
         for one, other in ((there, back), (back, there)):
             assert one.low is not None
             assert one.high is not None
@@ -182,7 +182,9 @@ class TestIntervalsOfChanges:
             assert 1 + one.low == pytest.approx(1 / (1 + other.high), rel=1e-9, abs=1e-12)
 
     def test_small_errors_add_as_squares(self) -> None:
-        reported = with_interval(Row("latency", "mean", Ratio(1, 0.003, 10_000), Ratio(1, 0.004, 10_000)), 0.95)
+        reported = with_interval(
+            MetricChange("latency", "mean", Ratio(1, 0.003, 10_000), Ratio(1, 0.004, 10_000)), 0.95
+        )
         assert reported.high == pytest.approx(1.96 * 0.005, rel=0.01)
 
     @pytest.mark.parametrize(
@@ -190,14 +192,14 @@ class TestIntervalsOfChanges:
         [(0, 0, 0, 0), (1, 0, -1, -1), (0, 1, None, None), (-1, 1, None, None), (1, -1, -1, -1)],
     )
     def test_nothing_has_no_logarithm(self, base: float, new: float, low: float | None, high: float | None) -> None:
-        (reported,) = with_intervals([Row("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
+        (reported,) = with_intervals([MetricChange("lag", "p50", Ratio(base, 0, 20), Ratio(new, 0, 20))])
         assert (reported.low, reported.high) == (low, high)
 
     @settings(max_examples=30)
     @given(st.lists(st.floats(0, 0.05), min_size=1, max_size=8))
     def test_what_is_significant_is_what_holms_procedure_rejects(self, changes: list[float]) -> None:
         rows = [
-            Row("latency", f"p{number + 1}", Ratio(1, 0.01, 40), Ratio(1 + change, 0.01, 40))
+            MetricChange("latency", f"p{number + 1}", Ratio(1, 0.01, 40), Ratio(1 + change, 0.01, 40))
             for number, change in enumerate(changes)
         ]
         values = sorted((p_value(row), row.name) for row in rows)
@@ -209,7 +211,7 @@ class TestIntervalsOfChanges:
         assert {row.name for row in with_intervals(rows) if row.significant} == rejected
 
 
-def p_value(row: Row) -> float:
+def p_value(row: MetricChange) -> float:
     """The least level at which an interval excludes no change, by halving."""
     low, high = 0.0, 1.0
     for _ in range(30):
@@ -233,13 +235,13 @@ class TestLimits:
             ("p50=10%", row(0.3, -0.1, 0.7), False, True),
             ("p50=10%", row(-0.3, -0.4, -0.2), False, False),
             ("p50=1%", row(0.02, 0.01, 0.03, least=0.01), True, False),
-            ("p50=10%", Row("latency", "p50", Ratio(1, 0, 20), None), True, False),
-            ("success=1%", Row("success", "success", Ratio(0, 0, 20), Ratio(0.9, 0.01, 20)), False, True),
-            ("lag.p50=10%", Row("lag", "p50", Ratio(0, 0, 20), Ratio(0.1, 0.01, 20)), True, False),
+            ("p50=10%", MetricChange("latency", "p50", Ratio(1, 0, 20), None), True, False),
+            ("success=1%", MetricChange("success", "success", Ratio(0, 0, 20), Ratio(0.9, 0.01, 20)), False, True),
+            ("lag.p50=10%", MetricChange("lag", "p50", Ratio(0, 0, 20), Ratio(0.1, 0.01, 20)), True, False),
         ],
     )
     def test_one_is_broken_above_it_and_beyond_noise(
-        self, limit: str, expected: Row, *, broken: bool, undecided: bool
+        self, limit: str, expected: MetricChange, *, broken: bool, undecided: bool
     ) -> None:
         check = Check(MaxRegression.parse(limit), expected)
         assert (check.broken, check.undecided) == (broken, undecided)

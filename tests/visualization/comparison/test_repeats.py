@@ -21,7 +21,7 @@ from inference_benchmarker.summary.statistics.student_t import student_t
 from inference_benchmarker.wave.run_folders import latest_runs, runs_of
 from tests.mentions import mentions
 from tests.waves import drawn, stored, wave
-from visualization.comparison.changes import Row, with_intervals
+from visualization.comparison.changes import MetricChange, with_intervals
 from visualization.comparison.comparison import compare
 from visualization.comparison.estimates import Ratio
 from visualization.comparison.headline import headline
@@ -74,7 +74,7 @@ class TestOverRuns:
         several, single = both(runs(1.0, 1.1, 0.9), runs(2.0))
         assert single.error == pytest.approx(several.error * math.sqrt(3))
         assert single.freedom == 2
-        reported = with_intervals([Row("latency", "p50", several, single)])[0]
+        reported = with_intervals([MetricChange("latency", "p50", several, single)])[0]
         assert reported.high is not None
         t = math.log1p(reported.high) - math.log(2 / several.value)
         assert t == pytest.approx(student_t(0.95, 2) * math.hypot(several.error, single.error))
@@ -103,7 +103,7 @@ class TestOverRuns:
             assert side.value <= high * (1 + 1e-9)
 
 
-def reported(change: float, seed: int, repeats: int = REPEATS) -> list[Row]:
+def reported(change: float, seed: int, repeats: int = REPEATS) -> list[MetricChange]:
     """A comparison of sides whose runs scatter by 2%, in twelve metrics that go along with each other in part."""
     random = np.random.default_rng(seed)
 
@@ -114,7 +114,10 @@ def reported(change: float, seed: int, repeats: int = REPEATS) -> list[Row]:
 
     pairs = enumerate(zip(side(0), side(math.log1p(change)), strict=True))
     return with_intervals(
-        [Row("latency", f"p{number}", *over_runs(base, new), primary=number < 2) for number, (base, new) in pairs]
+        [
+            MetricChange("latency", f"p{number}", *over_runs(base, new), primary=number < 2)
+            for number, (base, new) in pairs
+        ]
     )
 
 

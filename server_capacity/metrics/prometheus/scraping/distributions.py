@@ -22,7 +22,7 @@ from server_capacity.metrics.prometheus.deltas import (
 )
 from server_capacity.metrics.prometheus.exposition import Labels, parse_value
 from server_capacity.metrics.prometheus.scraping.series import (
-    Found,
+    SeriesValues,
     cumulative,
     early,
     edges,
@@ -46,7 +46,7 @@ Row = tuple[float, ...]
 
 def distributions(
     name: str, labels: Labels, kind: str, asked: tuple[str, ...], window: Window
-) -> Iterator[tuple[Labels, Found]]:
+) -> Iterator[tuple[Labels, SeriesValues]]:
     """Histograms, or summaries, of that name: one for each set of labels beside ``le``."""
     suffix = "_bucket" if kind == "histogram" else "_count"
     groups: dict[Labels, dict[float, Track]] = {}
@@ -87,7 +87,7 @@ def without_bound(labels: Labels) -> Labels:
 
 def _distribution(
     tracks: dict[float, Track], sums: Track | None, kind: str, asked: tuple[str, ...], window: Window
-) -> Found | None:
+) -> SeriesValues | None:
     bounds = sorted(tracks)
     by_round = [dict(cumulative(tracks[bound], window)) for bound in bounds]
     shared = [index for index in window.span if all(index in each for each in by_round)]
@@ -95,7 +95,7 @@ def _distribution(
         return None
     times, rows = [window.time(i) for i in shared], [tuple(each[i] for each in by_round) for i in shared]
     if len(shared) < 2:
-        return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
+        return SeriesValues(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
     gone = early(times, window.cut)
     buckets = tuple(zip(bounds, _gains(rows, gone), strict=True))
     summed = dict(cumulative(sums, window)) if sums else {}
@@ -107,7 +107,7 @@ def _distribution(
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
     reasons = (*interpolated(times, gone), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
-    return Found(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
+    return SeriesValues(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
 
 
 def _gains(rows: Sequence[Row], gone: float) -> Iterator[float]:

@@ -15,7 +15,7 @@ from server_capacity.metrics.prometheus.exposition import Labels, render_selecto
 from server_capacity.metrics.prometheus.presets import DEFAULTS
 from server_capacity.metrics.prometheus.scraping.distributions import distributions
 from server_capacity.metrics.prometheus.scraping.history import History, Round
-from server_capacity.metrics.prometheus.scraping.series import Found, Window, counter, gauge
+from server_capacity.metrics.prometheus.scraping.series import SeriesValues, Window, counter, gauge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,7 +122,9 @@ def _left_out(wanted: Wanted, history: History) -> str | None:
     return next((history.left_out[name] for name in sample_names([wanted]) if name in history.left_out), None)
 
 
-def _row(blank: ServerMetric, found: Found, window: Window, broken: str | None, left_out: str | None) -> ServerMetric:
+def _row(
+    blank: ServerMetric, found: SeriesValues, window: Window, broken: str | None, left_out: str | None
+) -> ServerMetric:
     values = {name: value if value is None or math.isfinite(value) else None for name, value in found.values.items()}
     missing = all(value is None for value in values.values())
     return replace(
@@ -189,7 +191,7 @@ def unit_of(name: str, kind: str, history: History) -> str | None:
 
 def _series(
     selector: tuple[str, Labels], kind: str, asked: tuple[str, ...], window: Window
-) -> Iterator[tuple[Labels, Found]]:
+) -> Iterator[tuple[Labels, SeriesValues]]:
     name, labels = selector
     history = window.history
     if kind in ("histogram", "summary"):

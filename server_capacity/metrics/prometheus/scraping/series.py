@@ -54,7 +54,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SeriesValues:
     """One series' statistics, the instants they cover and its course (of the first statistic)."""
 
     values: dict[str, float | None]
@@ -71,18 +71,20 @@ class Found:
         return max((abs(value) for value in self.values.values() if value is not None), default=-1.0)
 
 
-def gauge(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
+def gauge(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues | None:
     """None where the series has no sample to tell of."""
     points = [(window.time(i), value) for i in window.inside if (value := track.at(i)) is not None]
     if not points:
         known = any(track.at(i) is not None for i in window.span)
         none: dict[str, float | None] = dict.fromkeys(asked)
         return (
-            Found(none, reasons=("no sample lies inside so short a window",)) if known and not window.inside else None
+            SeriesValues(none, reasons=("no sample lies inside so short a window",))
+            if known and not window.inside
+            else None
         )
     finite = [(at, value) for at, value in points if math.isfinite(value)]
     if not finite:
-        return Found(dict.fromkeys(asked), reasons=(f"the value is {_said(points[-1][1])}",))
+        return SeriesValues(dict.fromkeys(asked), reasons=(f"the value is {_said(points[-1][1])}",))
     numbers = [value for _, value in finite]
     known_values = {
         "Average": math.fsum(numbers) / len(numbers),
@@ -95,18 +97,18 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
         reasons += (f"{len(points) - len(finite)} of {len(points)} samples are not numbers",)
     parts = _parts(finite)
     course = tuple((part[0][0], math.fsum(value for _, value in part) / len(part)) for part in parts)
-    return Found(values, finite[0][0], finite[-1][0], course, reasons, len(finite))
+    return SeriesValues(values, finite[0][0], finite[-1][0], course, reasons, len(finite))
 
 
-def counter(track: Track, asked: tuple[str, ...], window: Window) -> Found | None:
+def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues | None:
     """None where the series has no sample to tell of."""
     points = cumulative(track, window)
     if not points:
         seen = [value for index in window.span if (value := track.at(index)) is not None]
-        return Found(dict.fromkeys(asked), reasons=(f"the value is {_said(seen[-1])}",)) if seen else None
+        return SeriesValues(dict.fromkeys(asked), reasons=(f"the value is {_said(seen[-1])}",)) if seen else None
     times, numbers = [window.time(i) for i, _ in points], [value for _, value in points]
     if len(points) < 2:
-        return Found(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
+        return SeriesValues(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
     inside = set(window.inside)
     within = [(window.time(i), value) for i, value in points if i in inside]
     gone = early(times, window.cut)
@@ -114,7 +116,7 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> Found | Non
     spread = within[-1][0] - within[0][0] if within else 0.0
     rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else total / window.length
     values, reasons = pick({"Rate": rate, "Total": total}, asked, "counter")
-    return Found(values, times[0], times[-1], rates(times, numbers), (*reasons, *interpolated(times, gone)))
+    return SeriesValues(values, times[0], times[-1], rates(times, numbers), (*reasons, *interpolated(times, gone)))
 
 
 def early(times: Sequence[float], cut: float | None) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from inference_benchmarker.data.decoded import encoded
 from server_capacity.experiments.server_side.measured_endpoint import endpoint_facts, measured_endpoint
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 from tests.fake_cloudwatch import alone
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_arguments_go_before_what_nobody_tells(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.process
 def test_the_embedded_endpoint_is_described(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = Block("AWS/SageMaker", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())
+    block = CloudWatchBlock("AWS/SageMaker", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())
     with bench.endpoint(instances=2) as endpoint:
         for name, value in endpoint.aws_environment.items():
             monkeypatch.setenv(name, value)

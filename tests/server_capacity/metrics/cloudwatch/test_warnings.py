@@ -15,7 +15,7 @@ from botocore.exceptions import EndpointConnectionError
 from inference_benchmarker.verdict.server.known_metrics import warning
 from server_capacity.metrics import prometheus
 from server_capacity.metrics.cloudwatch import source as cloudwatch_source
-from server_capacity.metrics.cloudwatch.block import Block, read_block
+from server_capacity.metrics.cloudwatch.block import CloudWatchBlock, read_block
 from server_capacity.metrics.cloudwatch.source import CloudWatch
 from server_capacity.metrics.cloudwatch.warnings import warnings
 from server_capacity.metrics.config import load_config
@@ -107,7 +107,7 @@ def of(*blocks: dict[str, Any], seconds: float | None = None) -> list[str]:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_no_example_is_warned_of(path: Path) -> None:
-    blocks = [block for block in load_config(path) if isinstance(block, Block)]
+    blocks = [block for block in load_config(path) if isinstance(block, CloudWatchBlock)]
     assert warnings(blocks, 180) == []
 
 

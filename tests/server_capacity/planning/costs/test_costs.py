@@ -16,7 +16,7 @@ from inference_benchmarker.words.wording import money_text
 from server_capacity.planning.costs.price_file import read_prices
 from server_capacity.planning.costs.prices import Prices, parse_price, prices_of
 from server_capacity.planning.costs.recommender import recommender_of
-from server_capacity.results.text.spend import Made, spend, spend_text
+from server_capacity.results.text.spend import PaidEndpoint, spend, spend_text
 from server_capacity.results.types.price import Price, cost
 from tests.mentions import mentions
 
@@ -179,7 +179,7 @@ def test_a_type_has_one_price() -> None:
 def test_spend_is_what_endpoints_cost_while_they_are_there() -> None:
     price = Price(M5, 0.23)
 
-    recommender_of = spend([Made(M5, 2, 900, price), Made(M5, 1, 900, price)])
+    recommender_of = spend([PaidEndpoint(M5, 2, 900, price), PaidEndpoint(M5, 1, 900, price)])
 
     assert recommender_of.instance_hours == pytest.approx(1.5)
     assert recommender_of.cost == pytest.approx(0.345)
@@ -188,12 +188,12 @@ def test_spend_is_what_endpoints_cost_while_they_are_there() -> None:
 
 def test_an_endpoint_of_no_type_of_awss_is_there_at_once() -> None:
     assert mentions(
-        spend_text(spend([Made(None, 1, 180, None)])), "1 endpoint", "3 min", "0.05 instance", "instance_type"
+        spend_text(spend([PaidEndpoint(None, 1, 180, None)])), "1 endpoint", "3 min", "0.05 instance", "instance_type"
     )
 
 
 def test_spend_says_whose_price_is_missing() -> None:
-    recommender_of = spend([Made(M5, 1, 900, Price(M5, 0.23)), Made("ml.g5.xlarge", 1, 900, None)])
+    recommender_of = spend([PaidEndpoint(M5, 1, 900, Price(M5, 0.23)), PaidEndpoint("ml.g5.xlarge", 1, 900, None)])
     assert (recommender_of.cost, recommender_of.unpriced) == (None, ["ml.g5.xlarge"])
     assert recommender_of.known == pytest.approx(0.115)
     assert mentions(spend_text(recommender_of, 2), "2", "1 instance", "ml.g5.xlarge")
