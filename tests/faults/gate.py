@@ -62,7 +62,7 @@ def benchmark_killed(stage: Stage) -> Ending:
 
 
 def benchmark_never_began(stage: Stage) -> Ending:
-    """The benchmark's Python ends before its first line, with the code of a broken limit."""
+    """The benchmark's Python ends before its first line, with the code of a missed limit."""
     waves(stage, "exit 1")
     return Ending(step(stage, "gate", OF_WAVES=code_of(stage), OF_COMPARISON="", OF_REPORT="0"), None, stored=False)
 
@@ -93,7 +93,7 @@ GATE = (
     ),
     Fault(
         "gate-never-began",
-        "the Python of the benchmark cannot start in a job of the Action, which ends with the code of a broken limit",
+        "the Python of the benchmark cannot start in a job of the Action, which ends with the code of a missed limit",
         "the job fails as INVALID, because no run was stored",
         "nothing",
         3,

@@ -356,7 +356,7 @@ PROCESSES = (
         "memory-runs-out",
         "the user's code takes all the memory that the worker may have, and keeps it",
         EVERYTHING,
-        "the requests that failed for it",
+        "the requests that failed because of it",
         0,
         of_user(
             "import resource",

@@ -46,7 +46,7 @@ Whatever happens, five things hold:
   part of a lost process is missing;
 - no process and no temporary file is left;
 - no secret of the environment is in a file or in the output, no matter which process printed it. [Secrets](secrets.md)
-  says which values these are, and in which spellings they are found.
+  says which values these are, and in which encodings they are found.
 
 Each row is a fault that is injected and judged by these five: `python -m tests.faults` injects all of them, the test
 suite the quick ones. Exit codes 0 and 1 are the verdict's; -9 means that the command was killed.

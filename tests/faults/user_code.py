@@ -352,7 +352,7 @@ USER_CODE = (
     ),
     Fault(
         "garbage-collections",
-        "`invoke` leaves circles of objects and collects garbage each time",
+        "`invoke` leaves reference cycles and collects garbage each time",
         EVERYTHING,
         NOTHING,
         0,
@@ -405,7 +405,7 @@ USER_CODE = (
     ),
     Fault(
         "session-raises",
-        "a session's own code raises when it hears its first answer",
+        "a session's own code raises when it gets its first answer",
         "everything; the session is counted as raised",
         "the turns that it would have sent",
         0,
@@ -422,7 +422,7 @@ USER_CODE = (
     ),
     Fault(
         "conversations-cut-off",
-        "a file of recorded conversations is cut off, and one of its lines is none",
+        "a file of recorded conversations is cut off, and one of its lines is no conversation",
         "everything; the other conversations are sent",
         "the conversations of these lines; they are counted, and the first is named",
         0,
