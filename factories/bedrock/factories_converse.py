@@ -1,6 +1,6 @@
 """Amazon Bedrock's Converse through boto3: whole answers, with the tokens that Bedrock bills.
 
-Measures how long a whole answer takes, and tokens in and out. Serves every model behind Bedrock that converses: a
+Measures how long a whole answer takes, and tokens in and out. Works with every Bedrock model that supports Converse: a
 foundation model, an imported or provisioned one, an inference profile. `--endpoint-name` is its id or ARN, as in
 `--endpoint-name amazon.nova-lite-v1:0`; region and credentials are found as in any boto3 program. Edit the questions.
 """

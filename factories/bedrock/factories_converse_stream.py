@@ -1,9 +1,9 @@
 """Amazon Bedrock's ConverseStream, through boto3: time to the first token, gaps between tokens.
 
-Measures TTFT, ITL and tokens in and out (the counts that Bedrock bills). Serves every model behind Bedrock that
-converses: a foundation model, an imported or provisioned one, an inference profile. `--endpoint-name` is its id or ARN,
+Measures TTFT, ITL and tokens in and out (the counts that Bedrock bills). Works with every Bedrock model that supports
+Converse: a foundation model, an imported or provisioned one, an inference profile. `--endpoint-name` is its id or ARN,
 as in `--endpoint-name amazon.nova-lite-v1:0`; region and credentials are found as in any boto3 program. Edit the
-questions. A delta may bring more than one token: ITL is then the gap between deltas.
+questions. A delta may hold more than one token: ITL is then the gap between deltas.
 """
 
 import random

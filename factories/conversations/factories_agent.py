@@ -1,7 +1,7 @@
-"""Agents that call tools: each answer leads to a tool's work, whose result is sent with all that came before.
+"""Agents that call tools: each answer calls a tool, whose result is sent together with everything before it.
 
 Measures TTFT and latency by turn, a row of the report for the plan, the steps and the summary, and the duration of
-whole tasks. `--client-rps` counts tasks. Serves vLLM, SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2.
+whole tasks. `--client-rps` counts tasks. Works with vLLM, SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Conversations with any server with OpenAI's chat API, by its address: `benchmark URL --turns 5` runs this file.
+"""Conversations with any OpenAI-compatible chat API, by URL: `benchmark URL --turns 5` runs this file.
 
-Measures TTFT, ITL and latency by turn, and the duration of conversations; their number is that of `--client-rps`. The
-time between turns is `--think-time`. Serves vLLM, SGLang, TGI, DJL, Ollama, llama.cpp, gateways and OpenAI itself. A
-key is no setting: set BENCHMARK_API_KEY or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
+Measures TTFT, ITL and latency by turn, and the duration of conversations. `--client-rps` counts conversations. The time
+between turns is `--think-time`. Works with vLLM, SGLang, TGI, DJL, Ollama, llama.cpp, gateways and OpenAI itself. The
+key is not a setting: set BENCHMARK_API_KEY or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Chats of several turns, of any server with OpenAI's API: each turn sends all that was said before it.
+"""Chats of several turns with any OpenAI-compatible server: each turn sends everything that was said before it.
 
-Measures TTFT, ITL and latency by turn, and the duration of whole chats. `--client-rps` counts chats. Serves vLLM,
-SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and lengths below.
+Measures TTFT, ITL and latency by turn, and the duration of whole chats. `--client-rps` counts chats. Works with vLLM,
+SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Set the address, the model and the lengths below.
 """
 
 import os

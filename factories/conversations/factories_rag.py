@@ -1,7 +1,7 @@
-"""Questions on documents (RAG): all sessions on one document share its text as their prefix, some are asked for often.
+"""Questions on documents (RAG): sessions on the same document share its text as a prefix; some documents are popular.
 
-Measures TTFT by turn: the later turns, and the first ones of a document that the server has cached, are what a prefix
-cache is for. `--client-rps` counts sessions. Serves vLLM, SGLang, TGI, DJL; on EKS, HyperPod, OpenShift, EC2.
+Measures TTFT by turn: a prefix cache helps the later turns, and the first turns on a document that it holds.
+`--client-rps` counts sessions. Works with vLLM, SGLang, TGI, DJL; on EKS, HyperPod, OpenShift, EC2.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Recorded conversations, sent again to any server with OpenAI's chat API: `benchmark URL --conversations FILE`.
+"""Recorded conversations, sent to any OpenAI-compatible chat API: `benchmark URL --conversations FILE` runs this file.
 
 FILE is ShareGPT JSON, OpenAI messages as JSON lines, a trace of Mooncake's or of agents, BurstGPT's or Azure's CSV. The
-times between turns are those of the recording, or else `--think-time`. A key is no setting: set BENCHMARK_API_KEY or
-OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
+times between turns are those of the recording, or else `--think-time`. The key is not a setting: set BENCHMARK_API_KEY
+or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Any HTTP workflow: a user logs in, asks, and fetches what came of it, each step with what the one before answered.
+"""Any HTTP workflow: a user logs in, asks, and fetches the result; each step uses the answer of the one before.
 
 Measures each step, a row of the report for each, and the duration of whole workflows; a step that fails ends its user's
-workflow. `--client-rps` counts users. Serves whatever speaks HTTP, on any platform. Put paths and bodies below.
+workflow. `--client-rps` counts users. Works with any HTTP server, on any platform. Set the paths and bodies below.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The embedded endpoint as SageMaker: endpoints of several instance types are made there, as `--demo --vary` does it.
+"""The embedded endpoint as SageMaker: creates endpoints of several instance types there, as `--demo --vary` does.
 
-An instance of ml.m5.large computes one request at a time, one of ml.m5.xlarge two, one of ml.c5.large is faster: see
+An ml.m5.large instance computes one request at a time, an ml.m5.xlarge two, and an ml.c5.large is faster: see
 docs/how-to/embedded-endpoint.md.
 """
 

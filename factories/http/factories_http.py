@@ -1,10 +1,10 @@
 """Any HTTP endpoint: your method, path, headers and body; bearer token or basic authentication.
 
 Measures the time of a whole answer; a status outside 200 to 299 is a failed request, counted as `HttpStatusError 503`.
-Serves whatever speaks HTTP, on any platform: a container on EKS, ECS, OpenShift or EC2, an API behind a load balancer
-or gateway. `benchmark URL` runs this file. Secrets are no settings: set ENDPOINT_TOKEN or BENCHMARK_API_KEY for a
-bearer token, ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication, BENCHMARK_HEADERS for anything else, a JSON
-object of headers.
+Works with any HTTP server, on any platform: a container on EKS, ECS, OpenShift or EC2, an API behind a load balancer or
+gateway. `benchmark URL` runs this file. Secrets are not settings: set ENDPOINT_TOKEN or BENCHMARK_API_KEY for a bearer
+token, ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication, BENCHMARK_HEADERS for anything else, a JSON object
+of headers.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """Any AWS endpoint that checks IAM: HTTP requests signed with SigV4, for any service and region.
 
-Measures the time of a whole answer, signing included; a status outside 200 to 299 is a failed request. Serves API
+Measures the time of a whole answer, signing included; a status outside 200 to 299 is a failed request. Works with API
 Gateway with IAM authorization (SERVICE "execute-api"), Lambda function URLs ("lambda"), OpenSearch ("es", serverless
 "aoss"), VPC Lattice ("vpc-lattice-svcs") and others. Edit the constants; region and credentials are found as in any
 boto3 program, and credentials that expire are refreshed.

@@ -1,10 +1,10 @@
 """Any HTTP endpoint that streams its answer: server-sent events, lines of JSON, or plain lines.
 
-Measures TTFT (the first piece with a text in it), ITL and the number of pieces. Serves whatever streams its answer to a
-POST, on any platform: a server of your own with FastAPI, LitServe or BentoML, an agent, a gateway. A status outside 200
-to 299, an error within the stream, a stream that breaks off and one without a text are failed requests. Edit the
-constants, and `text_of`, which says where the text stands. Secrets are not among them: set ENDPOINT_TOKEN or
-BENCHMARK_API_KEY for a bearer token, ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication.
+Measures TTFT (the first piece with a text in it), ITL and the number of pieces. Works with any server that streams its
+answer to a POST, on any platform: a server of your own with FastAPI, LitServe or BentoML, an agent, a gateway. A status
+outside 200 to 299, an error within the stream, a stream that breaks off and one without a text are failed
+requests. Edit the constants, and `text_of`, which returns the text of an event. Secrets are not among them: set
+ENDPOINT_TOKEN or BENCHMARK_API_KEY for a bearer token, ENDPOINT_USER and ENDPOINT_PASSWORD for basic authentication.
 """
 
 import base64

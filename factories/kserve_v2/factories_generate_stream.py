@@ -1,9 +1,9 @@
 """Texts as a stream over HTTP: generate_stream of MLServer, and of Triton's generate extension.
 
-Measures TTFT and ITL; the tokens are the pieces that came, or the server's figure where it tells one. Serves MLServer
+Measures TTFT and ITL; tokens are the server's figure if it reports one, else the number of pieces. Works with MLServer
 (port 8080; it streams with gzip_enabled false and parallel_workers 0) and Triton (8000); on EKS, OpenShift AI, EC2. An
-error within the stream, a stream that is cut off and one without a text are failed requests. Put the address and
-what the model takes below.
+error within the stream, a stream that is cut off and one without a text are failed requests. Set the address
+and the model's input below.
 """
 
 import json

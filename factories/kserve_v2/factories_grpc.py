@@ -1,8 +1,8 @@
 """Open Inference Protocol (KServe v2) over gRPC: tensors as bytes.
 
-Measures the time of a whole answer; errors are counted by gRPC's status, as `RpcError UNAVAILABLE`. Serves Triton (port
-8001), MLServer (8081) and KServe's own runtimes; on EKS, OpenShift AI, EC2. Needs `pip install grpcio protobuf` in the
-environment of `benchmark`. Put the address and what the model takes below.
+Measures the time of a whole answer; errors are counted by gRPC's status, as `RpcError UNAVAILABLE`. Works with Triton
+(port 8001), MLServer (8081) and KServe's own runtimes; on EKS, OpenShift AI, EC2. Needs `pip install grpcio protobuf`
+in the environment of `benchmark`. Set the address and the model's input below.
 """
 
 import os

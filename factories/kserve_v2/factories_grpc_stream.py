@@ -1,9 +1,9 @@
 """Open Inference Protocol over gRPC as a stream: ModelStreamInfer, for LLMs and other models that answer in pieces.
 
-Measures TTFT and ITL, over the answers that bring an output; errors are counted by gRPC's status, as `RpcError
-UNAVAILABLE`. An error within the stream and a stream without an output are failed requests. Serves Triton (port
-8001; decoupled models, its vLLM and TensorRT-LLM backends) and MLServer (8081); on EKS, OpenShift AI, EC2. Needs `pip
-install grpcio protobuf` in the environment of `benchmark`. Put the address and what the model takes below.
+Measures TTFT and ITL, over the answers that have an output; errors are counted by gRPC's status, as `RpcError
+UNAVAILABLE`. An error within the stream and a stream without an output are failed requests. Works with Triton
+(port 8001; decoupled models, its vLLM and TensorRT-LLM backends) and MLServer (8081); on EKS, OpenShift AI, EC2. Needs
+`pip install grpcio protobuf` in the environment of `benchmark`. Set the address and the model's input below.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Open Inference Protocol (KServe v2) over HTTP: tensors as JSON, or as bytes behind it.
+"""Open Inference Protocol (KServe v2) over HTTP: tensors as JSON, or as bytes after it.
 
-Measures the time of a whole answer. Serves Triton (port 8000), MLServer (8080) and KServe's own runtimes; on EKS,
-OpenShift AI, EC2. Put the address and what the model takes below: URL/v2/models/MODEL tells it.
+Measures the time of a whole answer. Works with Triton (port 8000), MLServer (8080) and KServe's own runtimes; on EKS,
+OpenShift AI, EC2. Set the address and the model's input below: URL/v2/models/MODEL describes it.
 """
 
 import json

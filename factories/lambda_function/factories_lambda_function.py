@@ -1,9 +1,9 @@
-"""An AWS Lambda function through boto3, waited for; where it raised, the request failed.
+"""An AWS Lambda function, invoked synchronously through boto3; if it raises, the request fails.
 
-Measures the time of a synchronous invocation, cold starts included. Serves functions of any runtime, also by alias or
-version: `--endpoint-name` is the function's name or ARN (`my-function:live`); region and credentials are found as in
-any boto3 program. Edit the events. Lambda answers HTTP 200 although the function raised or ran out of time, and says
-so in FunctionError: those are counted here under the type of the error, as `FunctionError ValueError`.
+Measures the time of a synchronous invocation, cold starts included. Works with functions of any runtime, also by alias
+or version: `--endpoint-name` is the function's name or ARN (`my-function:live`); region and credentials are found as in
+any boto3 program. Edit the events. Lambda answers HTTP 200 although the function raised or ran out of time, and reports
+that in FunctionError. Such a request fails here, counted under the type of the error, as `FunctionError ValueError`.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""A model server of your own machine, started for the measurement and ended after it: no cloud is needed.
+"""A model server on your own machine, started for the measurement and ended after it: it needs no cloud.
 
-For `benchmark capacity --vary workers=1,2`: how many requests a second does each number of workers hold? The server is
-this same file, run as a program; put the command of your own server into endpoint_factory. For a server that runs
-already: --endpoint-name http://HOST:PORT.
+For `benchmark capacity --vary workers=1,2`: how many requests per second can each number of workers serve? The server
+is this same file, run as a program; put the command of your own server into endpoint_factory. For a server that is
+already running: --endpoint-name http://HOST:PORT.
 """
 
 import json

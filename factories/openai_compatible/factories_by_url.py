@@ -1,8 +1,8 @@
-"""Chats, completions or embeddings of any server with OpenAI's API, by its address: `benchmark URL` runs this file.
+"""Chats, completions or embeddings of any server with an OpenAI-compatible API: `benchmark URL` runs this file.
 
-Measures TTFT, ITL and the tokens of the server's usage; of embeddings, and with STREAM off, the time of whole answers.
-Serves vLLM, SGLang, TGI, DJL, Ollama, llama.cpp, gateways and OpenAI itself. A key is no setting: set BENCHMARK_API_KEY
-or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
+Measures TTFT, ITL and the tokens of the server's usage; for embeddings, and with STREAM off, the time of whole answers.
+Works with vLLM, SGLang, TGI, DJL, Ollama, llama.cpp, gateways and OpenAI itself. The key is not a setting: set
+BENCHMARK_API_KEY or OPENAI_API_KEY, or BENCHMARK_HEADERS, a JSON object of headers.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Chat completions as streams, of any server with OpenAI's API: TTFT, ITL, tokens a second.
+"""Chat completions as streams, of any server with an OpenAI-compatible API: TTFT, ITL, tokens per second.
 
-Serves vLLM, SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and lengths below. The
-address should be a load balancer's, or one within the cluster with `benchmark` in it: `kubectl port-forward` is one
-process, and would be what you measure.
+Works with vLLM, SGLang, TGI, DJL, Ollama; on EKS, HyperPod, OpenShift, EC2. Set the address, the model and the lengths
+below. Use the address of a load balancer, or run `benchmark` in the cluster and use an address there: `kubectl
+port-forward` is a single process, which would be the bottleneck.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Chat completions as streams, through the openai package: with the CPU that your own application needs.
+"""Chat completions as streams, through the openai package: includes the CPU that your own application uses.
 
-Serves vLLM, SGLang, TGI, Ollama, on any platform. It needs `pip install "openai>=3"` in the environment of
-`benchmark`. The package gives up its connection at the end of each stream, so that TTFT has the making of another in
-it, and each token costs far more CPU than in factories_chat_stream.py: at many of them, it is this client that you
-measure, and the report says so.
+Works with vLLM, SGLang, TGI, Ollama, on any platform. It needs `pip install "openai>=3"` in the environment of
+`benchmark`. The package drops its connection at the end of each stream, so TTFT includes a new connection, and each
+token costs far more CPU than in factories_chat_stream.py. With many tokens this client is the bottleneck, and the
+report says so.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""Completions as streams, of prompts that are exactly so many tokens long: TTFT and ITL by input length.
+"""Completions as streams, for prompts with an exact number of tokens: TTFT and ITL by input length.
 
-Serves vLLM and SGLang, which take a prompt as token ids: no tokenizer is needed and no chat template adds to it. On
+Works with vLLM and SGLang, which take a prompt as token ids: no tokenizer is needed and no chat template adds to it. On
 EKS, HyperPod, OpenShift, EC2. Each length is a row of the report; for addresses see factories_chat_stream.py.
 """
 

@@ -1,6 +1,6 @@
-"""Embeddings of some texts at a time, of any server with OpenAI's API: latency, input tokens.
+"""Embeddings of some texts at a time, of any server with an OpenAI-compatible API: latency, input tokens.
 
-Serves vLLM, SGLang, TEI, Ollama; on EKS, HyperPod, OpenShift, EC2. Put address, model and sizes below.
+Works with vLLM, SGLang, TEI, Ollama; on EKS, HyperPod, OpenShift, EC2. Set the address, the model and the sizes below.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""Reranking of some texts for a query: latency, input tokens where the server tells them.
+"""Reranking of some texts for a query: latency, input tokens if the server reports them.
 
-Serves TEI (/rerank with texts), and vLLM, SGLang, Jina, Cohere and others with /v1/rerank and documents; on EKS,
-OpenShift, EC2. An answer without a score for each of the texts is a failed request. Put address, model and sizes below.
+Works with TEI (/rerank with texts), and vLLM, SGLang, Jina, Cohere and others with /v1/rerank and documents; on EKS,
+OpenShift, EC2. An answer without a score for each of the texts is a failed request. Set the address, the model and the
+sizes below.
 """
 
 import json

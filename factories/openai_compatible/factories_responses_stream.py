@@ -1,10 +1,10 @@
 """OpenAI's responses as streams, of any server with that API: TTFT, ITL, tokens.
 
-Measures TTFT, ITL and the tokens of the server's usage. Serves vLLM, SGLang, Ollama and OpenAI itself; on EKS,
-HyperPod, OpenShift, EC2; for addresses see factories_chat_stream.py. Beside a key, BENCHMARK_HEADERS may hold a JSON
-object of headers. A response that failed or was cancelled, an error
-within the stream, a stream that breaks off and one without a token are failed requests. One that ran out of tokens
-is incomplete and a success: the report counts the reason.
+Measures TTFT, ITL and the tokens of the server's usage. Works with vLLM, SGLang, Ollama and OpenAI itself; on EKS,
+HyperPod, OpenShift, EC2; for addresses see factories_chat_stream.py. Besides a key, BENCHMARK_HEADERS may hold a JSON
+object of headers. A response that failed or was cancelled, an error within the stream, a stream that breaks
+off and one without a token are failed requests. A response that ran out of tokens is incomplete, but a success: the
+report counts the reason.
 """
 
 import json

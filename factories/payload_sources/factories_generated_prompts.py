@@ -1,9 +1,9 @@
-"""Generated prompts of a given number of tokens, with a given number of tokens to be answered.
+"""Generated prompts with a given number of tokens, and answers with a given maximum.
 
-Measures TTFT and ITL at one size of prompt and answer. For vLLM, SGLang, TGI, DJL, Ollama and whatever speaks OpenAI's
-API. Each word of WORDS, with the space before it, is one token to GPT-2, GPT-4, GPT-4o, Llama 2 and 3, Mistral 7B and
-Qwen 3, so the text has exactly as many tokens as words; other tokenizers may need more. A server's chat template adds
-some: `benchmark check` shows what the server counted, and TEMPLATE_TOKENS takes the difference off.
+Measures TTFT and ITL at one size of prompt and answer. For vLLM, SGLang, TGI, DJL, Ollama and any other server with an
+OpenAI-compatible API. Each word of WORDS, with the space before it, is one token for GPT-2, GPT-4, GPT-4o, Llama 2 and
+3, Mistral 7B and Qwen 3, so the text has exactly as many tokens as words; other tokenizers may need more. A server's
+chat template adds some: `benchmark check` shows what the server counted, and TEMPLATE_TOKENS subtracts the difference.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Payloads from a JSONL file: each line the body of a chat completion, sent in the file's order.
+"""Payloads from a JSONL file: each line is the body of a chat completion, sent in the order of the file.
 
-Measures TTFT, ITL and tokens with requests of your own, such as those of a log. For vLLM, SGLang, TGI, DJL, Ollama and
-whatever speaks OpenAI's API. PROMPTS_FILE=FILE in the environment names the file, a line of which is at least
+Measures TTFT, ITL and tokens with requests of your own, for example from a log. For vLLM, SGLang, TGI, DJL, Ollama and
+any other server with an OpenAI-compatible API. PROMPTS_FILE=FILE in the environment names the file, with lines such as
 {"messages": [{"role": "user", "content": "Why is the sky blue?"}]}; without it, a few questions are sent. After the
-last line the first is sent again, and may come from the server's prefix cache: give a line for each request.
+last line the first is sent again, and the server may answer it from its prefix cache: give a line for each request.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Requests of the sizes in a trace: input and output tokens from a CSV file, a request a row.
+"""Requests of the sizes in a trace: input and output tokens from a CSV file, one request per row.
 
-Measures TTFT, ITL and tokens under the mix of sizes that real users send. For vLLM, SGLang, TGI, DJL, Ollama and
-whatever speaks OpenAI's API. With --replay FILE each request has the sizes of the row that it is sent for, so that
-rate and sizes are those of the recording: Azure's traces, Mooncake's, or other columns named below. Without it,
-TRACE_FILE=FILE in the environment names a CSV file with a header line, whose rows are sent in their order at the wave's
-rate; without either, sizes are made up. A word stands for a token, as in factories_generated_prompts.py; the report has
-what the server counted.
+Measures TTFT, ITL and tokens under the mix of sizes that real users send. For vLLM, SGLang, TGI, DJL, Ollama and any
+other server with an OpenAI-compatible API. With --replay FILE each request has the sizes of its row, so rate and sizes
+are those of the recording: Azure's traces, Mooncake's, or other columns named below. Without it, TRACE_FILE=FILE in the
+environment names a CSV file with a header line, whose rows are sent in their order at the wave's rate; without either,
+sizes are made up. Each word is one token, as in factories_generated_prompts.py; the report shows what the server
+counted.
 """
 
 import csv

@@ -1,7 +1,7 @@
-"""SageMaker, an inference component made for the measurement: endpoint, model and component are created and removed.
+"""SageMaker, an inference component created for the measurement: endpoint, model and component are created and removed.
 
 For `benchmark capacity --vary instance_type=ml.g5.xlarge,ml.g5.2xlarge --vary copies=1,2`. Change IMAGE, MODEL_DATA and
-ROLE to those of your model, NEEDS to what a copy of it needs, and the payloads to what it takes.
+ROLE to those of your model, NEEDS to what one copy needs, and the payloads to its input.
 """
 
 import os

@@ -1,8 +1,8 @@
 """SageMaker, inference components: one or several models that share an endpoint's instances.
 
 Measures each component's latency while the others are busy, too, with a row of the report for each. For endpoints with
-inference components: INFERENCE_COMPONENTS=NAME,NAME in the environment names them, the requests go to them in equal
-shares, or by WEIGHTS. Run it with --endpoint-name NAME.
+inference components: INFERENCE_COMPONENTS=NAME,NAME in the environment names them; requests go to them in equal shares,
+or by WEIGHTS. Run it with --endpoint-name NAME.
 """
 
 import json

@@ -1,7 +1,7 @@
 """SageMaker, multi-model endpoint: 1,000 models with the same traffic each.
 
-Measures the worst case: as many requests miss as models have no place in memory. For multi-model endpoints, whose
-target is the model's file. Run it with --endpoint-name NAME, after factories_warm_up.py.
+Measures the worst case: the share of requests that miss is the share of models that do not fit in memory. For
+multi-model endpoints, whose target is the model's file. Run it with --endpoint-name NAME, after factories_warm_up.py.
 """
 
 import boto3

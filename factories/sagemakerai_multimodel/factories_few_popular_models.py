@@ -1,8 +1,8 @@
 """SageMaker, multi-model endpoint: 1,000 models, a few of which are popular, by Zipf's law.
 
-Measures whether the memory holds what is asked for most, as with a model a customer. The second model gets half the
-requests of the first, the third a third: the first ten get 39% of all, the first hundred 69%. The report has a row for
-each class. For multi-model endpoints, whose target is the model's file. Run it with --endpoint-name NAME, after
+Measures whether the memory holds the most popular models, as with one model per customer. The second model gets half
+the requests of the first, the third a third: the first ten get 39% of all, the first hundred 69%. The report has a row
+for each class. For multi-model endpoints, whose target is the model's file. Run it with --endpoint-name NAME, after
 factories_warm_up.py.
 """
 

@@ -1,8 +1,8 @@
 """SageMaker, multi-model endpoint: 1,000 models, one of which gets 90% of the requests.
 
-Measures how much the requests for one busy model suffer from loading the rest. The report has a row for the hot model
-and one for all others. For multi-model endpoints, whose target is the model's file. Run it with --endpoint-name NAME,
-after factories_warm_up.py.
+Measures how much loading the other models slows requests to one busy model. The report has a row for the hot model and
+one for all others. For multi-model endpoints, whose target is the model's file. Run it with --endpoint-name NAME, after
+factories_warm_up.py.
 """
 
 import boto3

@@ -1,9 +1,9 @@
-"""SageMaker, multi-model endpoint: a warm-up that asks each of 1,000 models once.
+"""SageMaker, multi-model endpoint: a warm-up that sends one request to each of 1,000 models.
 
 Run it with --endpoint-name NAME --concurrency 8 --num-requests 1000 before a wave with one of the patterns beside it:
-request i asks model i, so every model is brought to the instance's disk, and the last ones stay in memory. Its own
-latencies are those of a first load; one that takes more than 60 s gets ModelNotReadyException, and goes on. For
-multi-model endpoints, whose target is the model's file.
+request i goes to model i, so every model is copied to the instance's disk, and the last ones stay in memory. The
+latencies of this wave are those of a first load; a load of more than 60 s is reported as ModelNotReadyException, and
+continues. For multi-model endpoints, whose target is the model's file.
 """
 
 import boto3

@@ -1,7 +1,7 @@
 """SageMaker, computer vision: a tensor in NumPy's format to a convolutional network.
 
-Measures latency where requests are large: one of these tensors is 602,240 bytes, and SageMaker takes up to 6 MB. For
-real-time endpoints of PyTorch, scikit-learn and MXNet containers, which all read application/x-npy. TensorFlow's wants
+Measures latency with large requests: one of these tensors is 602,240 bytes, and SageMaker takes up to 6 MB. For
+real-time endpoints of PyTorch, scikit-learn and MXNet containers, which all read application/x-npy. TensorFlow's expect
 JSON: replace CONTENT_TYPE and the last lines. Run it with --endpoint-name NAME.
 """
 

@@ -1,6 +1,6 @@
-"""SageMaker, image classification: generated pictures, or the files of a folder of yours.
+"""SageMaker, image classification: generated pictures, or the files of your own folder.
 
-Measures latency with the decoding of pictures in it. For real-time endpoints of SageMaker's image classification, and
+Measures latency, including the decoding of pictures. For real-time endpoints of SageMaker's image classification, and
 of PyTorch, TensorFlow or other containers whose inference.py reads picture files. IMAGE_FOLDER=FOLDER in the
 environment sends every file of that folder in turn; without it, JPEG files are made. Run it with --endpoint-name NAME.
 """

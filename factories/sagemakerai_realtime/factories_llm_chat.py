@@ -2,8 +2,8 @@
 
 Measures the time of whole answers and their tokens, by the container's usage. For real-time endpoints of containers
 that take {"messages": [...]} and answer as OpenAI's API does: DJL's LMI, vLLM, SGLang, TGI; and for inference
-components of such: add InferenceComponentName=... to the call. An answer that is no chat completion, has nothing in it
-or was given up by the server is a failed request. Run it with --endpoint-name NAME.
+components of these: add InferenceComponentName=... to the call. An answer that is not a chat completion, is empty or
+was aborted by the server is a failed request. Run it with --endpoint-name NAME.
 """
 
 import json

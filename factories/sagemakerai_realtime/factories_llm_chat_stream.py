@@ -1,10 +1,9 @@
 """SageMaker, chat as a stream: TTFT and ITL of an LLM, token by token.
 
-Measures TTFT, ITL and the tokens of the container's usage. For real-time endpoints of containers that take
-{"messages": [...], "stream": true} and answer as OpenAI's API does, in server-sent events or lines of JSON: DJL's LMI,
-vLLM, SGLang, TGI; and for inference components of such: add InferenceComponentName=... to the call. A stream that
-breaks off, has no token in it, reports an error or was given up by the server is a failed request. Run it with
---endpoint-name NAME.
+Measures TTFT, ITL and the tokens of the container's usage. For real-time endpoints of containers that take {"messages":
+[...], "stream": true} and answer as OpenAI's API does, in server-sent events or lines of JSON: DJL's LMI, vLLM, SGLang,
+TGI; and for inference components of these: add InferenceComponentName=... to the call. A stream that breaks off, has no
+token in it, reports an error or was aborted by the server is a failed request. Run it with --endpoint-name NAME.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Measures the time of whole answers and their tokens. For real-time endpoints of DJL's LMI and TGI containers that take
 {"inputs": ..., "parameters": ...}; for those that take {"messages": [...]} as vLLM does, see factories_llm_chat.py.
-Tokens are counted where the answer tells them, which "details" asks for. An answer without a generated text is a failed
+Tokens are counted if the answer reports them, which "details" requests. An answer without a generated text is a failed
 request. Run it with --endpoint-name NAME.
 """
 

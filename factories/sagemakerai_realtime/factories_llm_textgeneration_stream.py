@@ -1,7 +1,7 @@
 """SageMaker, text generation as a stream: TTFT and ITL of an LLM, token by token.
 
-For real-time endpoints of DJL's LMI containers (a JSON object a line) and of TGI (server-sent events) that take
-{"inputs": ..., "parameters": ...}, and for inference components of such: add InferenceComponentName=... to the call.
+For real-time endpoints of DJL's LMI containers (one JSON object per line) and of TGI (server-sent events) that take
+{"inputs": ..., "parameters": ...}, and for inference components of these: add InferenceComponentName=... to the call.
 For those that take {"messages": [...]} as vLLM does, see factories_llm_chat_stream.py. A stream that breaks off,
 reports an error or has no token in it is a failed request. Run it with --endpoint-name NAME.
 """

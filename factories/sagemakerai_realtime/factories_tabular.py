@@ -1,8 +1,8 @@
 """SageMaker, tabular data: a row of CSV to XGBoost, as in real-time bidding: boto3.
 
-Measures latency where it has to be short: run it with --slo 'p99<20ms', the time a bidder has. For real-time endpoints
-of XGBoost, LightGBM, CatBoost, Linear Learner and others that take text/csv. Where the client's CPU is the limit,
-factories_tabular_fast.py sends the same with less of it. Run it with --endpoint-name NAME.
+Measures latency under a tight limit: run it with --slo 'p99<20ms', the time a bidder has. For real-time endpoints of
+XGBoost, LightGBM, CatBoost, Linear Learner and others that take text/csv. If the client's CPU is the limit,
+factories_tabular_fast.py sends the same with less CPU. Run it with --endpoint-name NAME.
 """
 
 import random

@@ -1,6 +1,6 @@
 """SageMaker, tabular data: a row of CSV to XGBoost, as in real-time bidding: the fast client.
 
-The same load as factories_tabular.py at a fraction of boto3's CPU, for thousands of requests a second: run it with
+The same load as factories_tabular.py at a fraction of boto3's CPU, for thousands of requests per second: run it with
 --slo 'p99<20ms', the time a bidder has. For real-time endpoints of XGBoost, LightGBM, CatBoost, Linear Learner and
 others that take text/csv. Run it with --endpoint-name NAME.
 """

@@ -1,7 +1,7 @@
-"""SageMaker, an endpoint made for the measurement: model, configuration and endpoint are created, and removed after it.
+"""SageMaker, an endpoint created for the measurement: model, configuration and endpoint are removed after it.
 
 For `benchmark capacity --vary instance_type=ml.m5.xlarge,ml.c5.2xlarge`. Change IMAGE, MODEL_DATA and ROLE to those of
-your model, and the payloads to what it takes. For an endpoint that is there already: --endpoint-name NAME.
+your model, and the payloads to its input. For an existing endpoint: --endpoint-name NAME.
 """
 
 import os

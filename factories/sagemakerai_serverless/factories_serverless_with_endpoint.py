@@ -1,8 +1,8 @@
-"""SageMaker, a serverless endpoint made for the measurement: model, configuration and endpoint are created and removed.
+"""SageMaker, a serverless endpoint created for the measurement: model, configuration and endpoint are removed after it.
 
 For `benchmark capacity --vary memory_mb=1024,2048,4096`. Change IMAGE, MODEL_DATA and ROLE to those of your model, and
-the payloads to what it takes. A serverless endpoint refuses what is beyond its concurrency, and starts cold after a
-pause: both are part of what is measured. For an endpoint that is there already: --endpoint-name NAME.
+the payloads to its input. A serverless endpoint refuses requests beyond its concurrency, and starts cold after a pause:
+the measurement includes both. For an existing endpoint: --endpoint-name NAME.
 """
 
 import os

@@ -1,8 +1,8 @@
 """TorchServe: images to a classifier, or JSON to a handler of your own.
 
 Measures the time of a whole answer; a status outside 200 to 299 is a failed request, counted as `HttpStatusError 503`
-(TorchServe's answer when a model's queue is full). Serves TorchServe on EKS, OpenShift, EC2. Put the address and the
-model below; the images are noise, unless you name a folder of yours.
+(TorchServe's answer when a model's queue is full). Works with TorchServe on EKS, OpenShift, EC2. Set the address and
+the model below; the images are noise, unless you name a folder of your own.
 """
 
 import io

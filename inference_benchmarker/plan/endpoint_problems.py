@@ -40,7 +40,7 @@ def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | 
     load, closed = plan.load, isinstance(plan.load, ClosedLoop)
     if plan.conversations is not None and not has_sessions:
         return (
-            "--conversations is for an address of OpenAI's chat API, or a file with a session_factory.",
+            "--conversations needs the URL of an OpenAI-compatible chat API, or a file with a session_factory.",
             "For rows that a payload_factory sends give --replay.",
         )
     if not has_sessions:

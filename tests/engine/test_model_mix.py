@@ -62,7 +62,7 @@ def test_canaries_ask_the_models_alone_and_under_load(bench: Bench) -> None:
     ("arguments", "said"),
     [
         (["http://127.0.0.1:9/v1", "--model-mix", "a,b", "--model", "a"], "Give either --model or --model-mix"),
-        (["http://127.0.0.1:9/x", "--model-mix", "a,b"], "--model-mix: only for OpenAI's API"),
+        (["http://127.0.0.1:9/x", "--model-mix", "a,b"], "--model-mix: only for an OpenAI-compatible API"),
         (["http://127.0.0.1:9/v1", "--model-mix", "a,a"], "is not a mix of models"),
     ],
 )

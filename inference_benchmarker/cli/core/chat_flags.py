@@ -98,5 +98,5 @@ def with_mix(described: Described, asked: AddressOptions, mix: str, problems: li
     if asked.model is not None:
         problems.append("Give either --model or --model-mix, not both.")
     if not described.is_model:
-        problems.append("--model-mix: only for OpenAI's API, at a URL that ends in /v1.")
+        problems.append("--model-mix: only for an OpenAI-compatible API, at a URL that ends in /v1.")
     return described._replace(models=None, words=f"{described.words}, models {mix}")

@@ -66,8 +66,8 @@ def _http(server: str, address: SplitResult, asked: AddressOptions, problems: li
     if stray := asked.given(*_OF_MODELS):
         near = f" Did you mean {server}/v1?" if address.path in ("", "/") else ""
         problems.append(
-            f"{', '.join(stray)}: only for OpenAI's API, at a URL that ends in /v1, /chat/completions, /completions, "
-            f"/embeddings, /rerank or /v1/responses.{near}"
+            f"{', '.join(stray)}: only for an OpenAI-compatible API, at a URL that ends in /v1, /chat/completions, "
+            f"/completions, /embeddings, /rerank or /v1/responses.{near}"
         )
     if asked.content_type is not None and asked.body is None:
         problems.append("--content-type describes a --body, and there is none.")

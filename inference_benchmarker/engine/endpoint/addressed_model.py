@@ -148,7 +148,7 @@ def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
             yield f"{', '.join(stray)}: only for conversations: give --turns, too."
         return
     if api != CHAT:
-        yield f"--turns: in OpenAI's API only chats have turns, and this is a URL of {api}."
+        yield f"--turns: in an OpenAI-compatible API only chats have turns, and this is a URL of {api}."
     if asked.cache == WARM and asked.shared_prefix is None:
         yield "--cache warm sends what conversations share, and these share nothing: give --shared-prefix, too."
     if stray := asked.given("body", "prompt"):
@@ -157,7 +157,7 @@ def _session_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
 
 def _recorded_conflicts(api: str, asked: AddressOptions) -> Iterator[str]:
     if api != CHAT:
-        yield f"--conversations: in OpenAI's API only chats have turns, and this is a URL of {api}."
+        yield f"--conversations: in an OpenAI-compatible API only chats have turns, and this is a URL of {api}."
     if stray := asked.given("body", "prompt", "input_tokens", "turns", "shared_prefix"):
         yield f"--conversations has the prompts: leave {' and '.join(stray)} out."
     if asked.cache == WARM:

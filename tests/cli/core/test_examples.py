@@ -124,7 +124,9 @@ def test_an_unknown_name_is_bad_input(capsys: pytest.CaptureFixture[str]) -> Non
 def test_help_of_an_example_lists_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["factory", "openai_compatible/factories_chat", "--help"]) == 0
     reported = capsys.readouterr().out
-    assert reported.startswith("Chat completions in one piece, of any server with OpenAI's API: latency, tokens.\n\n")
+    assert reported.startswith(
+        "Chat completions in one piece, of any server with an OpenAI-compatible API:\nlatency, tokens.\n\n"
+    )
     assert "   MODEL = demo\n      a name that URL/v1/models lists\n" in reported
     assert mentions(reported, "--factories-file", "openai_compatible/factories_chat")
     assert "      --set URL=http://127.0.0.1:8080 --client-rps 10 --obs-time 60\n" in reported

@@ -118,7 +118,7 @@ def test_lengths_and_prompts_are_settings() -> None:
         (
             "http://h:8000",
             {"model": "a", "prompt": "b"},
-            "--model, --prompt: only for OpenAI's API, at a URL",
+            "--model, --prompt: only for an OpenAI-compatible API, at a URL",
         ),
         ("http://h:8000", {"model": "a"}, "Did you mean http://h:8000/v1?"),
         ("http://h", {"content_type": "a/b"}, "--content-type describes a --body, and there is none."),
@@ -199,7 +199,7 @@ def test_a_cache_is_warmed_by_a_setting() -> None:
         ),
         ("http://h/v1/embeddings", {"turns": TurnCount.parse("2")}, "this is a URL of embeddings"),
         ("http://h/v1", {"turns": TurnCount.parse("2"), "prompt": "a"}, "leave --prompt out"),
-        ("http://h/x", {"turns": TurnCount.parse("2")}, "--turns: only for OpenAI's API"),
+        ("http://h/x", {"turns": TurnCount.parse("2")}, "--turns: only for an OpenAI-compatible API"),
         ("http://h/v1", {"turns": TurnCount.parse("2"), "cache": "warm"}, "give --shared-prefix, too"),
         ("http://h/v1", {"recorded": "talks.json", "cache": "warm"}, "for --turns with --shared-prefix"),
         ("http://h/v1", {"cache": "warm"}, "--cache: only for conversations"),
