@@ -12,6 +12,7 @@ from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.advice import less_load, longer_load
+from inference_benchmarker.verdict.client.evidence import FAILED_HERE_SHARE
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import percent_text, pluralize
@@ -215,10 +216,10 @@ def session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         logs = "logs/worker_0.log"
         yield Finding(
             "sessions_raised",
-            "warning",
+            "invalid" if sessions.raised > FAILED_HERE_SHARE * sessions.started else "warning",
             f"{pluralize(sessions.raised, 'session', 'sessions')} ended by an error in the file's own code",
             "0",
-            f"They count as not completed. See {logs} in the run directory, and fix session_factory.",
+            f"They count as not completed, and their next turns were not sent. See {logs} in the run directory, and fix session_factory.",
         )
 
 

@@ -408,7 +408,7 @@ USER_CODE = (
         "a session's own code raises when it gets its first answer",
         "everything; the session is counted as raised",
         "the turns that it would have sent",
-        0,
+        3,
         wave(text=sessions("raise KeyError(number)")),
     ),
     Fault(
@@ -416,7 +416,7 @@ USER_CODE = (
         "a session yields something other than a turn, and its cleanup raises",
         "everything; the session is counted as raised",
         "the turns that it would have sent",
-        0,
+        3,
         wave(text=sessions("try:", "    yield number", "finally:", "    raise KeyError(number)")),
         slow=True,
     ),

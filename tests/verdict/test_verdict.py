@@ -189,3 +189,19 @@ def test_a_closed_loop_that_did_not_send_its_number_is_invalid() -> None:
     assert [finding.code for finding in judge(facts, summarise(facts)).findings if finding.severity == "invalid"] == [
         "rate_missed"
     ]
+
+
+@pytest.mark.parametrize(("raised", "severity", "code"), [(2, "warning", 0), (3, "invalid", 3)])
+def test_more_than_one_session_in_a_hundred_that_raises_leaves_the_load_short(
+    raised: int, severity: str, code: int
+) -> None:
+    plan = open_plan("20", "10")
+    ends = ["raised"] * raised + ["completed"] * (200 - raised)
+    told = [
+        record._replace(session=record.index, turn=1, ended=ended)
+        for record, ended in zip(on_time(plan), ends, strict=True)
+    ]
+    facts = observe(plan, told, environment={"sessions": True})
+    verdict = judge(facts, summarise(facts))
+    (finding,) = (each for each in verdict.findings if each.code == "sessions_raised")
+    assert (finding.severity, verdict.exit_code) == (severity, code)
