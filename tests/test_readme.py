@@ -54,7 +54,7 @@ OTHER_PROGRAMS_FLAGS = {
 }
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
-PORTS = ("8080", "8081", "8082", "8083", "8084", "8085")
+PORTS = ("8080", "8081", "8082", "8083", "8084", "8085", "8086")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
 FENCE = re.MULTILINE | re.DOTALL

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.embedded.llm.rules import PROFILES, EngineRules
 from inference_benchmarker.embedded.queueing.routed import ROUTINGS, SHARED
 from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
 from inference_benchmarker.embedded.type_table import MADE_UP
@@ -14,7 +15,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _NAME = re.compile("[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _REASON = re.compile("[a-zA-Z_]{1,40}")
@@ -40,6 +41,15 @@ PUBLISH_INTERVALS_S = (1, 10, 30, 60, 120, 180, 240, 300)
 _FATES = ("error_share", "close_share", "hang_share", "break_share", "swap_share")
 METRIC_FAULTS = ("PartialData", "InternalError", "Forbidden")
 LOGS_FAULTS = ("AccessDeniedException", "ResourceNotFoundException", "ThrottlingException")
+_OF_ENGINE = ("kv_tokens", "max_num_seqs", "max_num_batched_tokens", "block_size", "prefill_ms", "step_ms")
+# Fields of servers that take a drawn time for each request, which an LLM engine has none of.
+_OF_SERVERS = (
+    *("servers", "service", "service_s", "cv", "slow_share", "slow_factor", "discipline", "queue_limit"),
+    *("batch_size", "batch_delay_s", "most_servers", "grow_queue", "grow_delay_s", "grow_keep_s", "cache_size"),
+    *("cache_speedup", "prefix_cache", "cold_start_s", "slow_start_s", "slow_start_requests", "slow_start_factor"),
+    *("slow_start_gradual", "cool_down_s", "burst_s", "burst_baseline", "pause_every_s", "pause_s", "swap_share"),
+    *("instances", "routing", "models_in_memory"),
+)
 SERVICE_KINDS = ("none", "fixed", "exponential", "lognormal", "bimodal")
 
 
@@ -58,6 +68,10 @@ class EndpointConfig:
     were enough. A request whose body is among the ``cache_size`` that were seen last takes the ``cache_speedup``-th
     part of its service time. ``prefix_cache``: the tokens of prompts and answers that its chat model keeps, in blocks;
     an answer says how many of its prompt's were there, and takes no less time for it.
+
+    ``llm``: it is an LLM engine of that profile (see ``llm.rules``) instead of such servers, which batches
+    continuously and serves chats and text completions alone. Each of ``kv_tokens``, ``max_num_seqs``,
+    ``max_num_batched_tokens``, ``block_size``, ``prefill_ms`` and ``step_ms`` replaces the profile's; None: its own.
 
     The first request of each server takes ``cold_start_s`` longer. What begins in the first ``slow_start_s`` seconds
     from the first request on, and the first ``slow_start_requests``, takes ``slow_start_factor`` times as long, or
@@ -111,6 +125,13 @@ class EndpointConfig:
     cache_size: int = 0
     cache_speedup: float = 10.0
     prefix_cache: int = 0
+    llm: str | None = None
+    kv_tokens: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    block_size: int | None = None
+    prefill_ms: Sequence[float] | None = None
+    step_ms: Sequence[float] | None = None
     error_share: float = 0.0
     error_status: int = 500
     close_share: float = 0.0
@@ -155,7 +176,7 @@ class EndpointConfig:
 
     def __post_init__(self) -> None:
         problems = [*self._wrong_integers(), *self._wrong_numbers(), *self._wrong_words(), *self._wrong_names()]
-        problems += wrong_types(self)
+        problems += [*wrong_types(self), *wrong_engine(self)]
         if problems := problems or self._wrong_together():
             raise WrongEndpointError(problems)
 
@@ -183,6 +204,17 @@ class EndpointConfig:
             pause_every_ns=round(self.pause_every_s * NS),
             pause_ns=round(self.pause_s * NS),
         )
+
+    @property
+    def engine(self) -> EngineRules | None:
+        """The rules of its LLM engine; None where it is none."""
+        profile = None if self.llm is None else PROFILES.get(self.llm)
+        if profile is None:
+            return None
+        given = {name: value for name in _OF_ENGINE if (value := getattr(self, name)) is not None}
+        # Of a process of its own, they come as lists.
+        times = {name: tuple(value) for name, value in given.items() if isinstance(value, list)}
+        return replace(profile, **(given | times))
 
     @property
     def servers_at_most(self) -> int:
@@ -301,3 +333,19 @@ def wrong_types(config: EndpointConfig) -> Iterator[tuple[str, str]]:
     for name in config.type_speed:
         if name not in MADE_UP and name not in config.type_servers:
             yield "type_speed", f"has {name}: this type needs its number of servers, too (type_servers)"
+
+
+def wrong_engine(config: EndpointConfig) -> Iterator[tuple[str, str]]:
+    """Each setting that no LLM engine can have, or that means nothing beside one or without one."""
+    if config.llm is None:
+        for name in _OF_ENGINE:
+            if (value := getattr(config, name)) is not None:
+                yield name, f"is {value!r}: it belongs to an LLM engine, which llm names: {', '.join(PROFILES)}"
+    elif config.engine is None:
+        yield "llm", f"is {config.llm!r}: it must be one of {', '.join(PROFILES)}"
+    else:
+        yield from config.engine.problems()
+        defaults = {each.name: each.default for each in fields(config)}
+        for name in _OF_SERVERS:
+            if (value := getattr(config, name)) != defaults[name]:
+                yield name, f"is {value!r}: an LLM engine (llm) does not heed it; leave it out"

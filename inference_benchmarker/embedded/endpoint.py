@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.embedded.aws.fleets import Destination
 from inference_benchmarker.embedded.aws.services import Aws
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED, EndpointConfig
-from inference_benchmarker.embedded.exchange import Exchange
+from inference_benchmarker.embedded.exchange import Exchange, pieces_of
 from inference_benchmarker.embedded.fates import Fate, fates
 from inference_benchmarker.embedded.http.connection import HttpConnection
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, Request, json_answer
 from inference_benchmarker.embedded.http.routing import Route, Routes
+from inference_benchmarker.embedded.llm.engine import Engine
+from inference_benchmarker.embedded.llm.token_job import TokenJob
 from inference_benchmarker.embedded.log import SCHEMA_VERSION, ArrivalLog, Metrics, State
 from inference_benchmarker.embedded.protocols.compressed import compressed
+from inference_benchmarker.embedded.protocols.dialects import Deferred
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
 from inference_benchmarker.embedded.protocols.sagemaker import by_variant
 from inference_benchmarker.words.units import NS
@@ -54,16 +57,20 @@ class Endpoint:
         self._own = self._aws.fleets.own
         self._own_destination = Destination(self._own, self._own.traffic)
         self._routes = Routes(self._table(config))
-        self._log = ArrivalLog()
+        self._log = ArrivalLog(has_tokens=config.engine is not None)
         self._numbers = count()
         self._connections: set[HttpConnection] = set()
         # Every accepted and unfinished exchange.
-        self._exchanges: dict[Job, Exchange] = {}
+        self._exchanges: dict[Job | TokenJob, Exchange] = {}
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
         reported = (config.tokens, config.finish_reason)
         dialects = queued(
-            *reported, echo=config.echo, prefix_cache=config.prefix_cache, tokens_per_piece=config.tokens_per_piece
+            *known,
+            echo=config.echo,
+            prefix_cache=config.prefix_cache,
+            tokens_per_piece=config.tokens_per_piece,
+            block_size=None if config.engine is None else config.engine.block_size,
         )
         immediate: list[Route[Answerer]] = [
             *at_once(),
@@ -148,21 +155,22 @@ class Endpoint:
         try:
             request.cached = fleet.cache.has(request.body)
             reply = dialect.reply(request, sequence)
+            fleet.check(request)
         except HttpError as error:
             self._refuse(dialect, connection, request, route, error)
             traffic.rejected(error.status, time.monotonic_ns())
             return
-        if fleet is not self._own:
+        if fleet is not self._own and not isinstance(reply, Deferred):
             reply = by_variant(reply, fleet.telemetry.place.variant)
         self._log.open(route, request, connection.number, traffic.name)
         fate = self._next_fate()
-        if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, Answer)):
+        if fate is Fate.ERROR or (fate is Fate.BREAK and isinstance(reply, (Answer, Deferred))):
             reply = dialect.failure(self._error_status, FAILED_AS_CONFIGURED, sequence)
         elif fate is Fate.SWAP:
             reply = dialect.reply(self._other(request, route), sequence)
         if self._is_gzip:
             reply = compressed(reply)
-        job = fleet.offer(request.body, request.complete_ns, 1 if isinstance(reply, Answer) else reply.pieces)
+        job = fleet.offer(request, pieces_of(reply))
         if job is None:
             status = fleet.full_status
             self._send(connection, request, route, dialect.failure(status, "The queue is full.", sequence))
@@ -202,7 +210,7 @@ class Endpoint:
         answered_ns = exchange.answered_ns
         assert job.start_ns is not None
         assert job.finish_ns is not None
-        self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
+        self._note(exchange)
         self._log.close(exchange.sequence, status, answered_ns)
         if answered_ns is not None:
             of_model = self._error_status if exchange.fate is Fate.ERROR else status  # SageMaker may answer another
@@ -212,6 +220,13 @@ class Endpoint:
         self._metrics.requests[exchange.route, status] += 1
         self._metrics.service.observe(job.finish_ns - job.start_ns)
         self._metrics.queue_wait.observe(job.start_ns - job.arrival_ns)
+
+    def _note(self, exchange: Exchange) -> None:
+        """Log what the model has done."""
+        job = exchange.job
+        self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
+        if isinstance(job, TokenJob):
+            self._log.count(exchange.sequence, job)
 
     def _answer_until(self, fleet: Fleet, now_ns: int) -> None:
         for job in fleet.queue.take_ready(now_ns):
@@ -243,14 +258,14 @@ class Endpoint:
             cache.lookups,
             cache.hits,
         )
-        text = self._metrics.render(state)
+        text = self._metrics.render(state) + (queue.metrics(now) if isinstance(queue, Engine) else "")
         return Answer(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
 
     def _render_log(self) -> Answer:
         for fleet in self._aws.fleets.every():
             fleet.queue.present(time.monotonic_ns())
-        for job, exchange in self._exchanges.items():
-            self._log.serve(exchange.sequence, job.start_ns, job.finish_ns)
+        for exchange in self._exchanges.values():
+            self._note(exchange)
         columns = self._log.columns()
         return json_answer(200, {"schema_version": SCHEMA_VERSION, "clock": "monotonic_ns", "columns": columns})
 

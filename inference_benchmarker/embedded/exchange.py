@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.fates import Fate
 from inference_benchmarker.embedded.http.messages import Answer, chunk
+from inference_benchmarker.embedded.protocols.dialects import Deferred
 from inference_benchmarker.system.timerfd import TimerFd
 from inference_benchmarker.words.units import NS
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.embedded.aws.telemetry import Traffic
     from inference_benchmarker.embedded.http.connection import HttpConnection
     from inference_benchmarker.embedded.http.messages import Request
+    from inference_benchmarker.embedded.llm.token_job import TokenJob
     from inference_benchmarker.embedded.protocols.dialects import Stream
     from inference_benchmarker.embedded.queueing.job import Job
 
@@ -52,8 +54,8 @@ class Exchange:
         route: str,
         sequence: int,
         *,
-        job: Job,
-        reply: Answer | Stream,
+        job: Job | TokenJob,
+        reply: Answer | Stream | Deferred,
         fate: Fate,
         traffic: Traffic,
         arrival_ns: int,
@@ -68,7 +70,7 @@ class Exchange:
         self.answered_ns: int | None = None
         self._reply = reply
         self.fate = fate
-        self._pieces = 1 if isinstance(reply, Answer) else reply.pieces
+        self._pieces = pieces_of(reply)
         self._sent = 0
         self._broken = False
 
@@ -82,6 +84,7 @@ class Exchange:
         """The status sent; 0 where no whole answer could be."""
         if self.answered_ns is None or self.fate is Fate.CLOSE:
             return 0
+        assert not isinstance(self._reply, Deferred)  # it was written
         return self._reply.status if isinstance(self._reply, Answer) else self._reply.head.status
 
     def send_next(self) -> None:
@@ -112,12 +115,19 @@ class Exchange:
 
     def _encode(self, piece: int) -> bytes:
         reply, connection = self._reply, self.connection
+        if isinstance(reply, Deferred):
+            self._reply = reply = reply.write()
         if isinstance(reply, Answer):
             return connection.encode(reply, len(reply.body))
         head = b"" if piece else connection.encode(reply.head, None)
         end = chunk(b"") if self._said_all else b""
         events = reply.broken() if self._broken else reply.events(piece)
         return head + b"".join(map(chunk, events)) + end
+
+
+def pieces_of(reply: Answer | Stream | Deferred) -> int:
+    """The number of pieces in which it leaves."""
+    return 1 if isinstance(reply, (Answer, Deferred)) else reply.pieces
 
 
 class Alarm:

@@ -16,19 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.embedded.http.messages import Request
+    from inference_benchmarker.embedded.llm.token_job import TokenJob
 
 SCHEMA_VERSION = 1
 _PENDING = -1
+_TOKENS = ("prompt_tokens", "cached_tokens", "first_token_ns", "preemptions", "output_tokens", "computed_tokens")
 
 
 class ArrivalLog:
     """The arrivals in the order in which they joined the queue. Instants are ns of the monotonic clock.
 
     ``clear`` forgets rows but sequence numbers go on, so a request that was on its way at a clear cannot be
-    mistaken for a later one.
+    mistaken for a later one. ``has_tokens``: the requests are an LLM engine's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_tokens: bool = False) -> None:
+        self._has_tokens = has_tokens
         # Each route and endpoint that met, by its number.
         self._places: dict[tuple[str, str], int] = {}
         self.next_sequence = 0
@@ -47,6 +50,7 @@ class ArrivalLog:
         self._status = array("h")
         self._ids = bytearray()
         self._id_ends = array("Q")
+        self._tokens = {name: array("q") for name in _TOKENS if self._has_tokens}
 
     def open(self, route: str, request: Request, connection: int, endpoint_name: str) -> None:
         """A new row, of the arrival with the number ``next_sequence``; its id is X-Request-Id."""
@@ -58,6 +62,8 @@ class ArrivalLog:
         self._finish.append(_PENDING)
         self._answered.append(_PENDING)
         self._status.append(_PENDING)
+        for column in self._tokens.values():
+            column.append(_PENDING)
         self._ids += request.headers.get("x-request-id", "").encode("latin-1")
         self._id_ends.append(len(self._ids))
         self.next_sequence += 1
@@ -68,6 +74,15 @@ class ArrivalLog:
         if row >= 0:
             self._start[row] = _PENDING if start_ns is None else start_ns
             self._finish[row] = _PENDING if finish_ns is None else finish_ns
+
+    def count(self, sequence: int, job: TokenJob) -> None:
+        """The tokens of a row, as far as they are known."""
+        row = sequence - self._first
+        known = (job.prompt, job.cached, job.first_token_ns, job.preemptions)
+        counted = (None, None) if job.finish_ns is None else (job.produced, job.computed)
+        for column, value in zip(self._tokens.values(), (*known, *counted), strict=True):
+            if row >= 0:
+                column[row] = _PENDING if value is None else value
 
     def close(self, sequence: int, status: int, answered_ns: int | None) -> None:
         """Note the end of a row: the status sent (0: closed or hung) and when its last byte was written."""
@@ -81,6 +96,8 @@ class ArrivalLog:
 
         ``arrival_ns``: its head was complete; ``queued_ns``: its body too, and it joined the queue (clients
         often send the two apart); ``start_ns``, ``finish_ns``: the model's; ``answered_ns``: all was written.
+        Of an LLM engine also ``first_token_ns``, ``preemptions``, and the tokens of the prompt, of it those that the
+        cache had, of the answer, and those that were computed, which counts again what a preemption undid.
         """
         places = list(self._places)
         return {
@@ -95,6 +112,7 @@ class ArrivalLog:
             "finish_ns": _known(self._finish),
             "answered_ns": _known(self._answered),
             "status": _known(self._status),
+            **{name: _known(column) for name, column in self._tokens.items()},
         }
 
     def _request_ids(self) -> Iterator[str | None]:

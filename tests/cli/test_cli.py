@@ -744,6 +744,14 @@ class TestEndpoint:
             (["--server", "0", "--instances", "y"], ["Unknown argument '--server'.", "--inst", "--servers is 0"]),
             (["--port", "80000"], ["--port is 80000: it must be from 0 to 65535."]),
             (["--port=-1"], ["--port is -1: it must be from 0 to 65535."]),
+            (["--llm", "x"], ["--llm is 'x': it must be one of 8b-h100,"]),
+            (
+                ["--kv-tokens", "9", "--block-size", "2"],
+                ["--kv-tokens is 9: it belongs", "--block-size is 2: it belongs"],
+            ),
+            (["--llm", "8b-h100", "--step-ms", "1:2"], ["--step-ms must be 4 numbers, as in -25.74:"]),
+            (["--llm", "8b-h100", "--max-num-seqs", "9000"], ["--max-num-batched-tokens is 8192: each of up to 9000"]),
+            (["--llm", "8b-h100", "--servers", "2"], ["--servers is 2: an LLM engine (llm) does not heed it;"]),
         ],
     )
     def test_everything_wrong_is_said_at_once(

@@ -21,7 +21,7 @@ def run(arguments: list[str]) -> int:
     with listen(port) as sock:
         port = sock.getsockname()[1]
         print(f"Listening on http://127.0.0.1:{port} (press Ctrl-C to stop)")
-        print(invitation(port), flush=True)
+        print(invitation(port, is_llm=config.llm is not None), flush=True)
         serve(config, sock)
     return OK
 

@@ -6,9 +6,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, read_flags, table_for
-from inference_benchmarker.cli.endpoint.aws_flags import AWS_FLAGS
-from inference_benchmarker.embedded.config import EndpointConfig, WrongEndpointError
-from inference_benchmarker.errors import Problem, refuse
+from inference_benchmarker.embedded.config import (
+    LOGS_FAULTS,
+    METRIC_FAULTS,
+    PUBLISH_INTERVALS_S,
+    EndpointConfig,
+    WrongEndpointError,
+)
+from inference_benchmarker.embedded.llm.rules import PROFILES
+from inference_benchmarker.embedded.type_table import MOST_INSTANCES
+from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,12 +29,51 @@ Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, Describe
 CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags), Service Quotas
 and the price list (of instances, as the flags say), and Application Auto Scaling (scalable targets, target tracking
-policies, activities). It prints the environment variables that make boto3 use it in place of AWS. SageMaker's metrics
-show the load that it had, and its errors appear as log lines.
+policies, activities): it prints the lines that make boto3 take it for AWS, and publishes what it really did as
+SageMaker's metrics, and its errors as log lines.
+
+With --llm it answers POST /v1/chat/completions and /v1/completions alone, a word being a token, and GET /metrics has
+vLLM's metrics under vLLM's names. To boto3 it is CloudWatch and CloudWatch Logs then.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
 
+def _fault(flag: str, text: str) -> tuple[str, str]:
+    """A metric, and the status that CloudWatch is to give it."""
+    metric, _, status = text.partition("=")
+    if not (metric and status):
+        raise BenchmarkError(f"{flag} must be NAME=STATUS, as in ModelLatency={METRIC_FAULTS[0]}, not {text!r}.")
+    if status not in METRIC_FAULTS:
+        raise BenchmarkError(f"{flag} {text}: the status of {metric} must be one of {', '.join(METRIC_FAULTS)}.")
+    return metric, status
+
+
+def _of_type(parse: Callable[[str, str], Any], example: str) -> Callable[[str, str], tuple[str, Any]]:
+    """The reader of TYPE=VALUE: an instance type and what is said of it."""
+
+    def read(flag: str, text: str) -> tuple[str, Any]:
+        kind, _, value = text.partition("=")
+        if not (kind and value):
+            raise BenchmarkError(f"{flag} must be TYPE=VALUE, as in {example}, not {text!r}.")
+        return kind, parse(f"{flag} {kind}", value)
+
+    return read
+
+
+def _numbers(example: str) -> Callable[[str, str], tuple[float, ...]]:
+    """The reader of as many numbers as the example has."""
+    count = example.count(":") + 1
+
+    def read(flag: str, text: str) -> tuple[float, ...]:
+        parts = text.split(":")
+        if len(parts) != count:
+            raise BenchmarkError(f"{flag} must be {count} numbers, as in {example}, not {text!r}.")
+        return tuple(parse_number(flag, part) for part in parts)
+
+    return read
+
+
+_BY_PROFILE = "(default: the profile's)"
 _BY_NAME = ("metric_faults", "type_servers", "type_speed", "type_price", "type_quota")
 """Fields that map names to values, each given by a flag of its own."""
 
@@ -157,6 +203,32 @@ ENDPOINT_FLAGS = table_for(
             Flag("--echo", None, "answer a chat with the words of its last message (default: with numbers)"),
             Flag("--seed", "N", "seed of every random draw", parse_int),
         ],
+        "LLM engine": [
+            Flag(
+                "--llm",
+                "NAME",
+                f"be an LLM engine with continuous batching instead of such servers: {', '.join(PROFILES)}",
+            ),
+            Flag("--kv-tokens", "N", f"tokens for which its KV cache has room {_BY_PROFILE}", parse_int),
+            Flag("--max-num-seqs", "N", f"maximum number of requests in a batch {_BY_PROFILE}", parse_int),
+            Flag(
+                "--max-num-batched-tokens", "N", f"maximum number of tokens computed in a step {_BY_PROFILE}", parse_int
+            ),
+            Flag("--block-size", "N", f"tokens in a block of the KV cache {_BY_PROFILE}", parse_int),
+            Flag(
+                "--prefill-ms",
+                "A:B:C",
+                f"milliseconds to compute a prompt of x tokens: A x^2 + B x + C {_BY_PROFILE}",
+                _numbers("4.21e-7:0.0152:16.5"),
+            ),
+            Flag(
+                "--step-ms",
+                "A:B:C:D",
+                "milliseconds to compute a token for each of n answers: A u^2 + B u + C + D n, at least 1, where u is "
+                f"the share of the KV cache in use {_BY_PROFILE}",
+                _numbers("-25.74:54.01:5.74:0"),
+            ),
+        ],
         "faults": [
             Flag("--error-share", "F", "share of requests that fail", parse_number),
             Flag(
@@ -218,13 +290,13 @@ def _by_name(flag: str, given: Iterable[tuple[str, Any]], problems: list[str]) -
     return found
 
 
-def invitation(port: int) -> str:
+def invitation(port: int, *, is_llm: bool) -> str:
     """Lines to paste into another terminal: waves to the endpoint, and what makes boto3 take it for AWS."""
     url = f"http://127.0.0.1:{port}"
+    plain = "" if is_llm else f"  benchmark {url}/invocations --body '{{}}' --client-rps 50 --obs-time 10\n"
     return f"""\
 Try it in another terminal:
-  benchmark {url}/invocations --body '{{}}' --client-rps 50 --obs-time 10
-  benchmark {url}/v1 --output-tokens 64 --client-rps 5 --obs-time 10
+{plain}  benchmark {url}/v1 --output-tokens 64 --client-rps 5 --obs-time 10
 To make boto3 talk to it instead of AWS there:
   export AWS_ENDPOINT_URL={url} AWS_DEFAULT_REGION=us-east-1
   export AWS_ACCESS_KEY_ID=demo AWS_SECRET_ACCESS_KEY=demo"""

@@ -11,6 +11,8 @@ from inference_benchmarker.embedded.aws.scaling import EndpointScaling
 from inference_benchmarker.embedded.aws.telemetry import ONLY_VARIANT, Place, Telemetry
 from inference_benchmarker.embedded.body_cache import BodyCache
 from inference_benchmarker.embedded.exchange import Alarm
+from inference_benchmarker.embedded.http.messages import HttpError
+from inference_benchmarker.embedded.llm.engine import Engine
 from inference_benchmarker.embedded.queueing.routed import queues
 from inference_benchmarker.embedded.service_times import service_times
 from inference_benchmarker.words.units import NS
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.embedded.aws.metric_store import MetricStore
     from inference_benchmarker.embedded.config import EndpointConfig
+    from inference_benchmarker.embedded.http.messages import Request
+    from inference_benchmarker.embedded.llm.token_job import TokenJob
     from inference_benchmarker.embedded.queueing.job import Job
+    from inference_benchmarker.embedded.queueing.model import QueueModel
+    from inference_benchmarker.embedded.queueing.routed import RoutedQueues
 
 
 class Fleet:
@@ -43,7 +49,7 @@ class Fleet:
     ) -> None:
         self.config = config
         self.is_serverless = is_serverless
-        self.queue = queues(config.rules, service_times(config), config.routing, config.instances, config.seed)
+        self.queue = _queue(config)
         self.cache = BodyCache(config.cache_size, config.cache_speedup)
         self.models = (
             None
@@ -65,10 +71,24 @@ class Fleet:
         """Of the answer to a request for which there is no room."""
         return 429 if self.is_serverless else 503
 
-    def offer(self, body: bytes, now_ns: int, pieces: int) -> Job | None:
+    def check(self, request: Request) -> None:
+        """Raises HttpError, in vLLM's words, where an LLM engine has no room for the tokens that a request needs."""
+        job, engine = request.job, self.queue
+        if job is None or not isinstance(engine, Engine) or engine.fits(job):
+            return
+        both = f"{job.prompt} in the input and {job.output} in the output"
+        longest = f"This model's maximum context length is {engine.rules.longest} tokens"
+        raise HttpError(400, f"{longest}. However, you requested {job.prompt + job.output} tokens ({both}).")
+
+    def offer(self, request: Request, pieces: int) -> Job | TokenJob | None:
         """The job of a request, or None where the queue is full; what the cache has takes a part of its time."""
-        digest = self.cache.digest(body)
-        job = self.queue.offer(now_ns, pieces, self.cache.part(digest))
+        if isinstance(self.queue, Engine):
+            assert request.job is not None
+            if pieces == 1:
+                request.job.tokens_per_piece = request.job.output
+            return self.queue.offer(request.complete_ns, request.job)
+        digest = self.cache.digest(request.body)
+        job = self.queue.offer(request.complete_ns, pieces, self.cache.part(digest))
         if job is not None:
             self.cache.keep(digest)
         return job
@@ -105,5 +125,12 @@ class Fleet:
 
     def _serve_with(self, now_ns: int, instances: int) -> None:
         """There are that many instances from now on."""
+        assert not isinstance(self.queue, Engine), "nobody can ask for instances of an engine"
         self.queue.resize(now_ns, self.config.servers_of(instances))
         self._advance(self, now_ns)
+
+
+def _queue(config: EndpointConfig) -> QueueModel | RoutedQueues | Engine:
+    if config.engine is not None:
+        return Engine(config.engine)
+    return queues(config.rules, service_times(config), config.routing, config.instances, config.seed)

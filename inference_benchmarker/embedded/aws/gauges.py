@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sized
 
     from inference_benchmarker.embedded.config import EndpointConfig
+    from inference_benchmarker.embedded.llm.engine import Engine
     from inference_benchmarker.embedded.queueing.model import QueueModel
     from inference_benchmarker.embedded.queueing.routed import RoutedQueues
 
@@ -63,7 +64,7 @@ class Gauges:
     def __init__(
         self,
         config: EndpointConfig,
-        queue: QueueModel | RoutedQueues,
+        queue: QueueModel | RoutedQueues | Engine,
         models: Sized | None,
         telemetry: Telemetry,
         now_ns: int,

@@ -62,10 +62,15 @@ class Aws:
             self._loop.call_later(seconds / config.time_factor, call)
 
         world = World(config, self.fleets, self._make, later, self._now)
-        return {
-            application_autoscaling.TARGET_PREFIX: ApplicationAutoScaling(self.fleets).service,
+        observed = {
             cloudwatch.TARGET_PREFIX: replace(metrics, operations={**metrics.operations, **alarms.operations}),
             logs.TARGET_PREFIX: CloudWatchLogs(config, self._logs, self._published_now).service,
+        }
+        if config.engine is not None:  # there is one engine, which nobody can scale or make again
+            return observed
+        return {
+            **observed,
+            application_autoscaling.TARGET_PREFIX: ApplicationAutoScaling(self.fleets).service,
             price_list.TARGET_PREFIX: PriceList(config.type_price, self._now()).service,
             quotas.TARGET_PREFIX: ServiceQuotas(config).service,
             _SAGEMAKER: _control_plane(world),

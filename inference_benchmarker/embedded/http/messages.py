@@ -10,6 +10,8 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from inference_benchmarker.embedded.llm.token_job import TokenJob
+
 
 class HttpError(Exception):
     """A request that cannot be served: the status, the sentence to answer with and headers it needs."""
@@ -26,7 +28,7 @@ class Request:
     """A request; header names are lower case.
 
     ``arrival_ns``: monotonic, when its head was complete; ``complete_ns``: when its body was, too. ``cached``: the
-    endpoint's cache has the body; None without a cache.
+    endpoint's cache has the body; None without a cache. ``job``: what it asks of an LLM engine; None of another server.
     """
 
     method: str
@@ -38,6 +40,7 @@ class Request:
     complete_ns: int = 0
     body: bytes = b""
     cached: bool | None = None
+    job: TokenJob | None = None
 
     @property
     def keep_alive(self) -> bool:

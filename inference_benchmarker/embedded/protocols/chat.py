@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.embedded.config import FAILED_AS_CONFIGURED
 from inference_benchmarker.embedded.http.messages import Answer, HttpError, json_answer
+from inference_benchmarker.embedded.llm.kv_blocks import chain_of
+from inference_benchmarker.embedded.llm.token_job import TokenJob
 from inference_benchmarker.embedded.prefix_cache import PrefixCache
-from inference_benchmarker.embedded.protocols.dialects import MODEL, json_object, token
+from inference_benchmarker.embedded.protocols.dialects import MODEL, Deferred, json_object, token
 from inference_benchmarker.embedded.protocols.generation import MAX_TOKENS
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ if TYPE_CHECKING:
 
 
 class OpenAiDialect:
-    """OpenAI's chat completions, whole or as server-sent events with one token in each."""
+    """OpenAI's chat completions, whole or as server-sent events with one token in each.
+
+    ``block_size``: tokens of a block of the LLM engine that computes them; None: there is none.
+    """
 
     def __init__(
         self,
@@ -31,16 +37,21 @@ class OpenAiDialect:
         echo: bool = False,
         prefix_cache: int = 0,
         tokens_per_piece: int = 1,
+        block_size: int | None = None,
     ) -> None:
         self._tokens = tokens
+        self._block_size = block_size
         self._echo = echo
         self._tokens_per_piece = tokens_per_piece
         self._prefixes = PrefixCache(prefix_cache)
         self._finish_reason = finish_reason
 
-    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+    def reply(self, request: Request, sequence: int) -> Answer | Stream | Deferred:
         """As many tokens as the request allows, else as many as configured."""
         asked = json_object(request.body)
+        if self._block_size is not None:
+            chat = asked_chat(asked, sequence, self._tokens, self._finish_reason, echo=self._echo)
+            return self._computed(request, asked, chat, prompt_of(asked))
         return chat_completion(
             asked,
             sequence,
@@ -51,6 +62,24 @@ class OpenAiDialect:
             prefixes=self._prefixes,
             tokens_per_piece=self._tokens_per_piece,
         )
+
+    def _computed(
+        self, request: Request, asked: dict[str, Any], chat: Chat, prompt: Sequence[str]
+    ) -> Stream | Deferred:
+        """The answer of an LLM engine, which is told its tokens with the request. Raises HttpError."""
+        assert self._block_size is not None
+        if not prompt:
+            raise HttpError(400, "the prompt must have at least one word, each of which is a token")
+        chain = chain_of((*prompt, *chat.text().split()), self._block_size)
+        request.job = TokenJob(len(prompt), chat.tokens, chain, self._tokens_per_piece)
+        chat = replace(chat, job=request.job)
+        return self._stream(asked, chat) if asked.get("stream") else Deferred(partial(self._whole, chat))
+
+    def _stream(self, asked: dict[str, Any], chat: Chat) -> Stream:
+        return chat_stream(asked, chat, self._tokens_per_piece)
+
+    def _whole(self, chat: Chat) -> Answer:
+        return chat.answer()
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
         """OpenAI's error object."""
@@ -80,19 +109,32 @@ def chat_completion(
     ``cached``: the whole prompt came from a cache; None without one. ``echo``: it repeats the words of the last
     message. ``prefixes``: a cache of how prompts begin.
     """
+    chat = asked_chat(asked, sequence, tokens, finish_reason, echo=echo)
+    known = None if cached is None else chat.prompt_tokens * cached
+    if prefixes is not None and known is None:
+        known = prefixes.take(prompt_of(asked), chat.text().split())
+    chat = replace(chat, cached_tokens=known)
+    return chat_stream(asked, chat, tokens_per_piece) if asked.get("stream") else chat.answer()
+
+
+def prompt_of(asked: dict[str, Any]) -> list[str]:
+    """The words of all messages, each of which is a token. Raises HttpError."""
     messages = asked.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise HttpError(400, "the body needs messages: a list with at least one object")
-    prompt = [word for message in messages for word in str(message.get("content")).split()]
-    chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, len(prompt), finish_reason)
-    if echo and (words := str(messages[-1].get("content")).split()):
-        chat = replace(chat, words=tuple(words), tokens=min(chat.tokens, len(words)))
-    known = None if cached is None else len(prompt) * cached
-    if prefixes is not None and known is None:
-        known = prefixes.take(prompt, chat.text().split())
-    chat = replace(chat, cached_tokens=known)
-    if not asked.get("stream"):
-        return chat.answer()
+    return [word for message in messages for word in str(message.get("content")).split()]
+
+
+def asked_chat(asked: dict[str, Any], sequence: int, tokens: int, finish_reason: str | None, *, echo: bool) -> Chat:
+    """The chat that a request with ``messages`` asks for, without what a cache had of it. Raises HttpError."""
+    chat = Chat.asked_for(asked, f"chatcmpl-{sequence}", tokens, len(prompt_of(asked)), finish_reason)
+    if echo and (words := str(asked["messages"][-1].get("content")).split()):
+        return replace(chat, words=tuple(words), tokens=min(chat.tokens, len(words)))
+    return chat
+
+
+def chat_stream(asked: dict[str, Any], chat: Chat, tokens_per_piece: int) -> ChatStream:
+    """A chat as the stream that the request asks for."""
     return ChatStream(
         chat,
         wants_usage(asked),
@@ -122,7 +164,8 @@ def _token_limit(asked: dict[str, Any]) -> int | None:
 class Chat:
     """One completion: its tokens are the numbers from 0, a word each, or else ``words``.
 
-    ``cached_tokens``: those of the prompt that were in a cache; None without one.
+    ``cached_tokens``: those of the prompt that were in a cache; None without one. ``job``: the LLM engine's, which
+    knows instead; None without one.
     """
 
     id: str
@@ -133,6 +176,7 @@ class Chat:
     finish_reason: str
     cached_tokens: int | None = None
     words: tuple[str, ...] = ()
+    job: TokenJob | None = None
 
     @classmethod
     def asked_for(
@@ -155,9 +199,8 @@ class Chat:
         generated = self.tokens if tokens is None else tokens
         total = self.prompt_tokens + generated
         counts = {"prompt_tokens": self.prompt_tokens, "completion_tokens": generated, "total_tokens": total}
-        if self.cached_tokens is None:
-            return counts
-        return {**counts, "prompt_tokens_details": {"cached_tokens": self.cached_tokens}}
+        cached = self.cached_tokens if self.job is None else self.job.cached
+        return counts if cached is None else {**counts, "prompt_tokens_details": {"cached_tokens": cached}}
 
     def envelope(self, kind: str) -> dict[str, object]:
         """The fields that stand around every object of this completion."""
@@ -219,8 +262,10 @@ class ChatStream:
         if piece is None:
             return '"delta":{}'
         role = '"role":"assistant",' if piece == 0 else ""
-        text = "".join(map(self._chat.token, range(piece * self._tokens_per_piece, self._until(piece))))
-        return f'"delta":{{{role}"content":{json.dumps(text)}}}'
+        return f'"delta":{{{role}"content":{json.dumps(self._text(piece))}}}'
+
+    def _text(self, piece: int) -> str:
+        return "".join(map(self._chat.token, range(piece * self._tokens_per_piece, self._until(piece))))
 
     def _end(self) -> Sequence[bytes]:
         finish = f'{self._prefix}{self.change(None)},"finish_reason":"{self._chat.finish_reason}"}}]}}\n\n'.encode()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from inference_benchmarker.embedded.http.messages import Request
-    from inference_benchmarker.embedded.protocols.dialects import Stream
+    from inference_benchmarker.embedded.protocols.dialects import Deferred, Stream
 
 _DIMENSIONS = 8
 
@@ -20,12 +20,19 @@ _DIMENSIONS = 8
 class CompletionsDialect(OpenAiDialect):
     """OpenAI's text completions, whole or as server-sent events with one token in each."""
 
-    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+    def reply(self, request: Request, sequence: int) -> Answer | Stream | Deferred:
         """As many tokens as the request allows, else as many as configured."""
         asked = json_object(request.body)
-        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, _prompt_tokens(asked), self._finish_reason)
-        if asked.get("stream"):
-            return TextStream(chat, wants_usage(asked))
+        prompt = _prompt(asked)
+        chat = Chat.asked_for(asked, f"cmpl-{sequence}", self._tokens, len(prompt), self._finish_reason)
+        if self._block_size is not None:
+            return self._computed(request, asked, chat, prompt)
+        return self._stream(asked, chat) if asked.get("stream") else self._whole(chat)
+
+    def _stream(self, asked: dict[str, Any], chat: Chat) -> Stream:
+        return TextStream(chat, wants_usage(asked), tokens_per_piece=self._tokens_per_piece)
+
+    def _whole(self, chat: Chat) -> Answer:
         choice = {"index": 0, "text": chat.text(), "logprobs": None, "finish_reason": chat.finish_reason}
         return json_answer(200, {**chat.envelope(TextStream.kind), "choices": [choice], "usage": chat.usage()})
 
@@ -38,7 +45,7 @@ class TextStream(ChatStream):
 
     def change(self, piece: int | None) -> str:
         """The text of a token."""
-        text = "" if piece is None else self._chat.token(piece)
+        text = "" if piece is None else self._text(piece)
         return f'"text":"{text}","logprobs":null'
 
 
@@ -59,12 +66,12 @@ class EmbeddingsDialect(OpenAiDialect):
         return json_answer(200, {"object": "list", "data": data, "model": model, "usage": usage})
 
 
-def _prompt_tokens(asked: dict[str, Any]) -> int:
+def _prompt(asked: dict[str, Any]) -> list[str]:
     """Each word of a text is a token, and each number of a prompt in token ids."""
     prompt = asked.get("prompt")
     if isinstance(prompt, list) and prompt and all(type(token) is int for token in prompt):
-        return len(prompt)
-    return words(texts_of(asked, "prompt"))
+        return list(map(str, prompt))
+    return [word for text in texts_of(asked, "prompt") for word in text.split()]
 
 
 def texts_of(asked: dict[str, Any], name: str) -> list[str]:

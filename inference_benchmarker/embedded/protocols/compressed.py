@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.embedded.http.messages import Answer
+from inference_benchmarker.embedded.protocols.dialects import Deferred
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
 _GZIP = 16 + zlib.MAX_WBITS  # as zlib tells the format
 
 
-def compressed(reply: Answer | Stream) -> Answer | Stream:
+def compressed(reply: Answer | Stream | Deferred) -> Answer | Stream | Deferred:
     """The same, compressed; each piece of a stream can be read when it comes."""
     if isinstance(reply, Answer):
-        return _with_encoding(replace(reply, body=gzip.compress(reply.body)))
+        return _whole(reply)
+    if isinstance(reply, Deferred):
+        return Deferred(lambda: _whole(reply.write()))
     return _CompressedStream(reply)
+
+
+def _whole(answer: Answer) -> Answer:
+    return _with_encoding(replace(answer, body=gzip.compress(answer.body)))
 
 
 class _CompressedStream:

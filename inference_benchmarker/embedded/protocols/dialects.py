@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from inference_benchmarker.data.json_text import parse_json
@@ -30,10 +31,17 @@ class Stream(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A whole answer that is written when it is ready, since it tells what was found out meanwhile."""
+
+    write: Callable[[], Answer]
+
+
 class Dialect(Protocol):
     """One protocol's answers. ``sequence`` is the request's number, for ids."""
 
-    def reply(self, request: Request, sequence: int) -> Answer | Stream:
+    def reply(self, request: Request, sequence: int) -> Answer | Stream | Deferred:
         """The answer of a successful request. Raises HttpError where the request is wrong."""
         ...
 

@@ -36,13 +36,21 @@ def queued(
     echo: bool = False,
     prefix_cache: int = 0,
     tokens_per_piece: int = 1,
+    block_size: int | None = None,
 ) -> dict[str, Dialect]:
     """The paths whose requests wait for a server.
 
     ``tokens``: of an answer whose request sets no limit. ``finish_reason``: of every chat and text that tells one;
     None: their own. ``echo``: chats repeat what they are asked. ``prefix_cache``: the tokens that the chat's model
-    keeps of prompts and answers. ``tokens_per_piece``: how many an event of a streamed chat brings.
+    keeps of prompts and answers. ``tokens_per_piece``: how many an event of a streamed chat brings. ``block_size``:
+    tokens of a block of the LLM engine, which serves chats and text completions alone; None: there is none.
     """
+    if block_size is not None:
+        kinds = {"/v1/chat/completions": OpenAiDialect, "/v1/completions": CompletionsDialect}
+        return {
+            path: kind(tokens, finish_reason, echo=echo, tokens_per_piece=tokens_per_piece, block_size=block_size)
+            for path, kind in kinds.items()
+        }
     return {
         "/invocations": PlainDialect(tokens),
         f"{SAGEMAKER}invocations": SageMakerDialect(tokens, finish_reason),
