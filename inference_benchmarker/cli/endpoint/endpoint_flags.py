@@ -225,7 +225,7 @@ ENDPOINT_FLAGS = table_for(
                 "--step-ms",
                 "A:B:C:D",
                 "milliseconds to compute a token for each of n answers: A u^2 + B u + C + D n, at least 1, where u is "
-                f"the share of the KV cache in use {_BY_PROFILE}",
+                f"the share of the KV cache that their contexts fill {_BY_PROFILE}",
                 _numbers("-25.74:54.01:5.74:0"),
             ),
         ],

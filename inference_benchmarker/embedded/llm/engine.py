@@ -166,7 +166,7 @@ class Engine:
         if step.chunks:
             length = self.rules.prefill_ms[-1] + sum(self.rules.chunk_ms(done, new) for _, done, new in step.chunks)
         if step.decodes:
-            length += self.rules.decode_ms(self.kv_used(), step.decodes)
+            length += self.rules.decode_ms(step.context, step.decodes)
         return length
 
     def _end(self, step: Step) -> None:

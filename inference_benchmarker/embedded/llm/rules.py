@@ -23,7 +23,8 @@ class EngineRules:
     A step that computes tokens of prompts takes C ms for that and, for the n tokens after the p first of each prompt,
     A ((p + n)^2 - p^2) + B n (``prefill_ms`` = A, B, C): together the fit A x^2 + B x + C for a whole prompt of x.
     One that computes tokens of n answers takes A u^2 + B u + C + D n ms for that, and at least 1 ms (``step_ms`` =
-    A, B, C, D), where u is the share of the KV cache's blocks in use. A step that does both takes the sum.
+    A, B, C, D), where u is the share of the KV cache that their contexts fill, each for itself: at most 1. A step that
+    does both takes the sum.
     """
 
     kv_tokens: int
@@ -48,9 +49,10 @@ class EngineRules:
         square, each, _ = self.prefill_ms
         return square * tokens * (2 * done + tokens) + each * tokens
 
-    def decode_ms(self, used: float, answers: int) -> float:
-        """The part of a step that computes a token for each of so many answers, with that share of the cache in use."""
+    def decode_ms(self, context: int, answers: int) -> float:
+        """The part of a step that computes a token for each of so many answers, after so many tokens in all."""
         square, linear, base, each = self.step_ms
+        used = min(1.0, context / self.kv_tokens)
         return max(LEAST_STEP_MS, square * used * used + linear * used + base + each * answers)
 
     def problems(self) -> Iterator[tuple[str, str]]:

@@ -26,9 +26,13 @@ class Chunk(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The work of one step: a token for each of ``decodes`` requests, and chunks. ``preempted`` lost their place."""
+    """The work of one step: a token for each of ``decodes`` requests, and chunks. ``preempted`` lost their place.
+
+    ``context``: the tokens before those of the decodes, all of which they attend to; shared ones count for each.
+    """
 
     decodes: int
+    context: int
     chunks: list[Chunk]
     preempted: list[TokenJob]
 
@@ -52,6 +56,7 @@ class Scheduler:
         self._step = 0
         self._taken_up = 0
         self._chunks: list[Chunk] = []
+        self._leads = 0  # the sum of ``lead`` of those that are decoding
 
     @property
     def running(self) -> int:
@@ -73,7 +78,8 @@ class Scheduler:
                 break
             budget -= tokens
         self._chunks = chunks
-        return Step(decodes, chunks, preempted) if decodes or chunks else None
+        context = self._leads + decodes * self._step
+        return Step(decodes, context, chunks, preempted) if decodes or chunks else None
 
     def end(self) -> list[TokenJob]:
         """The step is over: those whose newest token completes a piece of the answer, or is the first of all.
@@ -94,6 +100,7 @@ class Scheduler:
                 continue
             self._filling = None if job is self._filling else self._filling
             job.lead = job.done - self._step
+            self._leads += job.lead
             job.produced += 1
             if job.ends_piece or job.produced == 1 or job.preemptions:
                 reported.append(job)
@@ -166,6 +173,7 @@ class Scheduler:
             self._filling = None
         else:
             self._settle(job)
+            self._leads -= job.lead
         self.blocks.release(job.blocks)
         job.blocks, job.done, job.due_step = [], 0, NEVER
         job.preemptions += 1
@@ -182,6 +190,7 @@ class Scheduler:
         """Note the next step that has to look at a job with a new token; one that has its last token is gone."""
         left = job.output - job.produced
         if not left:
+            self._leads -= job.lead
             del self._running[job]
             self.blocks.release(job.blocks)
             job.blocks, job.due_step = [], NEVER

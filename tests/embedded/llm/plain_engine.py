@@ -58,7 +58,6 @@ class PlainEngine:
         self.known: defaultdict[tuple[int, ...], list[Block]] = defaultdict(list)
         self.waiting: list[Plain] = []
         self.running: list[Plain] = []
-        self.used: list[float] = []  # the share of the cache in each step
 
     def run(self, asked: list[Asked]) -> list[Plain]:
         found = [Plain(each) for each in asked]
@@ -151,14 +150,13 @@ class PlainEngine:
 
     def _end(self, now: int, work: list[tuple[Plain, int, int]]) -> int:
         """The length of the step, and what came of each that it computed."""
-        used = (self.rules.blocks - len(self.free)) / self.rules.blocks
-        decodes = sum(not plain.is_filling for plain, _, _ in work)
+        contexts = [done for plain, done, _ in work if not plain.is_filling]
         chunks = [(done, new) for plain, done, new in work if plain.is_filling]
         length = 0.0
         if chunks:
             length += self.rules.prefill_ms[2] + sum(self.rules.chunk_ms(done, new) for done, new in chunks)
-        if decodes:
-            length += self.rules.decode_ms(used, decodes)
+        if contexts:
+            length += self.rules.decode_ms(sum(contexts), len(contexts))
         passed = round(length * 1_000_000)
         for plain, done, new in work:
             plain.done = done + new
@@ -171,5 +169,4 @@ class PlainEngine:
             if plain.produced == len(plain.asked.answer):
                 self.running.remove(plain)
                 self._release(plain)
-        self.used.append(used)
         return passed

@@ -72,14 +72,23 @@ def test_a_lone_prompt_takes_what_the_fit_says_and_each_token_its_step() -> None
 
 def test_a_step_that_decodes_takes_what_the_fit_of_the_cache_in_use_says() -> None:
     rules = replace(H100, kv_tokens=1600)
-    job = lone(rules, 799, 2)  # its second token is computed in the 50th block of 100
+    job = lone(rules, 800, 2)
     assert job.finish_ns is not None
     assert job.first_token_ns is not None
     assert job.finish_ns - job.first_token_ns == pytest.approx((-25.74 * 0.25 + 54.01 * 0.5 + 5.74) * MS, abs=1)
-    assert [replace(H100, step_ms=(0, 0, base, each)).decode_ms(0.3, 8) for base, each in ((0.2, 0), (2, 0.5))] == [
-        1,
-        6,
-    ]
+    steps = [replace(H100, step_ms=(0, 0, base, each)) for base, each in ((0.2, 0), (2, 0.5))]
+    assert [each.decode_ms(500, 8) for each in steps] == [1, 6]
+    assert H100.decode_ms(10**9, 8) == pytest.approx(-25.74 + 54.01 + 5.74)
+
+
+def test_a_shared_beginning_is_read_once_for_each_answer() -> None:
+    rules = replace(H100, kv_tokens=1600)
+    first, second = run(Engine(rules), [Asked(0, list(range(800)), [0] * 100), Asked(1, list(range(800)), [0] * 3)])
+    assert (first.cached, second.cached) == (0, 784)
+    begun, ended = second.first_token_ns or 0, second.finish_ns or 0
+    # In the first of two steps, 801 tokens are before the new one of the first answer, and 800 before the second's.
+    expected = rules.decode_ms(1601, 2) + rules.decode_ms(1603, 2)
+    assert ended - begun == pytest.approx(expected * MS, abs=2)
 
 
 def test_answers_that_decode_together_take_no_longer_than_one() -> None:
