@@ -134,7 +134,8 @@ def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
     codes = {None: frozenset(), "server": SERVER_CODES, "client": CLIENT_CODES}[side]
     for finding in findings:
         if finding.code in codes:
-            yield finding.measured.partition(",")[0] if side == "server" else _with_limit(finding)
+            # No rate ends at this comma: that of its thousands has no space behind it.
+            yield finding.measured.partition(", ")[0] if side == "server" else _with_limit(finding)
             return
 
 

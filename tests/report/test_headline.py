@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,29 @@ def test_a_server_that_is_the_limit_is_named_with_its_share() -> None:
     assert "% completed of 100/s (5" in line
     assert "latency grew" not in line
     assert " abandoned" in line
+
+
+@pytest.mark.parametrize("rate", [999, 1_000, 12_345])
+def test_a_rate_of_thousands_is_whole_in_it(rate: int) -> None:
+    plan = open_plan(str(rate), "1")
+    refused = [row._replace(outcome="failed", error="HttpError 503") if row.index % 2 else row for row in on_time(plan)]
+    line = first_line(observe(plan, refused))
+    assert re.match(
+        rf"LIMIT MISSED, server-limited: 50.*% completed of {rate:,}/s \([\d.,]+/s\); success rate 50", line
+    )
+
+
+def test_sessions_that_a_server_turned_away_are_a_share_of_the_planned_sessions() -> None:
+    """Nothing says how many requests a second were planned."""
+    sessions = ("completed", "failed")
+    plan = replace(open_plan("10", "10"), workers=1)
+    rows = [
+        row._replace(session=row.index, turn=1, ended=sessions[row.index % 2])
+        for row in map(failing(*range(1, 100, 2)), on_time(plan))
+    ]
+    rows = [row._replace(error="HttpError 503") if row.error else row for row in rows]
+    facts = observe(plan, rows, environment={"sessions": True})
+    assert "server-limited: 50% of sessions completed of 10/s (5/s); " in first_line(facts)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)

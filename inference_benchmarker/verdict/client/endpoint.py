@@ -129,11 +129,13 @@ def _growth(evidence: Evidence, until_ns: int | None, when: str) -> str | None:
 
 
 def _completed(summary: Summary) -> str:
-    """The completed part of the scheduled rate."""
-    share, rates = summary.completed_share, summary.rates
+    """The completed part of the scheduled rate: of requests, or of sessions where those are what arrives."""
+    sessions, share = summary.sessions, summary.completed_share
+    rates, what = (summary.rates, "") if sessions is None else (sessions.rates, " of sessions")
     assert share is not None  # else nobody fell behind
+    assert rates.scheduled is not None
     text = percent_text(share, ANSWERED_SHARE, KEPT_UP_SHARE)
-    return f"{text} completed of {rate_text(rates.scheduled or 0.0)} ({rate_text(rates.completed)})"
+    return f"{text}{what} completed of {rate_text(rates.scheduled)} ({rate_text(rates.completed)})"
 
 
 def _queue_filled(evidence: Evidence) -> str | None:
