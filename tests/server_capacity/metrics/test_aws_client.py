@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import threading
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from botocore.exceptions import ReadTimeoutError
+from botocore.exceptions import ConnectionClosedError, ReadTimeoutError, ResponseStreamingError
 
 from server_capacity.metrics import aws_client
 from server_capacity.metrics.cloudwatch import fetch
@@ -18,6 +19,41 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDED = threading.Event()
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Answers without an end, up to what fills a memory; the server counts what it sent."""
+
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        piece, server = bytes(1 << 20), cast("_Counting", self.server)
+        try:
+            while server.sent < 1 << 30 and not ENDED.is_set():
+                self.wfile.write(piece)
+                server.sent += len(piece)
+        except OSError:
+            return
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+class _Cut(BaseHTTPRequestHandler):
+    """Ends within its answer."""
+
+    def do_POST(self) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"100\r\nabc")
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+class _Counting(ThreadingHTTPServer):
+    sent = 0
 
 
 class _Dripping(BaseHTTPRequestHandler):
@@ -37,11 +73,11 @@ class _Dripping(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-@pytest.fixture
-def dripping(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of such a service, which boto3's configuration names."""
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], monkeypatch: pytest.MonkeyPatch) -> Iterator[_Counting]:
+    """Such a service, which boto3's configuration names."""
     ENDED.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Dripping) as server:
+    with _Counting(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         address = f"http://127.0.0.1:{server.server_port}"
@@ -53,11 +89,36 @@ def dripping(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         ):
             monkeypatch.setenv(name, value)
         try:
-            yield address
+            yield server
         finally:
             ENDED.set()
             server.shutdown()
             thread.join()
+
+
+@pytest.fixture
+def dripping(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a service that drips."""
+    with serving(_Dripping, monkeypatch) as server:
+        yield f"http://127.0.0.1:{server.server_port}"
+
+
+def test_an_answer_without_end_is_given_up_at_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory too: a deadline alone lets gigabytes in."""
+    monkeypatch.setattr(aws_client, "MOST_BYTES", 1 << 20)
+    with serving(_Endless, monkeypatch) as server:
+        client = aws_client.make_client("cloudwatch", None, attempts=1, connect_s=5, read_s=20)
+        with pytest.raises(ResponseStreamingError, match="more than 1 MiB"):
+            client.list_metrics()
+        assert server.sent < 1 << 26  # what was read, and what buffers hold
+
+
+def test_an_answer_that_is_cut_off_is_an_error_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its callers know no other."""
+    with serving(_Cut, monkeypatch):
+        client = aws_client.make_client("cloudwatch", None, attempts=1, connect_s=5, read_s=20)
+        with pytest.raises(ConnectionClosedError):
+            client.list_metrics()
 
 
 def test_an_answer_that_drips_for_ever_is_given_up(dripping: str, monkeypatch: pytest.MonkeyPatch) -> None:
