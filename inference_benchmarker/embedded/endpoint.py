@@ -66,7 +66,7 @@ class Endpoint:
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
         reported = (config.tokens, config.finish_reason)
         dialects = queued(
-            *known,
+            *reported,
             echo=config.echo,
             prefix_cache=config.prefix_cache,
             tokens_per_piece=config.tokens_per_piece,

@@ -6,19 +6,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number, read_flags, table_for
-from inference_benchmarker.embedded.config import (
-    LOGS_FAULTS,
-    METRIC_FAULTS,
-    PUBLISH_INTERVALS_S,
-    EndpointConfig,
-    WrongEndpointError,
-)
+from inference_benchmarker.cli.endpoint.aws_flags import AWS_FLAGS
+from inference_benchmarker.embedded.config import EndpointConfig, WrongEndpointError
 from inference_benchmarker.embedded.llm.rules import PROFILES
-from inference_benchmarker.embedded.type_table import MOST_INSTANCES
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 ENDPOINT_EPILOG = """\
 It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
@@ -29,35 +23,13 @@ Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, Describe
 CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags), Service Quotas
 and the price list (of instances, as the flags say), and Application Auto Scaling (scalable targets, target tracking
-policies, activities): it prints the lines that make boto3 take it for AWS, and publishes what it really did as
-SageMaker's metrics, and its errors as log lines.
+policies, activities). It prints the environment variables that make boto3 use it in place of AWS. SageMaker's metrics
+show the load that it had, and its errors appear as log lines.
 
 With --llm it answers POST /v1/chat/completions and /v1/completions alone, a word being a token, and GET /metrics has
 vLLM's metrics under vLLM's names. To boto3 it is CloudWatch and CloudWatch Logs then.
 """
 PORT, HIGHEST_PORT = 8080, 65535
-
-
-def _fault(flag: str, text: str) -> tuple[str, str]:
-    """A metric, and the status that CloudWatch is to give it."""
-    metric, _, status = text.partition("=")
-    if not (metric and status):
-        raise BenchmarkError(f"{flag} must be NAME=STATUS, as in ModelLatency={METRIC_FAULTS[0]}, not {text!r}.")
-    if status not in METRIC_FAULTS:
-        raise BenchmarkError(f"{flag} {text}: the status of {metric} must be one of {', '.join(METRIC_FAULTS)}.")
-    return metric, status
-
-
-def _of_type(parse: Callable[[str, str], Any], example: str) -> Callable[[str, str], tuple[str, Any]]:
-    """The reader of TYPE=VALUE: an instance type and what is said of it."""
-
-    def read(flag: str, text: str) -> tuple[str, Any]:
-        kind, _, value = text.partition("=")
-        if not (kind and value):
-            raise BenchmarkError(f"{flag} must be TYPE=VALUE, as in {example}, not {text!r}.")
-        return kind, parse(f"{flag} {kind}", value)
-
-    return read
 
 
 def _numbers(example: str) -> Callable[[str, str], tuple[float, ...]]:
