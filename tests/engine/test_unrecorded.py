@@ -194,11 +194,11 @@ def write(writer: BatchWriter, index: int) -> None:
     writer.add(index, due, due, due + 40 * MS, 0, 10, writer.labels[f"m{index % 3}"], error, int(index % 9 == 0))
 
 
-@pytest.mark.parametrize("place", ["add", "take"])
-def test_what_was_counted_in_part_is_not_counted_at_all(place: str) -> None:
-    """So many rows were reported before; of those that came since, all count or none."""
+@pytest.mark.parametrize(("place", "step"), [("add", 3), ("take", 7)])
+def test_what_was_counted_in_part_is_not_counted_at_all(place: str, step: int) -> None:
+    """So many rows were reported before; of those that came since, all count or none. In each ``step``-th place."""
     seen: Counter[int] = Counter()
-    for askings in count():
+    for askings in count(step=step):
         room, writer, adder = Room(askings), CountingBatchWriter(warmup=True), BatchAggregator()
 
         def report(writer: CountingBatchWriter = writer, adder: BatchAggregator = adder) -> int:

@@ -66,7 +66,7 @@ class OpenAiDialect:
     def _computed(
         self, request: Request, asked: dict[str, Any], chat: Chat, prompt: Sequence[str]
     ) -> Stream | Deferred:
-        """The answer of an LLM engine, which is told its tokens with the request. Raises HttpError."""
+        """The answer of an LLM engine, whose tokens come with the request. Raises HttpError."""
         assert self._block_size is not None
         if not prompt:
             raise HttpError(400, "the prompt must have at least one word, each of which is a token")
