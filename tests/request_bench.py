@@ -29,7 +29,8 @@ class Bench:
         self.sessions = invoke_sessions(endpoint, 1, self._note, self.writer, timeout_s=timeout_s, retries=retries)
         self.requests = self.sessions.requests
 
-    def _note(self, **event: Any) -> None:
+    def _note(self, name: str, response_ms: float, length: int, exception: Exception | None) -> None:
+        event = {"name": name, "response_time": response_ms, "response_length": length, "exception": exception}
         self.fired.append(event)
 
     def send(self, *indices: int) -> list[RequestRecord]:

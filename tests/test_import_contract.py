@@ -28,6 +28,7 @@ PATCHED = (
     "inference_benchmarker/clients/",
     "inference_benchmarker/engine/locust/runtime.py",
     "inference_benchmarker/engine/locust/sockets.py",
+    "inference_benchmarker/engine/locust/statistics.py",
     "inference_benchmarker/engine/locust/patched.py",
 )
 ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them, or tells a library by it

@@ -32,7 +32,7 @@ class Recorder(SingleTurns):
     """Notes when each arrival is taken up."""
 
     def __init__(self, work: Callable[[Arrival], Any]) -> None:
-        requests = Requests(lambda **_: None, BatchWriter())
+        requests = Requests(lambda *_: None, BatchWriter())
         super().__init__(requests, requests.execute, lambda _: None)
         self.taken: list[tuple[Arrival, int]] = []
         self._work = work

@@ -93,7 +93,7 @@ class Room:
 
 def sent(writer: BatchWriter, kind: str, room: Room) -> Requests:
     """Requests of a kind, of which the ``VICTIM`` finds no more room while it is recorded."""
-    requests = Requests(lambda **_: None, writer, on_failure=lambda *_: None)
+    requests = Requests(lambda *_: None, writer, on_failure=lambda *_: None)
     requests.t0 = time.monotonic_ns()
     writer.metric_numbers.take_up(["told"])
 

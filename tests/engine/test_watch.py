@@ -60,13 +60,13 @@ def start_native(target: Callable[[], None]) -> None:
     get_original("_thread", "start_new_thread")(target, ())
 
 
-def sessions_of(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> Sessions:
-    return invoke_sessions(endpoint, 1, fire, BatchWriter())
+def sessions_of(endpoint: Endpoint, report: Callable[..., None] = lambda *_: None) -> Sessions:
+    return invoke_sessions(endpoint, 1, report, BatchWriter())
 
 
-def send(endpoint: Endpoint, fire: Callable[..., None] = lambda **_: None) -> None:
+def send(endpoint: Endpoint, report: Callable[..., None] = lambda *_: None) -> None:
     """Send one request in this greenlet; what it raises is raised."""
-    sessions = sessions_of(endpoint, fire)
+    sessions = sessions_of(endpoint, report)
     slot = Slot()
     tokens = iter([Arrival(0, 0)])
     slot.take = lambda: next(tokens, None)
@@ -194,7 +194,7 @@ class TestBlamed:
         assert look.one == ("tool", "attempt")
 
     def test_the_tool_for_what_it_does_beside_a_request(self, look: Looks) -> None:
-        send(Endpoint(invoke=lambda _: None, payloads=[1]), lambda **_: look())
+        send(Endpoint(invoke=lambda _: None, payloads=[1]), lambda *_: look())
         assert look.one == ("tool", "_report")
 
     def test_a_locust_file_runs_as_invoke(self, look: Looks) -> None:

@@ -48,7 +48,7 @@ SESSIONS = Endpoint(invoke=invoke, session=session)
 def made(endpoint: Endpoint, arrivals: int) -> tuple[Sessions, Slot, BatchWriter]:
     """A worker's part without its processes: a slot that takes so many arrivals, and the turns that follow them."""
     writer = BatchWriter()
-    sessions = invoke_sessions(endpoint, 1, lambda **_: None, writer)
+    sessions = invoke_sessions(endpoint, 1, lambda *_: None, writer)
     sessions.requests.t0 = monotonic_ns()
     dues: list[tuple[int, int]] = []
     if isinstance(sessions, Conversations):

@@ -40,6 +40,7 @@ from inference_benchmarker.engine.locust.runtime import (
     set_up_logging,
 )
 from inference_benchmarker.engine.locust.sockets import connect_with
+from inference_benchmarker.engine.locust.statistics import Statistics
 from inference_benchmarker.engine.locust.zmq_keys import WorkerKeys
 from inference_benchmarker.engine.processes.leftovers import MARK
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
@@ -107,6 +108,7 @@ class Worker:
             host=plan.url,
         )
         self._runner = self._environment.create_worker_runner(LOOPBACK, 0)  # its socket knows where
+        self._statistics = Statistics(self._environment)
         self._outbox = Outbox(partial(self._runner.send_message, BATCH))
         listeners = {
             START: self._on_start,
@@ -134,6 +136,7 @@ class Worker:
         self._scheduler.close()
         self._requests.abandon()
         self._runner.stop()
+        self._statistics.flush()
         self._runner._send_stats()  # noqa: SLF001 - Locust reports every 3 s only; its total must be whole now
         self._send_batch(final=True)
         while self._outbox:
@@ -226,7 +229,7 @@ class Worker:
             return invoke_sessions(
                 self._target.endpoint,
                 seed,
-                self._environment.events.request.fire,
+                self._statistics.report,
                 self._writer,
                 timeout_s=timeout,
                 retries=plan.retries if plan.retries.asked else None,
@@ -241,6 +244,7 @@ class Worker:
         return LocustSessions(
             self._target.users,
             self._environment,
+            self._statistics.report,
             self._writer,
             seed=seed,
             keep_wait_time=isinstance(plan.load, ClosedLoop),
@@ -290,6 +294,7 @@ class Worker:
 
     def _send_batch(self, *, final: bool = False) -> None:
         """Send what was recorded since the last batch, with the ledger as it stands at this instant."""
+        self._statistics.flush()
         meta = {
             "worker": self.number,
             "sequence": self._outbox.next_sequence,

@@ -98,7 +98,7 @@ def _failure(failure: BaseException | None, payload: Any, cut: Callable[[str, in
     return {"raised_at": cut(raised_at(failure, home), MAX_VALUE_LENGTH), "in_hand": values}
 
 
-def _nobody(**_: Any) -> None:
+def _nobody(*_: object) -> None:
     """Hears of the request in place of Locust's statistics."""
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from locust.env import Environment
 
     from inference_benchmarker.engine.worker.in_flight import Slot
+    from inference_benchmarker.engine.worker.requests import Report
     from inference_benchmarker.records.batch_writer import BatchWriter
 
 _CONTROL_FLOW = (InterruptTaskSet, RescheduleTask, RescheduleTaskImmediately, StopUser)
@@ -62,13 +63,14 @@ class LocustSessions:
         self,
         users: list[type[User]],
         environment: Environment,
+        report: Report,
         writer: BatchWriter,
         *,
         seed: int,
         keep_wait_time: bool,
         request_timeout_s: float | None = None,
     ) -> None:
-        self.requests = Requests(partial(_fire_abandoned, environment.events.request.fire), writer, request_timeout_s)
+        self.requests = Requests(partial(_report_abandoned, report), writer, request_timeout_s)
         self._turn: Turn = self.requests.execute
         self._writer = writer
         self.kinds = len(users)
@@ -155,10 +157,10 @@ class LocustSessions:
             slot.failure = slot.failure or exception
 
 
-def _fire_abandoned(fire: Callable[..., None], *, exception: Exception | None, **event: Any) -> None:
+def _report_abandoned(report: Report, name: str, response_ms: float, length: int, error: Exception | None) -> None:
     """The file's own events stand for ours; only an abandoned task has none."""
-    if isinstance(exception, AbandonedError):
-        fire(exception=exception, **event)
+    if isinstance(error, AbandonedError):
+        report(name, response_ms, length, error)
 
 
 def _whole(length: Any) -> int:

@@ -53,6 +53,8 @@ Attempt = Callable[["Slot"], None]
 """Sends the request that a slot is for, and returns when it is over; it raises where the request failed."""
 Turn = Callable[["Slot", "Arrival", Attempt], None]
 """Sends the requests of one turn of a session: an attempt (``Requests.execute``), or several (``Retrying.execute``)."""
+Report = Callable[[str, float, int, Exception | None], None]
+"""Reports a request to Locust: its name, response time (ms), response length (bytes), and why it failed."""
 
 
 def make_attempt(attempt: Attempt, slot: Slot, timer: gevent.Timeout | None) -> None:
@@ -75,16 +77,17 @@ class Requests:
     One whose record cannot be written, for want of memory, has none, and is not counted as over: in the ledger it
     stays in flight.
 
-    ``fire`` tells Locust. ``requested_model``: the model that the request of a slot asks for, "" where it names none.
-    ``on_failure`` is given the arrival, the error's key and the error of each failed request. ``check`` raises where
-    the answer that a slot keeps is not as expected, and may add to its usage. ``waiting`` counts the
-    clients that pause between two requests of an arrival, and the sessions that are open. ``is_over``: nothing more is
-    begun. ``hear`` lets a slot's session go on before the record of its turn is written, which says whether it ended.
+    ``report`` is called once for each sent request. ``requested_model``: the model that the request of a slot asks
+    for, "" where it names none. ``on_failure`` is given the arrival, the error's key and the error of each failed
+    request. ``check`` raises where the answer that a slot keeps is not as expected, and may add to its usage.
+    ``waiting`` counts the clients that pause between two requests of an arrival, and the sessions that are open.
+    ``is_over``: nothing more is begun. ``hear`` lets a slot's session go on before the record of its turn is
+    written, which says whether it ended.
     """
 
     def __init__(
         self,
-        fire: Callable[..., None],
+        report: Report,
         writer: BatchWriter,
         timeout_s: float | None = None,
         *,
@@ -92,7 +95,7 @@ class Requests:
         on_failure: Callable[[int, str, BaseException], None] | None = None,
         check: Callable[[Slot], None] | None = None,
     ) -> None:
-        self._fire = fire
+        self._report_to_locust = report
         self.writer = writer
         self._sendings = writer.feed.sendings
         self._timeout_s = timeout_s
@@ -322,12 +325,6 @@ class Requests:
         slot.label = self._models.get(asked) or self.writer.labels[asked]
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
-        """Tell Locust, once for each sent request."""
-        self._fire(
-            request_type="invoke",
-            name=self.writer.labels.name(slot.label) or "invoke",
-            response_time=(slot.done - slot.sent) / 1e6,
-            response_length=max(slot.size, 0),
-            exception=exception,
-            context={},
-        )
+        """Report to Locust, once for each sent request."""
+        name = self.writer.labels.name(slot.label) or "invoke"
+        self._report_to_locust(name, (slot.done - slot.sent) / 1e6, max(slot.size, 0), exception)

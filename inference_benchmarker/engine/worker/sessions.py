@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.endpoint.factories_file import Endpoint
     from inference_benchmarker.engine.worker.canaries import Canaries, Checks
     from inference_benchmarker.engine.worker.in_flight import Slot
-    from inference_benchmarker.engine.worker.requests import Attempt, Turn
+    from inference_benchmarker.engine.worker.requests import Attempt, Report, Turn
     from inference_benchmarker.plan.model_mix import ModelMix
     from inference_benchmarker.plan.retries import Retries
     from inference_benchmarker.plan.think import Think
@@ -71,7 +71,7 @@ def _with_rows(session: Callable[..., Any], row_of: Callable[[int], dict[str, An
 def invoke_sessions(
     endpoint: Endpoint,
     seed: int,
-    fire: Callable[..., None],
+    report: Report,
     writer: BatchWriter,
     *,
     timeout_s: float | None = None,
@@ -94,7 +94,7 @@ def invoke_sessions(
     checks = None if check is None and canaries is None else _checks(check, canaries, writer)
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
-        turns = TurnRequests(fire, writer, bound_s, on_failure=on_failure, check=checks)
+        turns = TurnRequests(report, writer, bound_s, on_failure=on_failure, check=checks)
         session = _with_rows(endpoint.session, row_of)
         session = session if canaries is None else canaries.among_sessions(session)
         conversations = Conversations(session, turns, seed, think)
@@ -105,7 +105,7 @@ def invoke_sessions(
         return conversations
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
     requests = Requests(
-        fire, writer, bound_s, requested_model=payloads.requested_model, on_failure=on_failure, check=checks
+        report, writer, bound_s, requested_model=payloads.requested_model, on_failure=on_failure, check=checks
     )
     payload = payloads.payload if asking is None else asking.among(payloads.payload)
     payload = payload if canaries is None else canaries.among_payloads(payload, writer.labels)
