@@ -95,7 +95,7 @@ class Conditions:
     def plan(self, rate: float, workers: int, folder: Path) -> WavePlan:
         """The wave that tries a rate; a low rate is sent for longer, so that there is something to judge.
 
-        What has not been answered long after the step's end tells nothing more: the drain is short.
+        What has not been answered long after the step's end says nothing more: the drain is short.
         """
         seconds = max(self.step_time_s, min(LEAST_ARRIVALS / rate, LONGEST_STEP_FACTOR * self.step_time_s))
         plan = WavePlan(

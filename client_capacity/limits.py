@@ -33,7 +33,7 @@ _REUSE = {  # values of net.ipv4.tcp_tw_reuse
 
 @dataclass(frozen=True, slots=True)
 class Limits(FormerKeys):
-    """Counts of open files (descriptors) and ports; None where this system does not tell, 2^63-1 for no limit.
+    """Counts of open files (descriptors) and ports; None where this system does not say, 2^63-1 for no limit.
 
     ``usable``: what a worker raises its own limit to. ``process_ceiling`` is the highest hard limit there may be,
     ``time_wait_reuse`` net.ipv4.tcp_tw_reuse. Sockets are those of all processes of the host or container.

@@ -1,1 +1,1 @@
-"""The server's deeds and capacity: its metrics over the wave window, and the capacity decisions they allow."""
+"""The server's metrics and capacity: its metrics over the wave's window, and the capacity decisions they allow."""

@@ -71,7 +71,7 @@ def invoke_factory(endpoint_name=None):
 def response_of(event):
     """The server's usage and, as a row of the report, the tokens of the prompt that came from its prefix cache."""
     usage, details = event.usage, event.usage.prompt_tokens_details
-    cached = details and details.cached_tokens  # None where the server does not tell them
+    cached = details and details.cached_tokens  # None where the server does not report them
     return Response(usage.prompt_tokens, usage.completion_tokens, model=event.model, metrics={"cached_tokens": cached})
 
 

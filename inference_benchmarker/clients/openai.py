@@ -65,7 +65,7 @@ class OpenAIClient:
     the request's JSON object, or its bytes. The methods that stream are generators: each event that brings something
     the model generated (text, reasoning, a refusal, a tool call's arguments; of several choices all that it brings) is
     one piece of text, and a ``Response`` with the server's usage comes last, and as its metrics ``cached_tokens`` of
-    the prompt and ``reasoning_tokens`` of the answer, where the server tells them. They add ``stream`` and
+    the prompt and ``reasoning_tokens`` of the answer, where the server reports them. They add ``stream`` and
     ``stream_options.include_usage`` to an object that does not say otherwise; bytes are sent as they are. Where each
     event has its usage, as with ``stream_options.continuous_usage_stats``, a piece with several tokens is a ``Piece``.
 

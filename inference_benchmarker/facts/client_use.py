@@ -116,7 +116,7 @@ class HostUse:
         memory_total_bytes: int,
         ephemeral_ports: int | None,
     ) -> HostUse | None:
-        """The use that the host's samples tell of; None without one."""
+        """The use that the host's samples report; None without one."""
         if not (mine := stretches.get(HOST)):
             return None
         whole = reduce(Stretch.joined, mine)
@@ -151,7 +151,7 @@ class ProcessUse:
 
     @classmethod
     def of(cls, stretches: Mapping[str, Sequence[Stretch]]) -> tuple[ProcessUse, ...]:
-        """One for each process that the samples tell of, in their order."""
+        """One for each process that the samples report, in their order."""
         return tuple(
             cls(
                 process=process,

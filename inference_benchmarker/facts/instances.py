@@ -21,7 +21,7 @@ EventKind = Literal["alarm", "asked", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The instances at one instant: ``current`` serve, ``desired`` are asked for (None where nobody tells)."""
+    """The instances at one instant: ``current`` serve, ``desired`` are asked for (None where it is unknown)."""
 
     at: float
     current: float
@@ -84,7 +84,7 @@ class InstanceSource(Protocol):
         """The instances now, in a call of a few seconds at most. CannotCountError with the reason."""
 
     def scaling_events(self, start: float, end: float) -> tuple[list[ScalingEvent], list[str]]:
-        """The events of the service that scales them, and sentences on what it would not tell. Raises nothing of it."""
+        """The events of the service that scales them, and sentences on what it did not report. Raises nothing of it."""
 
 
 def begun(of: str, source: str) -> dict[str, Any]:

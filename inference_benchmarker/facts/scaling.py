@@ -165,14 +165,14 @@ def _reached(current: float, had: float, goal: float) -> bool:
 
 
 def _served(steps: Sequence[Count]) -> Iterator[Change]:
-    """A change each time another number serves: nobody tells what was asked for."""
+    """A change each time another number serves: nobody reports what was asked for."""
     for before, after in pairwise(steps):
         if before.current != after.current:
             yield Change(before.current, after.current, None, after.at)
 
 
 def _explained(change: Change, events: Sequence[ScalingEvent], risen: Sequence[Rise]) -> Change:
-    """The change with what the service and the plan tell of it: its own stamps are more exact than our polls."""
+    """The change with what the service and the plan report about it: its own stamps are more exact than our polls."""
     seen = change.asked_s if change.asked_s is not None else change.served_s
     assert seen is not None
     reported = [event.at for event in events if event.kind == "asked" and event.instances == change.after]

@@ -21,7 +21,7 @@ SAME_CLOCK_S = 3.0
 
 
 Bound = Literal["at_most", "at_least"]
-"""The side of a value on which the truth lies, where a server's buckets tell no more than that."""
+"""The side of a value on which the truth lies, where a server's buckets show no more than that."""
 
 PREFIX_HITS, PREFIX_QUERIES = "prefix_cache_hits", "prefix_cache_queries"
 PREFIX_HIT_RATE = "prefix_cache_hit_rate"
@@ -83,9 +83,9 @@ class ServerMetric:
     """One metric over the wave: a value for each statistic that was asked for, None with ``reason`` where missing.
 
     ``start`` and ``end`` are the seconds (unix) that the values really cover. ``series``: (bucket start, value) of
-    the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream tells.
+    the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream reports.
     ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge, or
-    observations of a histogram, the values are taken from, where the stream tells. ``bounds``: the statistics whose
+    observations of a histogram, the values are taken from, where the stream reports. ``bounds``: the statistics whose
     value is only a bound. ``asked``: False where the configuration does not name the metric and it was read to know
     when the data is complete. ``hardware``: of metrics that instances report.
     """
@@ -120,7 +120,7 @@ class ServerMetric:
 
 
 def prefix_hit_share(metrics: Iterable[ServerMetric]) -> float | None:
-    """The share of input tokens that servers found in their prefix caches, of all of them; None where none tells.
+    """The share of input tokens that servers found in their prefix caches, of all of them; None where it is unknown.
 
     It follows from their counters over the window (vLLM's hits over queries), of which each has to be known, or where
     there are none from the one server that tells it. A rate in percent, and one above 1, is no share.
@@ -174,7 +174,7 @@ class ServerLog:
 
 
 def renewed(before: Iterable[ServerMetric], now: Iterable[ServerMetric]) -> tuple[ServerMetric, ...]:
-    """The rows of an earlier reading with those of a later one in their place, where these tell anything or more."""
+    """The rows of an earlier reading with those of a later one in their place, where these have any value, or more."""
     old = {row.key: row for row in before}
     new = {row.key: row for row in now}
     kept = {key: row for key, row in old.items() if key not in new or (row.has_values and not new[key].has_values)}

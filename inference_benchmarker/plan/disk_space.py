@@ -1,4 +1,4 @@
-"""The bytes of disk that a wave's records take, as far as its plan tells. Pure.
+"""The bytes of disk that a wave's records take, as far as its plan says. Pure.
 
 Streams are not known before: each takes 44 bytes more, and each gap between its pieces 4.
 """
@@ -59,7 +59,7 @@ def room(plan: WavePlan) -> Room | None:
 
 
 def turns_of(plan: WavePlan) -> float | None:
-    """The mean number of turns of a session, where the plan tells it; a session that fails has fewer."""
+    """The mean number of turns of a session, where the plan gives it; a session that fails has fewer."""
     recorded = None if plan.conversations is None else plan.conversations.recorded
     if recorded is not None:
         return recorded.turns / recorded.conversations

@@ -1,4 +1,4 @@
-"""The load to offer: arrivals at a rate or in stages, or so many requests in flight; and when it ends. Pure."""
+"""The kinds of load: arrivals at a rate or in stages (constant, Poisson), or requests in flight; and its end. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The load to offer: the wave plan, a value that knows every problem it has.
+"""The wave plan: all that a wave is asked for, as a plain value.
 
-A plan comes from the command line, from a TOML file or from Python; it is checked as a whole, so a user
+A plan comes from the command line, from a TOML file or from Python. ``problems`` checks it as a whole, so a user
 reads every problem at once, and it survives a round trip through JSON (``plan.json`` in a run directory).
 """
 

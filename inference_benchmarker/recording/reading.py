@@ -1,4 +1,4 @@
-"""Reads a recording once, from its beginning to its end: into the due times of a wave, or into what tells of it."""
+"""Reads a recording once, from its beginning to its end: into the due times of a wave, or into a description of it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A worker's side of a wave whose requests are counted: no row is reported but those of the slowest.
 
-Beside what the live feed tells, its cells then tell all that the summary of such a wave is made from: when in their
+Beside what the live feed reports, its cells then have all that the summary of such a wave is made from: when in their
 second requests were sent and over, sums of their times, and the times of failed and abandoned ones apart. What is
 of no second (labels, finish reasons, the first instant of an error) is counted once for the wave. Pure.
 """

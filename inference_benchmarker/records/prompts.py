@@ -20,7 +20,7 @@ BLOCK_BYTES = 32
 _BLOCK, _STRIDE = Struct(f"{BLOCK_BYTES}s"), Struct(f"{BLOCK_BYTES}s" * 16)
 _ROLE_AND_CONTENT = itemgetter("role", "content")
 ROW = Struct("<11q")
-"""A turn as a worker tells of it: session, turn, the instants ``sent`` and ``done``, the bytes of the prompt, its
+"""A turn as a worker reports it: session, turn, the instants ``sent`` and ``done``, the bytes of the prompt, its
 tokens and the cached ones (-1: unknown), the number of the beginning that it has in common with others (-1: the turn
 before, or none), and how many blocks it has of that, how many new ones, and how many its answer adds."""
 MOST_REQUESTS, MOST_BYTES = 200_000, 1 << 29

@@ -1,4 +1,4 @@
-"""`benchmark check` tells of the one request it sent: text for people, a JSON object for programs. Pure."""
+"""`benchmark check` reports the one request it sent: text for people, a JSON object for programs. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The process ended before it could tell of the request; ``how`` is all that is known."""
+    """The process ended before it could report the request; ``how`` is all that is known."""
 
     file: str
     how: str

@@ -49,7 +49,7 @@ def headline(summary: Summary, verdict: Verdict) -> str:
     if word == LIMIT_MISSED:
         causes = [cause.removeprefix(_MISSED) for cause in causes]
     if not ledger.sent:
-        # What a lost worker sent and did not tell, nobody knows.
+        # What a lost worker sent and did not report, nobody knows.
         said = [*aborted, "nothing was reported" if ledger.lost else "nothing was sent", *causes]
     elif not ledger.ok:
         said = [*aborted, _nothing(summary), *causes]

@@ -109,7 +109,7 @@ class Warmup:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that the server's metrics tell; ``lines``: of its log, where there are some."""
+    """Something that the server's metrics show; ``lines``: of its log, where there are some."""
 
     code: str
     measured: str

@@ -46,7 +46,7 @@ class ErrorRow:
 class LabelsSeen:
     """Gathers whether there are labels to tell apart: ``named``.
 
-    Of a failed request the model that was asked is known, which is no row where no answer tells one.
+    Of a failed request the model that was asked is known, which is no row where no answer names one.
     """
 
     columns = ("outcome", "label")

@@ -34,7 +34,7 @@ _OF_STREAMS = {"tpot": "TPOT", "tokens_out_per_s_per_request": "tokens/s of each
 
 
 def missing_numbers(facts: WaveFacts) -> dict[str, str]:
-    """The numbers that only the record of each request tells, where there is none: by name, in words."""
+    """The numbers that need the record of each request, where there is none: by name, in words."""
     if facts.counts is None:
         return {}
     of_metrics = (

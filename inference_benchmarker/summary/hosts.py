@@ -152,7 +152,7 @@ class _Blocks:
 
 
 def host_rows(facts: WaveFacts) -> tuple[HostRow, ...]:
-    """A row a host; of a wave whose requests were counted it tells what was sent alone."""
+    """A row a host; of a wave whose requests were counted it has what was sent alone."""
     if not facts.hosts or facts.counts is not None:
         return tuple(HostRow(host, _ledger(facts, host), None, None) for host in facts.hosts)
     gathered = HostsGathered(facts)

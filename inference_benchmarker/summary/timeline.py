@@ -153,7 +153,7 @@ class _Seconds:
 
 
 def _scheduled(facts: WaveFacts, seconds: int) -> list[str]:
-    """An open loop's arrivals due in each second: also those that no record tells of (dropped, lost)."""
+    """An open loop's arrivals due in each second: also those without a record (dropped, lost)."""
     stop = facts.window.stopped_at_ns
     edges = (second * NS for second in range(seconds + 1))
     counts = TokenBucket.of(facts.plan).counts(edge if stop is None else min(edge, stop) for edge in edges)

@@ -189,7 +189,7 @@ def forget_drafts(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> bool:
-    """Tells whether nobody else has it open and locked; where a filesystem has no locks, it does not tell."""
+    """Tells whether nobody else has it open and locked; where a filesystem has no locks, that is unknown."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

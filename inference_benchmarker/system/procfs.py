@@ -1,4 +1,4 @@
-"""Reads what Linux tells of the host and of this process's cgroup.
+"""Reads what Linux reports of the host and of this process's cgroup.
 
 None, or nothing, where a file or a number is not there: on macOS, in a sandbox, or because it vanished. ``root`` is
 where the file system begins.
@@ -35,7 +35,7 @@ def read(path: Path) -> str | None:
 
 
 def not_measured(root: Path = ROOT) -> str | None:
-    """The reason why Linux tells nothing of this host and its processes; None where it tells, or is none."""
+    """The reason why Linux reports nothing of this host and its processes; None where it reports, or is none."""
     if not sys.platform.startswith("linux") or read(root / "proc/stat") is not None:
         return None
     return "/proc is hidden or not mounted"
@@ -103,7 +103,7 @@ class Throttling:
         self._files = [file for file in files if _throttled_s(read(file) or "") is not None]
 
     def seconds(self) -> float | None:
-        """Since the cgroup was made, added up over the cores that were held back. None where no cgroup tells it."""
+        """Since the cgroup was made, added up over the cores that were held back. None where it is unknown."""
         found = [seconds for file in self._files if (seconds := _throttled_s(read(file) or "")) is not None]
         return sum(found) if found else None
 

@@ -1,4 +1,4 @@
-"""The findings: a reader of a wave's numbers must know them. Pure."""
+"""A finding, which a reader of a wave's numbers must know, and the closed list of the codes of findings. Pure."""
 
 from __future__ import annotations
 

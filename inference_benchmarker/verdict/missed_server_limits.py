@@ -23,7 +23,7 @@ def waiting_limits(facts: WaveFacts) -> tuple[str, ...]:
 
 
 def server_limit_findings(facts: WaveFacts) -> Iterator[Finding]:
-    """The limits that were missed; of those that were read, what the server did not tell keeps none."""
+    """The limits that were missed; of those that were read, what the server did not report keeps none."""
     for limit in facts.plan.server_limits if facts.server_metrics is not None else ():
         held = held_against(limit, facts.server_metrics or ())
         if not held.kept:

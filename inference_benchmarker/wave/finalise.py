@@ -1,4 +1,4 @@
-"""Puts a finished wave together from what its spool tells."""
+"""Puts a finished wave together from what its spool reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def finalise(
     loopback_down_s: float | None = None,
     left_behind: tuple[str, ...] = (),
 ) -> W:
-    """The wave, of this ``kind``, that a run directory's spool tells of; a worker without a last report is lost.
+    """The wave, of this ``kind``, that a run directory's spool reports; a worker without a last report is lost.
 
     ``facts``: what ``plan.json`` says beside the plan. BenchmarkError where the wave never began.
     """

@@ -118,7 +118,7 @@ class FinishedWave(WaveFacts):
         return report.to_text(self, self.summary, self.verdict, self._path, width, next_commands=next_commands)
 
     def texts(self, width: int | None = None, next_commands: Sequence[str] | None = None) -> tuple[str, str]:
-        """The report in two parts: what the client measured, then what the server tells, findings and verdict."""
+        """The report in two parts: what the client measured, then what the server reports, findings and verdict."""
         facts, short = (self, self.summary, self.verdict), next_commands is not None
         of_the_client = report.client_text(*facts, width, short=short)
         return of_the_client, report.server_text(*facts, self._path, width, next_commands=next_commands)

@@ -28,7 +28,7 @@ _ROUNDING = 1e-6  # of values that are summed in another order
 def check_report(fields: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Raise ValueError (KeyError) where ``stored``, a summary.json, has no verdict, or a number that differs.
 
-    ``found`` is what the requests say. What only one of the two has, an earlier version did not tell, or no longer.
+    ``found`` is what the requests say. What only one of the two has, another version stored.
     """
     check_verdict(fields)
     for name in _NUMBERS:

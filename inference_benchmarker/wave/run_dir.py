@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OWNER_ONLY = 0o700
 
 _OF_THE_ORIGINAL = ("find_rps.log", "wave_window.txt", "requests_fired", "locust_logs", "aiperf/args.json")
-"""The files and folders that only the original tool leaves; what both leave tells nothing."""
+"""The files and folders that only the original tool leaves; what both leave shows nothing."""
 
 _ANSWERS = {
     "capacity": ("search", "capacity.json"),

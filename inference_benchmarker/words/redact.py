@@ -60,7 +60,7 @@ _VALUE = rf"(?:(?<=\")[^\"\r\n]{{4,}}+|(?<=')[^'\r\n]{{4,}}+|{_WORD_VALUE})"
 _NAME = (
     r"(?:(?:api|access|secret|private|account|subscription|signing|auth)[-_]?key|secret|passw(?:or)?d|passphrase"
     r"|(?<=[_;-])p(?:ass|wd)"
-    # "invalid token: expired" tells of an error, not of a token
+    # "invalid token: expired" is about an error, not a token
     r"|(?:token|signature|credential)(?!(?-i:: [A-Z]?+[a-z]{1,14}+)[.!?)]?+(?:[\s\"'&,;]|\Z)))"
 )
 _SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
@@ -235,7 +235,7 @@ def excerpt(text: str, limit: int, also: Iterable[str] = ()) -> str:
 
 
 def quoted(text: str, limit: int = 100) -> str:
-    """An excerpt within quotes: a value that was given, as an error tells of it."""
+    """An excerpt within quotes: a value that was given, as an error shows it."""
     return repr(excerpt(text, limit))
 
 

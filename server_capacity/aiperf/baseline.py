@@ -21,7 +21,7 @@ LOOK_S = 5.0
 
 LIMIT_S = 300.0
 PAUSE_S = 5.0
-"""The pause where no metric tells."""
+"""The pause where no metric shows it."""
 
 BACK = 0.1
 """A metric is back when no more than this share of its change during the wave is left."""

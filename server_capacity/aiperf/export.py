@@ -147,7 +147,7 @@ class _Request(NamedTuple):
 
 
 def read_export(folder: Path, success_threshold: float, *, interrupted: bool) -> tuple[AiperfResult, Interval] | None:
-    """The result and the window on the wall clock; None where aiperf left too little to tell of requests.
+    """The result and the window on the wall clock; None where aiperf left too little for any figure of requests.
 
     BenchmarkError for files that are not aiperf's, or of another form.
     """
@@ -190,7 +190,7 @@ def _read_export(folder: Path, success_threshold: float, *, interrupted: bool) -
 
 
 def _metrics(statistics: dict[str, Any]) -> Iterator[tuple[str, dict[str, float | str]]]:
-    """Each metric with its unit; what else aiperf tells of its run has none."""
+    """Each metric with its unit; what else aiperf reports of its run has none."""
     for tag, metric in statistics.items():
         if isinstance(metric, dict) and "unit" in metric:
             yield tag, {name: value for name, value in metric.items() if isinstance(value, (int, float, str))}

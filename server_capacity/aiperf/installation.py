@@ -183,7 +183,7 @@ def environment_of(environment: Mapping[str, str], arguments: Sequence[str], scr
 
 
 def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str], None]) -> None:
-    """Until it ends; every ten seconds how many requests its export tells of."""
+    """Until it ends; every ten seconds how many requests its export has."""
     say("aiperf: starting, which takes a few seconds ...")
     begun = reported = time.monotonic()
     done = read = 0

@@ -82,7 +82,7 @@ def _end(result: AiperfResult) -> Iterator[str]:
 
 
 def _given_up(result: AiperfResult) -> str:
-    """It tells nothing of those sent after the last one that was answered."""
+    """It says nothing of those sent after the last one that was answered."""
     if not result.unanswered:
         return "an unknown number of requests"
     return f"{result.unanswered:,} requests{' or more' if result.gave_up else ''}"

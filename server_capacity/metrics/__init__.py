@@ -1,1 +1,5 @@
-"""Server metrics over a wave's window: configured, followed, asked of CloudWatch and Prometheus."""
+"""Server metrics over a wave's window, asked of CloudWatch and Prometheus: each source of metrics is a package.
+
+``config`` has the list of sources (``STREAMS``) and reads the user's configuration of them; ``follower`` counts the
+instances of a server while the wave runs.
+"""

@@ -26,7 +26,7 @@ PATIENCE_S = 3.0
 """A last answer is waited for so long when the wave is over."""
 
 EVENTS_S = 30.0
-"""And so long for what the service that scales tells of it: one that sends byte after byte never runs out of time."""
+"""And so long for the events of the service that scales it: one that sends byte after byte never runs out of time."""
 
 
 def interval_s(wave_s: float | None) -> float:
@@ -64,7 +64,7 @@ class Follower:
         return [reading for watch in self._watches for count in watch.counts[-1:] for reading in _readings(count)]
 
     def followed(self, interval: Interval) -> list[Followed]:
-        """Everything that came, and what the services tell of that time; nothing of who has nothing."""
+        """Everything that came, and what the services report of that time; nothing of who has nothing."""
         found = [watch.followed(interval) for watch in self._watches]
         return [each for each in found if each.counts or each.events or each.remarks]
 
@@ -101,7 +101,7 @@ class _Watch:
             self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def followed(self, interval: Interval) -> Followed:
-        """The counts, and what the service tells of that time. A fault of ours keeps its traceback."""
+        """The counts, and what the service reports of that time. A fault of ours keeps its traceback."""
         late = f"The scaling activities of {self.of} did not all arrive within {EVENTS_S:g} s."
         reported: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
         asking = threading.Thread(

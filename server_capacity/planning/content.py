@@ -172,7 +172,7 @@ def _bounds(case: Case, law: Law, option: Option, scale_out: ScaleOut | None) ->
 
 
 def _at_most(law: Law, rate: float, share: float) -> tuple[int, bool]:
-    """The instances that a rate needs, or the most that the law tells of; and whether it is the latter."""
+    """The instances that a rate needs, or the most that the law covers; and whether it is the latter."""
     try:
         return law.needed(rate, share), False
     except CannotTellError:

@@ -137,7 +137,7 @@ def _ranked_price(price: Price) -> Price:
 
 
 def _factories_file_of(data: CapacityResult, folder: Path) -> str | None:
-    """The factories file that the waves of a search were sent with; None where they do not tell."""
+    """The factories file that the waves of a search were sent with; None where they do not say."""
     from inference_benchmarker.wave.reader import read_plan
     from inference_benchmarker.wave.run_dir import RunDir
 

@@ -41,7 +41,7 @@ class Measured:
     """The rate that all ``instances`` of a search held together, in requests/s, with its 95% interval.
 
     ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
-    ``factories_file``: which its waves were sent with, None where they do not tell. ``variant``: its values in a
+    ``factories_file``: which its waves were sent with, None where they do not say. ``variant``: its values in a
     ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
     ``beside`` are clauses on what else the ranking leaves open, and ``ranking_code`` is its exit code.
     ``unchecked``: a clause on waves that it is built on and that are not there any more, or may be others.
@@ -133,7 +133,7 @@ class Measured:
         return alike, called, arguments, [row.expression for row in self.data.limits]
 
     def remarks(self) -> Iterator[str]:
-        """Sentences on what it does not tell, or tells only under a condition."""
+        """Sentences on what it does not report, or only under a condition."""
         if self.at_least:
             yield (
                 "No limit was violated in the search: the plan uses the highest rate that was sent, and fewer "

@@ -35,7 +35,7 @@ class Law(Protocol):
 
     @property
     def most(self) -> int | None:
-        """The most instances that it tells of; None: any number."""
+        """The most instances that it covers; None: any number."""
 
     def held(self, instances: int) -> float:
         """The rate that they hold together."""

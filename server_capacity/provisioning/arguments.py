@@ -1,4 +1,4 @@
-"""The arguments of the factories in a factories file, as its source tells them, and values of them from texts."""
+"""The arguments of the factories in a factories file, as they stand in its source, and values of them from texts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class FactoryArguments:
 
 
 def factory_arguments(factories_file: Path) -> FactoryArguments:
-    """The signatures as the source tells them; nothing of the user's is run. BenchmarkError for what is no Python."""
+    """The signatures in the source; nothing of the user's is run. BenchmarkError for what is no Python."""
     endpoint, payload = (_signature(factories_file, name) for name in (NAME, "payload_factory"))
     return FactoryArguments(endpoint, payload)
 

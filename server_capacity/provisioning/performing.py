@@ -240,13 +240,13 @@ def _remove(client: Any, call: Call) -> None:
 
 
 def account_of(target: dict[str, Any]) -> str | None:
-    """The account of a scalable target as it is described; None where its name does not tell."""
+    """The account of a scalable target as it is described; None where its name does not say."""
     parts = str(target.get("ScalableTargetARN", "")).split(":")
     return parts[4] if len(parts) > 5 else None
 
 
 def account_of_credentials(region: str) -> str | None:
-    """The account of AWS that the configured credentials are of; None where nobody tells."""
+    """The account of AWS that the configured credentials are of; None where it is unknown."""
     try:
         return str(ask(make_client("sts", region), "get_caller_identity", {})["Account"])
     except (NotDoneError, KeyError):

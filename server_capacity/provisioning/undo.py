@@ -107,7 +107,7 @@ def undo_of(data: Any) -> Undo:
 
 
 def undo_given(given: Any, region: str | None) -> Undo:
-    """The undo that a user's code tells, as ``created`` takes it; ``region``: where a call names none.
+    """The undo that a user's code reports, as ``created`` takes it; ``region``: where a call names none.
 
     ValueError for what is none, and tells what was given and what was expected.
     """

@@ -155,7 +155,7 @@ def _of_side(name: str, side: Side) -> Iterator[str]:
 def _kept_nowhere(found: CapacityResult) -> Iterator[str]:
     """A limit that most requests of every stretch were over is kept at no rate.
 
-    A share nearer to what is allowed tells nothing: an answer may lie between rates, and a stretch may be short.
+    A share nearer to what is allowed decides nothing: an answer may lie between rates, and a stretch may be short.
     """
     if found.outcome not in ("found", "at_least"):
         return

@@ -1,4 +1,4 @@
-"""The order of variants, by what it costs to serve the target, and the ties where intervals do not tell. Pure.
+"""The order of variants, by what it costs to serve the target, and the ties where intervals do not decide. Pure.
 
 Each variant has a score, the less the better: the cost of an hour of the instances for the target; without prices their
 number; without a target the cost of a million requests, or the rate that an instance holds. The score by the interval's
@@ -106,7 +106,7 @@ def _made_of(found: RankingResult) -> RankingResult:
 
 
 def _earlier_codes(found: RankingResult) -> Iterator[int]:
-    """The exit codes by earlier rules: a search without a rank that could not tell its rate added less, or nothing."""
+    """The exit codes by earlier rules: a search without a rank that found no rate added less, or nothing."""
     ranked = [row for row in found.rows if row.rank is not None]
     others = [row for row in found.rows if row.rank is None]
     for code in (OK, INVALID):

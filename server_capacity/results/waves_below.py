@@ -33,7 +33,7 @@ _ROUNDED_S = 0.002
 
 @dataclass(frozen=True, slots=True)
 class _Wave:
-    """A wave as its own files tell it."""
+    """A wave as its own files report it."""
 
     name: str
     summary: Mapping[str, Any]
@@ -65,7 +65,7 @@ class _Wave:
                 raise ValueError(f"{self.name} has {found[outcome]:,} {outcome} requests, and its ledger {text}")
 
     def value(self, expression: str) -> float | None:
-        """The value that a limit is on, as the summary tells it; None where it does not."""
+        """The value that a limit is on, as the summary reports it; None where it does not."""
         slo = Slo.read(expression)
         if isinstance(slo, str):
             return None

@@ -24,7 +24,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The highest rate below which one limit is kept; ``rate`` and ``interval`` None where nothing tells.
+    """The highest rate below which one limit is kept; ``rate`` and ``interval`` None where it is unknown.
 
     ``slope``: d ln(share over) / d ln(rate) there. ``dispersion``: the variance of counts over, times that of
     independent requests. ``kept_everywhere``: at no rate that was tried was it broken.

@@ -1,4 +1,4 @@
-"""A stretch of a closed loop cut into blocks so long that one tells little of the next. Pure."""
+"""A stretch of a closed loop cut into blocks so long that each is nearly independent of the next. Pure."""
 
 from __future__ import annotations
 

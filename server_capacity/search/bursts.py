@@ -72,7 +72,7 @@ def _bent(blocks: tuple[int, ...]) -> Floats:
 def _between(value: Floats, table: Floats) -> Floats:
     """A table over the nodes, at values between them, by cubics whose slopes are of the fourth order.
 
-    Of many requests a straight line is out by a two-hundredth of their number, which is more than they tell.
+    Of many requests a straight line is out by a two-hundredth of their number, which is more than they can show.
     """
     place = np.clip((value - _NODES[0]) / (_NODES[1] - _NODES[0]), 2.0, len(_NODES) - 3.001)
     left = place.astype(np.intp)

@@ -35,7 +35,7 @@ CARRIED = 0.25  # of a block where load is a half or more: it repeats what the o
 WELL_OVER = 1.5  # of what is allowed: a share below it tells on which side of the limit a rate is
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
 MISTAKEN, MISTAKEN_SD = 0.1, 0.2  # the chance that an endpoint completes more than it did, and by how much
-DOUBTED = 0.15  # the chance that what queues in general do tells little
+DOUBTED = 0.15  # the chance that what queues in general do does not apply
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 APART_S, LEAST_ANSWERS = 10.0, 20
-"""So much later is another time; fewer answers tell nothing."""
+"""So much later is another time; fewer answers show nothing."""
 CHANCE = 2.4  # standard errors, of all stretches but the clearest
 MOST_INSTANTS = 32  # that are looked at
 WAITS, MOST_VARIANCE = 0.5, 1.0
@@ -80,7 +80,7 @@ class Drift(NamedTuple):
 
 
 def drift_of(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> Drift | None:
-    """The instant that tells most clearly; None where none does, or where answers became faster again."""
+    """The instant that shows it most clearly; None where none does, or where answers became faster again."""
     seen = seen_of(limits, stretches)
     parts = [Drift(seen[:first], seen[first:]) for first in _places(len(seen))]
     most = max(parts, key=_errors, default=None)

@@ -86,7 +86,7 @@ def known_from_below(
 def _held(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[Limit | None, float]:
     """The rate at which growth ended and the limit that was the reason.
 
-    What was counted live may differ a little from what is known in the end: that growth ended tells more.
+    What was counted live may differ a little from what is known in the end: that growth ended weighs more.
     """
     grown = _grown(stretches)
     if not grown:

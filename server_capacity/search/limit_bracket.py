@@ -228,7 +228,7 @@ def _room_s(limit: Limit, pace: Pace) -> float:
 
 
 def _base(points: Sequence[Point], allowed: float, below: float) -> float:
-    """The share over at low rates, as far as requests tell that it is not 0; at most most of what is allowed."""
+    """The share over at low rates, as far as requests show that it is not 0; at most most of what is allowed."""
     of = sum(point.of for point in points if point.rate < below)
     over = sum(point.over for point in points if point.rate < below)
     return min(over / (of + NONE_OVER / allowed), 0.7 * allowed)

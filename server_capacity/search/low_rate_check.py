@@ -26,13 +26,13 @@ BENEATH = "beneath"
 LEAST_OVER, LEAST_STRETCHES, CLEARLY = 8, 5, 2.5  # requests, stretches, and standard errors between them
 LEAST_EXPECTED = 3.0
 WELL_BELOW, UNLIKELY = 0.75, 0.05
-"""Rates below so much of another tell of it; so small is the chance of as few over as they had, were load not why."""
+"""Rates below so much of another are evidence of it; so small is the chance of as few over, were load not why."""
 NOT_FAR, FURTHER = 4.0, 0.6
 LEAST_BREAKING = 3
 """So many requests over are no accident of one."""
 MORE_TIME = "give more with --time"
 LEAST_TIMES, USUAL_TIMES = 30.0, 60.0
-"""Such times of an answer must the load last to tell anything, and should it last."""
+"""Such times of an answer must the load last to show anything, and should it last."""
 
 
 class Broken(NamedTuple):
@@ -56,7 +56,7 @@ def unsupported(limit: Limit, place: int, stretches: Sequence[Stretch], rate: fl
 
 
 def beneath(limits: Sequence[Limit], stretches: Sequence[Stretch], name: str, rate: float) -> float | None:
-    """A rate well below an answer, where nothing tells yet that the named limit is kept there."""
+    """A rate well below an answer, where it is not known yet whether the named limit is kept."""
     for place, limit in enumerate(limits):
         if limit.expression == name:
             points = points_of(stretches, place, pace_of(stretches))

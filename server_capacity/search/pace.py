@@ -91,7 +91,7 @@ def overloaded(stretch: Stretch, answer_s: float) -> bool:
     """Tells whether a stretch sent more than was completed.
 
     Then its backlog is beyond what stays in flight anyway, and what it inherited. Near the answer a burst looks like
-    that, too, and a stretch that ended with each would tell of more bursts than there are.
+    that, too, and a stretch that ended with each would show more bursts than there are.
     """
     flow = flow_of(stretch)
     if flow is None:

@@ -33,7 +33,7 @@ class Prior:
     room_s: float = 0.0
 
     def load(self, rate: Floats) -> Floats:
-        """The part of the endpoint that is busy at each rate, below 1; a half where nothing tells."""
+        """The part of the endpoint that is busy at each rate, below 1; a half where it is unknown."""
         if self.most is None:
             return np.full_like(rate, 0.5)
         return np.asarray(np.clip(rate / max(self.most, _LEAST_MOST), LEAST_LOAD, 1.0 / (1.0 + 0.5 * self.most_sd)))

@@ -104,7 +104,7 @@ class Search:
         return self._next(moment)
 
     def _lasting(self, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-        """Without what came before the endpoint was warm, or got slower, as far as stretches tell that are over."""
+        """Without what came before the endpoint was warm, or got slower, as far as stretches show that are over."""
         if self._compared != len(stretches):
             warm = without_warm_up(self.limits, stretches[:-1])
             seen = slower(self.limits, warm)

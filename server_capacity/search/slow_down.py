@@ -1,4 +1,4 @@
-"""An endpoint that gets slower with time: what came before tells nothing of the rate that lasts. Pure."""
+"""An endpoint that gets slower with time: what came before does not show the rate that lasts. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits that no request tells of, as one on tokens where nothing is streamed. Pure."""
+"""Limits that no request reports, as one on tokens where nothing is streamed. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REASON = "no request has the value that {} limits; token times need a stream, th
 
 
 def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str]:
-    """The expressions of limits that no request tells of, although some were answered."""
+    """The expressions of limits that no request reports, although some were answered."""
     slices = [each for stretch in stretches for each in stretch.slices if each.answered]
     if not slices:
         return set()

@@ -29,8 +29,8 @@ class Repeated:
 
     The mean is that of logarithms (``logarithmic``), so that a run at twice the value and one at half of it even out;
     where a value is 0 it is that of the values. ``error`` is the mean's standard error on the same scale, with so many
-    degrees of ``freedom``; 0 of these tell nothing. ``precision``: how far off each value may be that was counted.
-    ``unseen``: as of a ``Ratio``.
+    degrees of ``freedom``; with 0 of these the error is unknown. ``precision``: how far off each value may be that was
+    counted. ``unseen``: as of a ``Ratio``.
     """
 
     value: float
@@ -134,7 +134,7 @@ def _scaled(value: float, *, logarithmic: bool) -> float:
 
 
 def _within(run: Estimate, *, logarithmic: bool) -> float:
-    """The standard error of one run's value that its blocks tell; 0 where they do not tell any."""
+    """The standard error of one run's value by its blocks; 0 where they show none."""
     low, high = run.ends(1)
     if run.blocks < LEAST_RUNS or run.is_constant or math.isinf(high) or (logarithmic and low <= 0):
         return 0.0

@@ -100,7 +100,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """All that a comparison tells."""
+    """The whole result of a comparison."""
 
     schema_version: int
     headline: str

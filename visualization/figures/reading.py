@@ -119,7 +119,7 @@ def _places(paths: Sequence[Path]) -> list[str]:
 
 
 def _check(path: Path) -> str:
-    """Its name, where its plan tells one; an error where this is no run directory, whatever its state."""
+    """Its name, where its plan has one; an error where this is no run directory, whatever its state."""
     run_dir = RunDir(path)
     if run_dir.is_of_the_original and is_file(find_export(run_dir), path):
         return ""

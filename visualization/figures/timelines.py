@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from visualization.figures.runs import Run
 
 CLIENT_TITLES = ("Schedule lag", "CPU of the client's host", "CPU of each worker")
-"""The pictures that tell of the client."""
+"""The pictures of the client."""
 
 _IN_ALL = 2_400  # points of the lines of all runs in one picture
 _LONGEST_NAME = 40

@@ -43,7 +43,7 @@ PRICE_FLAGS = [
         "prices as JSON, {TYPE: USD} or {REGION: {TYPE: USD}}, or AWS's own index.json of AmazonSageMaker",
     ),
 ]
-"""The flags of every command that tells of money."""
+"""The flags of every command with a price."""
 
 VARY_FLAGS = [
     Flag(

@@ -69,7 +69,7 @@ def _text(slo: Slo, measured: float) -> str:
 def _measured(plan: WavePlan, slo: Slo, whole: Cell, spool_state: SpoolState) -> float | None:
     """The value that is held against a limit, as far as the feed has it."""
     if slo.is_on_sessions or (slo.metric == "rate" and spool_state.has_sessions):
-        return None  # the feed tells of requests alone
+        return None  # the feed reports requests alone
     if slo.metric == "rate":
         return None if slo.stage else _completed_share(plan, spool_state, whole)
     open_loop, feed = isinstance(plan.load, OpenLoop), spool_state.feed

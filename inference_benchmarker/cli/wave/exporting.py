@@ -50,7 +50,7 @@ class Export:
         return Export(self._exporter, run)
 
     def follow(self, plan: WavePlan, view: Live, endpoint: str | None = None) -> Live:
-        """A view of the next wave that hands it on, too. ``endpoint``: its name, where the plan's does not tell it."""
+        """A view of the next wave that hands it on, too. ``endpoint``: its name, where the plan does not give it."""
         if self._exporter is None:
             return view
         from inference_benchmarker.engine.progress_listener import Several

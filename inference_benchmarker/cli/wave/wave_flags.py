@@ -1,4 +1,4 @@
-"""The flags of a wave."""
+"""The flags of a wave: one table, with a row for each. `wave_plan` makes a plan of their values."""
 
 from __future__ import annotations
 

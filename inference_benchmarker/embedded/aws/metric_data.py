@@ -1,7 +1,7 @@
 """GetMetricData: its queries, their datapoints and the pages these come in.
 
 A page token is the whole state: where the next page begins and what was visible when the first one was cut, so that
-all pages of a request tell of the same moment.
+all pages of a request show the same moment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""AWS's price list with the prices of instances that the endpoint was given, as GetProducts tells them.
+"""AWS's price list with the prices of instances that the endpoint was given, as GetProducts reports them.
 
 A price holds in whatever region it is asked for. Each type is listed for hosting, and for training at the same price:
 a client that does not say which of them it wants finds both, as it does with AWS.

@@ -1,1 +1,1 @@
-"""The embedded LLM engine: continuous batching over a paged KV cache, in steps whose lengths a profile tells. Pure."""
+"""The embedded LLM engine: continuous batching over a paged KV cache, in steps whose lengths a profile gives. Pure."""

@@ -48,7 +48,7 @@ class _CompressedStream:
         return self._pressed(self._stream.events(piece), zlib.Z_FINISH if is_last else zlib.Z_SYNC_FLUSH)
 
     def broken(self) -> Sequence[bytes]:
-        """The events that tell of the failure, and the end."""
+        """The events that report the failure, and the end."""
         return self._pressed(self._stream.broken(), zlib.Z_FINISH)
 
     def _pressed(self, events: Sequence[bytes], flush: int) -> Sequence[bytes]:

@@ -66,7 +66,7 @@ class EventStream:
         return (self._event(piece),)
 
     def broken(self) -> Sequence[bytes]:
-        """The one that tells of the failure."""
+        """The one that reports the failure."""
         return (self._broken,)
 
 

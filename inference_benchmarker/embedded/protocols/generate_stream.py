@@ -41,7 +41,7 @@ class GenerateStreamDialect:
         return EventStream(head, tokens, event, _event({"error": FAILED_AS_CONFIGURED}))
 
     def _reason(self, asked: Mapping[str, Any]) -> str | None:
-        """Why the text ends, which Triton's vLLM tells when it is asked; MLServer tells none."""
+        """Why the text ends, which Triton's vLLM gives when it is asked; MLServer gives none."""
         own = "length" if _limit(asked) else "stop"
         return self._finish_reason or (own if _parameters(asked).get("return_finish_reason") else None)
 

@@ -62,7 +62,7 @@ class TorchServeDialect:
     }
 
     def reply(self, request: Request, sequence: int) -> Answer:  # noqa: ARG002 - not all need all
-        """The same class for every input, as an image classifier's handler tells it."""
+        """The same class for every input, as an image classifier's handler returns it."""
         return self._OK
 
     def failure(self, status: int, reason: str, sequence: int) -> Answer:  # noqa: ARG002 - not all need all

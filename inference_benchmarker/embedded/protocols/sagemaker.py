@@ -102,7 +102,7 @@ class SageMakerStreamDialect(SageMakerDialect):
 
 
 def by_variant(reply: Answer | Stream, name: str) -> Answer | Stream:
-    """The same reply by the variant of that name, where it tells one at all."""
+    """The same reply by the variant of that name, where it has one at all."""
     if isinstance(reply, Answer):
         return replace(reply, headers={**reply.headers, _VARIANT: name}) if _VARIANT in reply.headers else reply
     if _VARIANT in reply.head.headers:

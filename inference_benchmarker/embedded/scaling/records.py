@@ -134,7 +134,7 @@ class Target:
 
 @dataclass(slots=True)
 class Activity:
-    """A change of the number of instances, or why there was none (``reason``: code and numbers, as AWS tells it)."""
+    """A change of the number of instances, or why there was none (``reason``: code and numbers, as AWS reports it)."""
 
     resource_id: str
     description: str

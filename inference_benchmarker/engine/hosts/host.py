@@ -43,7 +43,7 @@ class Host(Protocol):
         """The last lines that a worker which has ended printed."""
 
     def memory_left(self) -> int | None:
-        """The bytes of memory that are free there; None where nobody tells."""
+        """The bytes of memory that are free there; None where it is unknown."""
 
     def memory_of(self, worker: int) -> int:
         """The bytes of memory that a worker holds; 0 of one that has ended."""

@@ -32,7 +32,7 @@ ASK_S = 1.0
 """How often the clock of a host is asked."""
 
 BEAT_S = 0.25
-"""How often an agent tells of its workers' memory and logs."""
+"""How often an agent reports its workers' memory and logs."""
 
 SOCKET = "primary"
 """The socket that leads to the primary, in a folder of its own on either side."""

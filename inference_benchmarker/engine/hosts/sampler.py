@@ -71,7 +71,7 @@ class Sampler:
 
 
 class _Counters(NamedTuple):
-    """The counters of the host since it started; None where it does not tell."""
+    """The counters of the host since it started; None where it does not say."""
 
     at_s: float
     busy_s: float

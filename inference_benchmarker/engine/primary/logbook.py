@@ -52,7 +52,7 @@ class Logbook:
         self._spool.event(**event)
 
     def note(self, **event: Any) -> None:
-        """Write down what happened; where it cannot be written, what is there tells as much."""
+        """Write down what happened; where it cannot be written, what is there shows it."""
         with suppress(OSError):
             self._spool.event(**event)
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 LEFT_S = 60.0  # of the disk, at its growth: less is said
 SEEN_S = 60.0
-BEGINNING_S = 10.0  # what is written in a shorter time tells nothing of a minute
+BEGINNING_S = 10.0  # what is written in a shorter time does not show what a minute takes
 _SPARE = 1.25
 
 
 def free_bytes(path: Path) -> int | None:
-    """The bytes that we may write where a path is, or will be; None where nobody tells."""
+    """The bytes that we may write where a path is, or will be; None where it is unknown."""
     try:
         existing = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
         disk = os.statvfs(existing)

@@ -24,7 +24,7 @@ class HasMemory(Protocol):
         """The numbers of its workers."""
 
     def memory_left(self) -> int | None:
-        """The bytes that are free; None where nobody tells."""
+        """The bytes that are free; None where it is unknown."""
 
     def memory_of(self, worker: int) -> int:
         """The bytes that a worker holds; 0 of one that has ended."""

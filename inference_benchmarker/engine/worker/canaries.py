@@ -116,7 +116,7 @@ class Canaries:
         return lambda number: asked(number) if self.is_one(number) else session(number)
 
     def judge(self, index: int, answer: Any) -> dict[str, float]:
-        """The metrics that the answer to an arrival tells: 1 for what is wrong, of a canary also 0 for what is not."""
+        """The metrics of the answer to an arrival: 1 for what is wrong, of a canary also 0 for what is not."""
         text = (text_of(answer) or "").strip()
         if not self.is_one(index):
             return self._judge_other(index, text)
@@ -164,7 +164,7 @@ class Checks:
         self._writer = writer
 
     def __call__(self, slot: Slot) -> None:
-        """Add to a slot's usage what its canary tells. Raises UnexpectedAnswerError."""
+        """Add to a slot's usage what its canary shows. Raises UnexpectedAnswerError."""
         assert slot.arrival is not None
         if self._canaries is not None:
             reported = self._canaries.judge(slot.arrival.index, slot.answer)

@@ -164,7 +164,7 @@ def _report_abandoned(report: Report, name: str, response_ms: float, length: int
 
 
 def _whole(length: Any) -> int:
-    """The length of an event as its file tells it; 0 where that is no number."""
+    """The length of an event as its file gives it; 0 where that is no number."""
     try:
         return int(length or 0)
     except BaseException:

@@ -164,7 +164,7 @@ def _repeatable(slot: Slot) -> str | None:
 
 
 def _tokens(usage: Response | None) -> tuple[int, int]:
-    """The tokens of a prompt, and how many of them were cached; -1 where the server did not tell."""
+    """The tokens of a prompt, and how many of them were cached; -1 where the server did not report it."""
     if usage is None:
         return -1, -1
     cached = usage.metrics.get(CACHED_TOKENS) if usage.metrics else None

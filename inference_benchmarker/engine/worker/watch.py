@@ -1,4 +1,4 @@
-"""A worker tells of itself with each report: CPU, the event loop, the garbage collector, its client libraries."""
+"""A worker's own use, for its reports: CPU, the event loop, the garbage collector, its client libraries."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Pauses:
 
 
 def _starved_s() -> float | None:
-    """The seconds this thread could have run while no CPU was free; None where the kernel does not tell."""
+    """The seconds this thread could have run while no CPU was free; None where the kernel does not say."""
     try:
         return int(SCHEDSTAT.read_bytes().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):

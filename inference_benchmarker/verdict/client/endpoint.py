@@ -61,7 +61,7 @@ def endpoint_findings(evidence: Evidence, clean_ns: int | None = None) -> Iterat
 
 
 def has_kept_up(summary: Summary) -> bool:
-    """Tells whether so much was completed that there is no finding, whatever the requests tell."""
+    """Tells whether so much was completed that there is no finding, whatever the requests show."""
     return summary.completed_share is None or summary.completed_share >= KEPT_UP_SHARE
 
 
@@ -261,7 +261,7 @@ def _refusals(evidence: Evidence) -> str | None:
 
 
 def _refused_rows(evidence: Evidence) -> list[ErrorRow]:
-    """The errors that tell of too little capacity; where all is refused from the first one on, the endpoint is gone."""
+    """The errors that mean too little capacity; where all is refused from the first one on, the endpoint is gone."""
     rows = [row for row in evidence.summary.errors if NO_CAPACITY.search(row.key)]
     if not any(OF_ONE_GONE.search(row.key) for row in rows):
         return rows

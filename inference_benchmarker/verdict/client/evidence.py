@@ -1,4 +1,4 @@
-"""A wave before the court: what its checks ask of it, and the words that several of them use. Pure."""
+"""The evidence about the client: what the checks of a wave ask of it, and the words that several of them use. Pure."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Evidence:
 
     @property
     def cores(self) -> int | None:
-        """The number of cores this tool may use, of all hosts that send; None where no sample tells."""
+        """The number of cores this tool may use, of all hosts that send; None where it is unknown."""
         known = [sender.use.cores for sender in self.senders if sender.use is not None]
         return sum(known) if len(known) == len(self.senders) else None
 

@@ -114,7 +114,7 @@ def starved_advice(evidence: Evidence, worker: WorkerUse, limit_s: float) -> str
 
 
 def others_advice(evidence: Evidence, sender: Sender) -> str:
-    """The advice where others left too little of a host, as ``others_took_cores`` tells."""
+    """The advice where others left too little of a host, as ``others_took_cores`` finds."""
     host, own = sender.use, sender.workers_cpu_share
     assert host is not None
     assert own is not None

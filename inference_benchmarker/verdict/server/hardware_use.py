@@ -85,7 +85,7 @@ class Use:
 
 
 def used_hardware(metrics: Sequence[ServerMetric]) -> list[Use]:
-    """Every resource that the metrics tell of, in their order."""
+    """Every resource that the metrics are on, in their order."""
     return [*_by_cloudwatch(metrics), *_by_presets(metrics)]
 
 

@@ -163,7 +163,7 @@ class PlatformMetrics:
 
     @cached_property
     def invocations(self) -> float | None:
-        """Requests that the server counted; None where it does not tell."""
+        """Requests that the server counted; None where it does not say."""
         return next((count for place in _COUNTS if (count := self.total(*place)) is not None), None)
 
     @cached_property

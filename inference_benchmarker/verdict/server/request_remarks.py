@@ -147,7 +147,7 @@ def _kind_of_lines(log: ServerLog) -> str:
 
 
 def _waiting(platform: PlatformMetrics) -> Iterator[Remark]:
-    """Queues that inference servers tell of themselves."""
+    """Queues that inference servers report of themselves."""
     queues = [row for row in platform.metrics if row.stream == "prometheus" and row.name == "queue_length"]
     for row in queues:
         waiting, most = row.statistics.get("Average"), row.statistics.get("Maximum")
@@ -221,7 +221,7 @@ def _cold(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _why_slow(platform: PlatformMetrics, found: ColdStart) -> str:
-    """Whose start it was, by what the client was caught at or the server tells; neither is called a cold start.
+    """Whose start it was, by what the client was found doing or the server reports; neither is called a cold start.
 
     Half of what the first ones took longer must be seen on a side.
     """

@@ -26,7 +26,7 @@ def marked(schema: pa.Schema, start_unix_ns: int) -> pa.Schema:
 
 
 def check_of_wave(path: Path, start_unix_ns: int) -> None:
-    """Raise BenchmarkError for a file of another wave, which may be whole for itself. Older ones do not tell."""
+    """Raise BenchmarkError for a file of another wave, which may be whole for itself. Older ones have no start."""
     with opened(path) as file, pa.OSFile(own_path(file)) as source:
         reported = (pq.read_schema(source).metadata or {}).get(_KEY)
     with suppress(ValueError):  # a mark that is none says nothing

@@ -1,4 +1,4 @@
-"""The hosts of a wave as its spool tells of them: what they are, their samples, and their clocks."""
+"""The hosts of a wave as its spool reports them: what they are, their samples, and their clocks."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ _BATCH_META = {
 
 
 class SpoolState:
-    """The state of a wave as its spool tells it; ``read`` takes in what was appended since.
+    """The state of a wave as its spool reports it; ``read`` takes in what was appended since.
 
     ``live``: somebody follows the wave while it runs, so there are a ``feed`` and ``turns``. A stored wave is computed
     from its rows.

@@ -1,4 +1,4 @@
-"""One worker of a wave, as its reports tell of it. What they say may be anybody's. Pure."""
+"""One worker of a wave, as its reports show it. Their content is untrusted. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class WorkerState:
 
     @property
     def worker_use(self) -> WorkerUse:
-        """The worker's use, as its last report tells."""
+        """The worker's use, by its last report."""
         if not self.use:
             return WorkerUse()
         delay = self.delays_us.distribution()

@@ -31,7 +31,7 @@ WANTED_ERROR = 0.5
 """A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
 CLEARLY = 2.0
 USUAL_DISPERSION = 20.0
-"""The variance of counts over a limit, times that of independent requests, where the search does not tell."""
+"""The variance of counts over a limit, times that of independent requests, where the search does not say."""
 
 
 def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEvidence) -> Confirmed | None:

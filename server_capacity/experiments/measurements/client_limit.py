@@ -52,7 +52,7 @@ def lag_limit_s(question: Question, median_s: float) -> float:
 
 
 def spoilt(question: Question, wave: Wave) -> str:
-    """Why an ordinary wave tells nothing of its endpoint, in the words of its findings; empty where it does.
+    """Why an ordinary wave shows nothing of its endpoint, in the words of its findings; empty where it does.
 
     Late arrivals spoil it even where they are no evidence against the client: a search sends the wave again, unless
     every limit was kept in spite of them.

@@ -27,7 +27,7 @@ SURELY_OVER = 0.03
 class Confirmed:
     """A wave at one rate, held against the limits.
 
-    ``judgements``: one for each limit, those on values of the user's own last; ``spoilt``: why it tells nothing, or
+    ``judgements``: one for each limit, those on values of the user's own last; ``spoilt``: why it does not count, or
     empty (``by_server``: by no fault of this client); ``soak``: it was a long one.
     """
 

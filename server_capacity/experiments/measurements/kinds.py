@@ -30,7 +30,7 @@ _LENGTHS = [str(2**bits) if bits == 0 else f"{2**bits:,} to {2 ** (bits + 1) - 1
 
 
 def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens | None:
-    """The ``tokens`` of capacity.json, of the waves at the interval's lower end; None where nothing tells of any."""
+    """The ``tokens`` of capacity.json, of the waves at the interval's lower end; None where it is unknown."""
     seconds = sum(_seconds(wave) for wave in waves)
     by_label, by_length = Kinds(limits), Kinds(limits)
     for wave in waves:

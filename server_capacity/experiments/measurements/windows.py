@@ -33,7 +33,7 @@ LEAST_DRIFT, LEAST_ERRORS, LEAST_WINDOWS = 0.1, 4.0, 5
 def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> Windows | None:
     """The whole windows of the waves at the last rate that was confirmed; None where none was that long.
 
-    Waves that were spoilt tell nothing.
+    Waves that were spoilt do not count.
     """
     stretches = [each.stage.stretch for each in confirmed if not each.spoilt]
     kept = [
@@ -46,7 +46,7 @@ def windows_of(confirmed: Sequence[Confirmed], limits: Sequence[Limit]) -> Windo
 
 
 def predicted_windows(found: Answer, limits: Sequence[Limit]) -> Windows | None:
-    """The share of windows at the lower end by the bursts that were seen; None where no curve tells."""
+    """The share of windows at the lower end by the bursts that were seen; None where it is unknown."""
     limit = next((limit for limit in limits if limit.expression == found.limit), None)
     estimate = next((each for each in found.estimates if each.limit == found.limit), None)
     if limit is None or estimate is None or found.interval is None:

@@ -96,7 +96,7 @@ class Bursts:
         return "holds" if over <= self.holds_up_to(of, short) else "cannot_tell"
 
     def judge_kept(self, of: int, over: int) -> Judgement:
-        """Tells whether a limit was kept that does not tell an instance too few: another one gives out before."""
+        """Tells whether a limit was kept that does not show an instance too few: another one is violated before."""
         if over >= self.fails_from(of):
             return "fails"
         return "holds" if 1 <= of * self.allowed >= over else "cannot_tell"

@@ -30,7 +30,7 @@ class Planned:
     """An endpoint of a plan.
 
     ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one that gave out first;
-    ``correlation``: its dispersion and slope, None where the search did not tell; ``endpoint``: as the search had it.
+    ``correlation``: its dispersion and slope, None where the search did not say; ``endpoint``: as the search had it.
     ``price``: of an hour of an instance, None where the plan has none. ``exit_code``: the plan's; ``warnings``: clauses
     on what its search leaves open.
     """

@@ -154,7 +154,7 @@ def _reason(data: ProofResult) -> str:
 
 
 def _over(row: ProvenLimit, *, fails: bool) -> str:
-    """The share over a limit, and what bursts alone have to say about it; an interval may tell a little more."""
+    """The share over a limit, and what bursts alone have to say about it; an interval may say a little more."""
     share, allowed = percent_text(row.share_over or 0.0), percent_text(row.allowed or 0.0)
     over = f"{share} of requests are over {row.expression} ({allowed} may be)"
     if fails:

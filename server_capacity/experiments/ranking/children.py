@@ -66,7 +66,7 @@ class _Child:
     def results(self) -> Iterator[Result]:
         """Those that it reports now; at its end a reason for each variant of which it reported nothing.
 
-        It tells of a variant again once its endpoint is removed, or could not be.
+        It reports each variant again once its endpoint is removed, or could not be.
         """
         data = os.read(self.output, 65536)
         *lines, self._buffer = (self._buffer + data).split(b"\n")

@@ -68,7 +68,7 @@ class Collector:
 
 
 def quotas_of_target(found: RankingResult) -> list[StatedQuota]:
-    """The quotas of the instances that the best variants need for the target, where AWS tells them."""
+    """The quotas of the instances that the best variants need for the target, where AWS reports them."""
     quotas = []
     for row in found.rows:
         endpoint = row.endpoint or Endpoint()

@@ -25,7 +25,7 @@ class Job:
     """An endpoint and the variants that are measured on it.
 
     ``arguments``: those that endpoint_factory is called with; None where no endpoint is made. ``known``: the same with
-    the defaults that its source tells. ``payloads``: what payload_factory is called with, of each variant.
+    the defaults in its source. ``payloads``: what payload_factory is called with, of each variant.
     """
 
     variants: tuple[Variant, ...]

@@ -39,7 +39,7 @@ class Before(NamedTuple):
 
 
 class Needed(NamedTuple):
-    """The instances that an endpoint will run on, as far as its factory's arguments tell."""
+    """The instances that an endpoint will run on, as far as its factory's arguments say."""
 
     instance_type: str | None
     instances: int

@@ -57,7 +57,7 @@ def measured_endpoint(
 
 
 def _described(name: str, variant: str | None) -> Endpoint:
-    """The facts that SageMaker tells; nothing where it tells nothing."""
+    """The facts that SageMaker reports; nothing where it says nothing."""
     region = region_of(None)
     if region is None:
         return Endpoint()

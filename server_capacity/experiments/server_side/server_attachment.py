@@ -44,7 +44,7 @@ class ServerAssessment:
 
     @property
     def known(self) -> tuple[ServerEstimate, ...]:
-        """The estimates that tell anything yet."""
+        """The estimates that have a result yet."""
         return tuple(each for each in self.estimates if each.estimate.rate is not None or each.estimate.kept_everywhere)
 
     def resources(self, limits: Sequence[ServerLimit], low: float | None) -> Resources | None:

@@ -71,7 +71,7 @@ def server_estimates(limits: Iterable[ServerLimit], measured: Measured | None) -
 def resources(measured: Measured, limits: Iterable[ServerLimit], low: float) -> Resources | None:
     """The use of each resource at the rate ``low``, and the rate at which it reaches its limit, or 100%.
 
-    The ``resources`` of capacity.json: shares, and requests/s; None where no metric tells of any.
+    The ``resources`` of capacity.json: shares, and requests/s; None where it is unknown.
     """
     named = {limit.name: limit for limit in limits if limit.is_upper}
     found = [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.measurements.completions import Completions
 
 PROMPT_STREAM = "prometheus"
-"""Its values are samples of an instant, which tell something where there are several; others are means of a bucket."""
+"""Its values are samples of an instant, which count where there are several; others are means of a bucket."""
 
 DEFAULT_PERIOD_S = 60.0
 MOST_FAILED = 0.05

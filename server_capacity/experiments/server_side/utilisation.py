@@ -45,7 +45,7 @@ class Line:
     """``value = idle + demand * rate``, as far as it was measured: at rates from ``least`` to ``most``.
 
     ``noise``: of a point of mean length; ``freedom``: how many values it is known from. ``bent``: the points lie on no
-    line, so that it tells nothing beyond them. ``centre``, ``weight`` and ``spread``: where the points lie.
+    line, so that it does not hold beyond them. ``centre``, ``weight`` and ``spread``: where the points lie.
     """
 
     idle: float

@@ -108,7 +108,7 @@ class Autoscaling:
 def _asked(
     ask: Callable[[float, float], Iterator[ScalingEvent]], client: Any, permission: str, start: float, end: float
 ) -> tuple[list[ScalingEvent], str | None]:
-    """The events that one call tells, and why not more."""
+    """The events that one call reports, and why not more."""
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 

@@ -1,4 +1,4 @@
-"""The hardware that a SageMaker instance type's name tells of: a family, which GPUs it has, and a size. Pure.
+"""The hardware that a SageMaker instance type's name stands for: a family, which GPUs it has, and a size. Pure.
 
 The rule of sizes was checked against EC2's table for the types that SageMaker hosts on. AWS documents it nowhere as a
 rule, so that a name of another shape (bare metal, say) means nothing here rather than something wrong.

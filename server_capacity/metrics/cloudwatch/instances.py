@@ -91,7 +91,7 @@ def by_samples(followed: Iterable[Followed], metrics: Iterable[ServerMetric]) ->
     """The same; of those that could not be counted, the number that the samples of a utilization let one infer.
 
     An instance may send several samples in a period of CloudWatch's, and not in each as many: a number that changes
-    tells nothing of instances, and one that is the same throughout may be a multiple of theirs.
+    shows nothing of instances, and one that is the same throughout may be a multiple of theirs.
     """
     reported = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
     for each in followed:

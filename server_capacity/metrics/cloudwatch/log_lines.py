@@ -59,7 +59,7 @@ _BETWEEN = re.compile(
     r"During handling of the above exception|The above exception was the direct cause"
     r"|^\s+at [\w.$<>/]{1,300}\(|^\s+\.\.\. \d+ more$"
 )
-"""What stands between the exceptions of a chain in Python, and the frames in Java: it tells nothing by itself."""
+"""What stands between the exceptions of a chain in Python, and the frames in Java: it says nothing by itself."""
 
 
 _ORDINARY, _LIKE_AN_ERROR, _RAISED_HERE = range(3)
@@ -67,7 +67,7 @@ _ORDINARY, _LIKE_AN_ERROR, _RAISED_HERE = range(3)
 
 @dataclass(slots=True)
 class _Kind:
-    """``weight``: among kinds as frequent as each other, the name of what was raised tells most."""
+    """``weight``: among kinds as frequent as each other, the name of what was raised weighs most."""
 
     example: str
     weight: int
@@ -148,7 +148,7 @@ def kind_of(line: str) -> str:
 
 
 def looks_like_error(line: str) -> bool:
-    """Tells whether a line tells of a failure, by its level, an exception's name, or the usual words."""
+    """Tells whether a line is about a failure, by its level, an exception's name, or the usual words."""
     return bool(_ERROR.search(_HARMLESS.sub("", line[:_MOST_OF_A_KIND])))
 
 

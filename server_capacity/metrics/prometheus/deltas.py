@@ -1,4 +1,4 @@
-"""The gains of counters and histograms between samples, resets as Prometheus has them, and what buckets tell. Pure."""
+"""The gains of counters and histograms between samples, resets as Prometheus has them, and what buckets show. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bucket_increase(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value read off buckets; ``bound``: which side of it the truth lies on, where they tell no more."""
+    """A value read off buckets; ``bound``: which side of it the truth lies on, where they show no more."""
 
     value: float
     bound: Bound | None = None

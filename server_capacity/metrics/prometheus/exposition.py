@@ -57,7 +57,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The samples in their order; ``types`` and ``units`` by family, as far as the page tells.
+    """The samples in their order; ``types`` and ``units`` by family, as far as the page says.
 
     ``broken``: by the name it begins with, what is wrong with the first line of which nothing can be read.
     ``left_out``: the names of which samples may be on the page that were not read, since it is too large.

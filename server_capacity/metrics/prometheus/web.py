@@ -39,7 +39,7 @@ class WebError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of any status; ``date`` in unix seconds, where the server tells it."""
+    """An answer of any status; ``date`` in unix seconds, where the server reports it."""
 
     status: int
     text: str

@@ -23,7 +23,7 @@ _EXPECTED = 'expected {"ml.m5.xlarge": 0.23} or {"us-east-1": {"ml.m5.xlarge": 0
 _OF_HOSTING = re.compile(r"(?:^|-)Host:")
 _BESIDE = ("currency", "date")
 NOT_OF_AWS = (AttributeError, OverflowError, TypeError, ValueError)
-"""Raised by ``of_aws`` for what AWS does not tell."""
+"""Raised by ``of_aws`` for what AWS does not say."""
 
 
 def read_prices(data: bytes, source: str) -> list[Price]:

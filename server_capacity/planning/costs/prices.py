@@ -40,7 +40,7 @@ class Prices:
         self._before: Price | None = None
 
     def fall_back_on(self, price: Price | None) -> None:
-        """Take a price that an earlier command computed with, where no flag or file tells one."""
+        """Take a price that an earlier command computed with, where no flag or file reports one."""
         self._before = price
 
     @property

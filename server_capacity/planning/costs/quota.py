@@ -16,7 +16,7 @@ SERVICE = "sagemaker"
 
 
 def quota(instance_type: str, region: str | None, needed: int) -> Quota | None:
-    """The quota of a type's instances for endpoints, beside those ``needed``; None where nobody tells.
+    """The quota of a type's instances for endpoints, beside those ``needed``; None where it is unknown.
 
     What other endpoints of the account use is in the quota, too, and is not known here.
     """

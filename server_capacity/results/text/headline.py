@@ -73,7 +73,7 @@ def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), a
 
 
 def _doubt(found: CapacityResult, where: str = "the lower end") -> str:
-    """The outcome of the last wave ``where`` the answer is to hold, unless it held, and why it tells nothing."""
+    """The outcome of the last wave ``where`` the answer is to hold, unless it held, and why it does not count."""
     waves = found.confirmation or []
     if not waves:  # an earlier version stored none
         return "" if found.confirmation is None or found.outcome == "interrupted" else ", not confirmed"

@@ -72,7 +72,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The endpoint that was measured, as far as its factory's arguments and SageMaker tell."""
+    """The endpoint that was measured, as far as its factory's arguments and SageMaker say."""
 
     name: str | None = None
     arguments: dict[str, Any] | None = None

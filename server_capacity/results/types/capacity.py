@@ -1,6 +1,6 @@
 """The answer of a search: ``capacity.json``. Rates in requests/s (or users, see ``in_``), times in seconds. Pure.
 
-Keys that came later have a default, so that older files load; what a file does not tell is None.
+Keys that came later have a default, so that older files load; what a file does not have is None.
 """
 
 from dataclasses import dataclass, field
@@ -103,7 +103,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityResult:
-    """All that a search tells. ``ended``, ``confirmed`` and ``clean_up``: see ``results.standing``."""
+    """The whole result of a search. ``ended``, ``confirmed`` and ``clean_up``: see ``results.standing``."""
 
     schema_version: Version
     created: str | None = None

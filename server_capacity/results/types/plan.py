@@ -184,7 +184,7 @@ class EndpointPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanResult:
-    """All that a plan tells."""
+    """The whole result of a plan."""
 
     schema_version: Version
     created: str | None = None

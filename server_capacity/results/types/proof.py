@@ -63,7 +63,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofResult:
-    """All that a proof tells.
+    """The whole result of a proof.
 
     ``plan_exit_code`` and ``warnings``: of the plan that it is a proof of. ``ended_early``: why its wave was not sent
     to its end, None where it was.

@@ -130,7 +130,7 @@ class Recommender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingResult:
-    """All that a ranking tells: the rows in their order, those without a rank last."""
+    """The whole result of a ranking: the rows in their order, those without a rank last."""
 
     schema_version: Version
     target_rps: Positive | None = None

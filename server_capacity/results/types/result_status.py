@@ -32,7 +32,7 @@ OPEN = {"client_limited": "the client was the limit of its search", "cannot_tell
 
 
 class Standing(NamedTuple):
-    """The keys of a search that follow from all else that it tells."""
+    """The keys of a search that follow from all its other keys."""
 
     ended: Ended
     confirmed: Verdict | None
@@ -102,7 +102,7 @@ def row_code(row: RankedRow) -> int:
 def broken_code(row: RankedRow) -> int:
     """The exit code of what went wrong with a search beside its answer; OK where nothing did.
 
-    It could not begin, ended early or left something behind; or it has no rank, because it could not tell its rate,
+    It could not begin, ended early or left something behind; or it has no rank, because it found no rate,
     and so may be better than those that have one. Beside a rate, that the client gave out is none of these.
     """
     if row.ended == "early":
@@ -114,7 +114,7 @@ def broken_code(row: RankedRow) -> int:
 
 
 def is_unknown(row: RankedRow) -> bool:
-    """Tells whether a search has no rank because it could not tell its rate."""
+    """Tells whether a search has no rank because it found no rate."""
     return row.rank is None and row.outcome in OPEN
 
 

@@ -92,7 +92,7 @@ class ConfirmedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmation:
-    """A wave at the answer. ``spoilt``: why it tells nothing, or empty, and by whom."""
+    """A wave at the answer. ``spoilt``: why it does not count, or empty, and by whom."""
 
     directory: str = ""
     rate: Rate

@@ -83,7 +83,7 @@ class Api:
     def course(self, query: str, interval: Interval) -> tuple[dict[Labels, Points], str | None]:
         """The points inside the window by labels, the last at its end; a sentence where the server refused them.
 
-        Each tells of the time before it: with the first at the window's start, what came in its last step would be in
+        Each is of the time before it: with the first at the window's start, what came in its last step would be in
         none.
         """
         length = interval.end - interval.start

@@ -67,7 +67,7 @@ def of_buckets(asked: Sequence[str]) -> list[str]:
 
 
 def estimates(asked: Sequence[str], bins: Sequence[Bin]) -> dict[str, Estimate]:
-    """Those of the statistics that the bins tell."""
+    """Those of the statistics that the bins give."""
     found = {each: EXTREMES[each](bins) if each in EXTREMES else _quantile(each, bins) for each in asked}
     return {statistic: estimate for statistic, estimate in found.items() if estimate is not None}
 

@@ -182,7 +182,7 @@ def _kind(name: str, labels: Labels, history: History) -> str | None:
 
 
 def unit_of(name: str, kind: str, history: History) -> str | None:
-    """The unit that the page or the metric's name tells."""
+    """The unit by the page or the metric's name."""
     if kind == "counter":
         return None
     suffix = history.units.get(name) or name.rpartition("_")[2]

@@ -72,7 +72,7 @@ class SeriesValues:
 
 
 def gauge(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues | None:
-    """None where the series has no sample to tell of."""
+    """None where the series has no sample."""
     points = [(window.time(i), value) for i in window.inside if (value := track.at(i)) is not None]
     if not points:
         known = any(track.at(i) is not None for i in window.span)
@@ -101,7 +101,7 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues 
 
 
 def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues | None:
-    """None where the series has no sample to tell of."""
+    """None where the series has no sample."""
     points = cumulative(track, window)
     if not points:
         seen = [value for index in window.span if (value := track.at(index)) is not None]
