@@ -17,16 +17,15 @@ from inference_benchmarker.exit_codes import BAD_INPUT, OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from inference_benchmarker.cli.compare.plot_flags import Plot
+    from visualization.figures.runs import Run
 
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    options, problems = plot_parser().parsed(in_todays_words(arguments))
-    options["plot"] = [*(options.pop("runs") or ()), *(options["plot"] or ())]
-    if not options["plot"] and not problems:
-        options["plot"] = [str(last_run("benchmark plot", *OF_WAVES, quiet=options["quiet"]))]
-    plot = make_plot(options, problems)
+    plot = _asked(arguments)
     give_back_large_blocks()
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.results.capacity_folder import read
@@ -45,18 +44,31 @@ def run(arguments: list[str]) -> int:
     load = cache(Wave.load) if len(paths) <= 2 else Wave.load  # the report of one and the change of two need it again
     with how_far(quiet=plot.quiet):
         runs = in_order(read_runs(paths, plot.metadata, load, tell))
-    refused = [found for found in runs if found.is_refused]
-    problems = [f"{found.label}: {problem}" for found in runs for problem in found.problems]
-    if refused and len(refused) == len(runs) and not searched:
-        refuse(problems)
-    for problem in problems:
-        say(problem)
+    _say_problems(runs, are_all=not searched)
     figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata, read), two_sides(runs, load))
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
         print(path, flush=True)
     return BAD_INPUT if any(found.is_damaged for found in runs) else OK
+
+
+def _asked(arguments: list[str]) -> Plot:
+    """The plot that the arguments ask for: of the last run where they name none. BenchmarkError with every problem."""
+    options, problems = plot_parser().parsed(in_todays_words(arguments))
+    options["plot"] = [*(options.pop("runs") or ()), *(options["plot"] or ())]
+    if not options["plot"] and not problems:
+        options["plot"] = [str(last_run("benchmark plot", *OF_WAVES, quiet=options["quiet"]))]
+    return make_plot(options, problems)
+
+
+def _say_problems(runs: Sequence[Run], *, are_all: bool) -> None:
+    """Say what is wrong with runs; BenchmarkError where none can be drawn, and they ``are_all`` that is asked for."""
+    problems = [f"{found.label}: {problem}" for found in runs for problem in found.problems]
+    if are_all and runs and all(found.is_refused for found in runs):
+        refuse(problems)
+    for problem in problems:
+        say(problem)
 
 
 def plot_parser() -> Parser:

@@ -6,17 +6,35 @@ from pathlib import Path
 
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
-from inference_benchmarker.cli.endpoint.endpoints_flags import CLEAN_DESCRIPTION, CLEAN_EPILOG, ENDPOINTS_HELP
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import kind_of
+
+_HELP = """\
+usage: benchmark endpoints clean [DIR]
+
+Manages endpoints that other commands change or create temporarily.
+
+  clean   undo what killed commands left behind: endpoints, changed scaling
+
+See `benchmark endpoints clean --help`.
+"""
+_CLEAN_DESCRIPTION = """\
+Undoes what a command changed, and removes the endpoints that it created, if the command and its keeper (a separate
+process that normally does this) were both killed. The steps are in cleanup.json in the command's folder. Asks for no
+confirmation; a second call has nothing to do.
+"""
+_CLEAN_EPILOG = """\
+exit codes: 0 nothing is left; 1 something could not be undone (the steps to do so by hand are printed), or a running
+process holds it; 2 a cleanup.json that cannot be trusted; 130 interrupted
+"""
 
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     command, rest = (arguments or ["--help"])[0], arguments[1:]
     if command in ("-h", "--help"):
-        print(ENDPOINTS_HELP, end="")
+        print(_HELP, end="")
         return OK
     if command != "clean":
         raise BenchmarkError(f"There is no command {command!r} of benchmark endpoints.", "The command is clean.")
@@ -34,8 +52,8 @@ def clean_parser() -> Parser:
     """Its flags, and its help."""
     parser = Parser(
         prog="benchmark endpoints clean",
-        description=CLEAN_DESCRIPTION,
-        epilog=CLEAN_EPILOG,
+        description=_CLEAN_DESCRIPTION,
+        epilog=_CLEAN_EPILOG,
     )
     about = f"the folder of a search, or one with many such folders (default {OUTPUT_DIR})"
     parser.add_argument("dir", metavar="DIR", nargs="?", type=Path, help=about)
