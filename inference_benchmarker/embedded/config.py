@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.embedded.llm.rules import PROFILES, EngineRules
 from inference_benchmarker.embedded.queueing.routed import ROUTINGS, SHARED
 from inference_benchmarker.embedded.queueing.rules import DISCIPLINES, Rules
-from inference_benchmarker.embedded.type_table import MADE_UP
+from inference_benchmarker.embedded.synthetic_types import MADE_UP
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.units import NS
 

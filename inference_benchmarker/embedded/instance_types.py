@@ -1,13 +1,10 @@
-"""The instance types of the endpoints that are made here: how many servers each has, and how fast they are.
-
-The figures are made up, so that types differ as they may elsewhere. None is a measurement of AWS's instances.
-"""
+"""The instance types of the endpoints that are created here: the synthetic ones, as the configuration changes them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.type_table import MADE_UP, MOST_INSTANCES, InstanceType
+from inference_benchmarker.embedded.synthetic_types import MADE_UP, MOST_INSTANCES, InstanceType
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.config import EndpointConfig

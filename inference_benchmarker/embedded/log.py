@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.histogram import Histogram, family
+from inference_benchmarker.embedded.prometheus_text import Histogram, family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Adds up what workers counted, batch by batch. Whoever reads them takes them for anybody's. Pure."""
+"""Adds up what workers counted, batch by batch; a batch is untrusted input. Pure."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_int, parse_number
 from inference_benchmarker.embedded.config import LOGS_FAULTS, METRIC_FAULTS, PUBLISH_INTERVALS_S
-from inference_benchmarker.embedded.type_table import MOST_INSTANCES
+from inference_benchmarker.embedded.synthetic_types import MOST_INSTANCES
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.embedded.aws.aws_json import ACCOUNT, AwsError, Caller, Service
 from inference_benchmarker.embedded.aws.paging import page
 from inference_benchmarker.embedded.instance_types import known_types, quota
-from inference_benchmarker.embedded.type_table import MOST_INSTANCES
+from inference_benchmarker.embedded.synthetic_types import MOST_INSTANCES
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.config import EndpointConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.embedded.histogram import Histogram, family
+from inference_benchmarker.embedded.prometheus_text import Histogram, family
 from inference_benchmarker.embedded.protocols.dialects import MODEL
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tells of hosts whether a wave can run on them: each is reached as a wave reaches it, and sends nothing."""
+"""Checks whether a wave can run on hosts: each is reached as a wave reaches it, and sends nothing."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.hosts.agent_messages import is_said
 from inference_benchmarker.engine.hosts.clock_watch import ClockWatch
 from inference_benchmarker.engine.hosts.protocol import ASK_S, KEEP_S, LEASE, LEASE_S, LOST_S, QUIET_S, SILENT_S, SOCKET
-from inference_benchmarker.engine.hosts.said import is_said
 from inference_benchmarker.version import __version__
 from inference_benchmarker.words.text import said
 

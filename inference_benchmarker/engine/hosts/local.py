@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.hosts.own import OwnHost
+from inference_benchmarker.engine.hosts.primary_host import OwnHost
 from inference_benchmarker.engine.processes.child_logs import ChildLogs
 from inference_benchmarker.engine.processes.children import REAP_S, child_environment, write_line
 from inference_benchmarker.engine.processes.leftovers import MARK, Orphans, end_leftovers, new_mark

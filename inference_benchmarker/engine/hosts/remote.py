@@ -1,4 +1,4 @@
-"""A machine with an agent as a host of a wave: the agent does what this asks, and tells what happens."""
+"""A machine with an agent as a host of a wave: the agent does what this asks, and reports what happens."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import gevent
 from gevent.fileobject import FileObject
 
-from inference_benchmarker.engine.hosts.own import OwnHost
+from inference_benchmarker.engine.hosts.primary_host import OwnHost
 from inference_benchmarker.engine.hosts.sampler import host_constants
 from inference_benchmarker.engine.locust.runtime import ARMED, BATCH, READY, set_up_logging
 from inference_benchmarker.engine.locust.zmq_keys import PrimaryKeys

@@ -1,4 +1,4 @@
-"""The primary's logbook: the wave's clock, and the spool that tells what happened when."""
+"""The primary's logbook: the wave's clock, and the spool that says what happened when."""
 
 from __future__ import annotations
 

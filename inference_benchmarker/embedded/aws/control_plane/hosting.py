@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.embedded.instance_types import known_type
 from inference_benchmarker.embedded.queueing.routed import SHARED
-from inference_benchmarker.embedded.type_table import InstanceType
+from inference_benchmarker.embedded.synthetic_types import InstanceType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

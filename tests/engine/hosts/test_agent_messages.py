@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.engine.hosts.agent import Agent
+from inference_benchmarker.engine.hosts.agent_messages import is_said
 from inference_benchmarker.engine.hosts.checking import check_hosts
 from inference_benchmarker.engine.hosts.protocol import FILES, SOCKET, WAVE
-from inference_benchmarker.engine.hosts.said import is_said
 from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.plan.hosts import Hosts, hosts_in
 from inference_benchmarker.version import __version__

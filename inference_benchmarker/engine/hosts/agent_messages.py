@@ -1,4 +1,4 @@
-"""The messages of an agent, as the command takes them: of a host that says anything else nobody knows what runs there.
+"""The messages of an agent, as the command takes them: a host that sends anything else is lost.
 
 A host may be broken or hostile. What is taken from it becomes an argument of ssh, a number of the report or a part of
 a sentence, so each part of a message is of its type and within its bounds, or the whole of it is refused.

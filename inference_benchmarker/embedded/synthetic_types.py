@@ -1,4 +1,4 @@
-"""The made-up instance types: how many servers each has, and how fast they are.
+"""The synthetic instance types: how many servers each has, and how fast they are.
 
 The figures differ as they may elsewhere. None is a measurement of AWS's instances.
 """
