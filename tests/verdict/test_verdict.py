@@ -197,11 +197,11 @@ def test_more_than_one_session_in_a_hundred_that_raises_leaves_the_load_short(
 ) -> None:
     plan = open_plan("20", "10")
     ends = ["raised"] * raised + ["completed"] * (200 - raised)
-    told = [
+    lines = [
         record._replace(session=record.index, turn=1, ended=ended)
         for record, ended in zip(on_time(plan), ends, strict=True)
     ]
-    facts = observe(plan, told, environment={"sessions": True})
+    facts = observe(plan, lines, environment={"sessions": True})
     verdict = judge(facts, summarise(facts))
     (finding,) = (each for each in verdict.findings if each.code == "sessions_raised")
     assert (finding.severity, verdict.exit_code) == (severity, code)

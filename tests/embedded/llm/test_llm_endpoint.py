@@ -50,9 +50,9 @@ def test_the_records_of_a_wave_are_the_engines_own(bench: Bench) -> None:
         log, page = endpoint.arrivals(), endpoint.metrics()
     assert wave.exit_code == 0, wave.err
     rows = wave.rows
-    told = sorted((row["tokens_in"], row["metric.cached_tokens"], row["tokens_out"]) for row in rows)
-    assert told == sorted(zip(log["prompt_tokens"], log["cached_tokens"], log["output_tokens"], strict=True))
-    assert len(told) == 60
+    reported = sorted((row["tokens_in"], row["metric.cached_tokens"], row["tokens_out"]) for row in rows)
+    assert reported == sorted(zip(log["prompt_tokens"], log["cached_tokens"], log["output_tokens"], strict=True))
+    assert len(reported) == 60
     assert sum(log["cached_tokens"]) > 0
     for prompt, cached, output, computed, preemptions in zip(
         *(log[name] for name in ("prompt_tokens", "cached_tokens", "output_tokens", "computed_tokens", "preemptions")),
