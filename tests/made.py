@@ -44,7 +44,7 @@ def endpoint_factory(there: str, how: str = "", pause: float = 0.0):
             print(f"{name}: Creating")
             make(name, there)
             time.sleep(pause)
-            if how == "mistold":
+            if how == "misreported":
                 created("rm model")
             if how == "raises":
                 raise ConnectionError("no capacity")

@@ -42,7 +42,7 @@ SEARCH = f"""
 import signal, sys, time
 from pathlib import Path
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
-from server_capacity.metrics.cloudwatch.block import Block
+from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
 from server_capacity.provisioning.scaling import suspended_scaling
 with suspended_scaling({BLOCKS!r}, Path(sys.argv[1]), print):
     time.sleep(60)
