@@ -1,1 +1,1 @@
-"""JSON and types: read within bounds, held against what is declared, with a digest."""
+"""JSON and types: read within bounds, checked against what is declared, with a digest."""

@@ -1,4 +1,4 @@
-"""Holds values that came from a file against the types they are declared with. Pure."""
+"""Checks values that came from a file against the types they are declared with. Pure."""
 
 from __future__ import annotations
 

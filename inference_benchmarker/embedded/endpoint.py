@@ -1,7 +1,7 @@
 """The embedded endpoint itself: an inference server with a known capacity and a log of what it saw.
 
 Requests pass through a queueing model (see ``queueing``) and are answered at the instants the model computed. Every
-queued request is logged; GET /arrivals gives the log, so that what a client reports can be held against what the
+queued request is logged; GET /arrivals gives the log, so that what a client reports can be compared with what the
 server saw. To AWS's clients it is a SageMaker endpoint with its metrics in CloudWatch (see ``aws``).
 """
 

@@ -141,7 +141,7 @@ def _is_sane(value: Any) -> TypeGuard[float]:
 def reconcile_ledgers(
     plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None
 ) -> tuple[Ledger, ...]:
-    """Hold each worker's count against the plan's: what it was to send, and what nobody sent because it died.
+    """Check each worker's count against the plan's: what it was to send, and what nobody sent because it died.
 
     A stop reaches a worker late or, the second time, at once: then what it sent after the stop was scheduled
     too, and what it had not sent by then is lost. So it is where a worker heard of a change of the rate too late.

@@ -1,4 +1,4 @@
-"""Holds records that were read back against what workers report, part after part. Pure."""
+"""Checks records that were read back against what workers report, part after part. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RecordsCheck:
         self._before: dict[str, Int64] = {name: np.zeros(0, np.int64) for name in _FOLLOWED}
 
     def take(self, part: Records) -> None:
-        """Hold the next part against bounds and against the row before it."""
+        """Check the next part against bounds and against the row before it."""
         if not len(part):
             return
         _check_values(part)

@@ -66,7 +66,7 @@ def is_met(slo: Slo, row: StageRow) -> bool:
 
 
 def measured_of(slo: Slo, row: StageRow) -> float | None:
-    """The value of those requests that is held against the limit."""
+    """The value of those requests that is compared with the limit."""
     part = row.summary.turns(slo)
     return None if part is None else part.measured(slo.metric, slo.stat)
 

@@ -215,7 +215,7 @@ def _attempts(of: Repeats | None) -> Attempts | None:
 
 
 def _stage(row: StageRow, slos: Sequence[Slo]) -> Stage:
-    """A stage; ``slos`` are its own limits and the wave's, each held against its requests alone."""
+    """A stage; ``slos`` are its own limits and the wave's, each compared with its requests alone."""
     part, limits = row.summary, limits_of(row, slos)
     met = [is_met(slo, row) for slo in limits]
     return Stage(

@@ -30,7 +30,7 @@ from inference_benchmarker.verdict.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class StageLimit:
-    """A limit, held against the requests of a stage."""
+    """A limit, compared with the requests of a stage."""
 
     expression: str
     measured: float | None

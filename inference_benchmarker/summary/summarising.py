@@ -149,7 +149,7 @@ class _Outcomes:
 
 
 def _warmup(facts: WaveFacts) -> Summary:
-    """The warm-up's own numbers: it has no plan to be held against, so its ledger counts what was sent.
+    """The warm-up's own numbers: it has no plan to be compared with, so its ledger counts what was sent.
 
     One that was stopped lasted until then.
     """

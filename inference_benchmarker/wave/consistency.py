@@ -1,4 +1,4 @@
-"""Holds a wave that was read back against what a wave can be: its run directory may be anybody's. Pure.
+"""Checks a wave that was read back against what a wave can be: its run directory may be anybody's. Pure.
 
 Numbers that no wave has are refused before anything is computed from them, so that nothing computed afterwards runs
 for ever, takes all memory or fails.

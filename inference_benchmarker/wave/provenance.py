@@ -34,9 +34,9 @@ def built_on(folder: Path, below: Iterable[Path]) -> dict[str, str]:
 
 
 def require_built_on(folder: Path, data: Mapping[str, Any]) -> None:
-    """Hold what is still there of it against the digests that were stored; ValueError where one is another.
+    """Check what is still there of it against the digests that were stored; ValueError where one is another.
 
-    A result of an earlier version has none: what lies below is held against its own digests alone.
+    A result of an earlier version has none: what lies below is checked against its own digests alone.
     """
     for child, digest in _children(folder, data):
         if not is_folder(child):
@@ -111,7 +111,7 @@ def _lasting_files(folder: Path) -> dict[str, str]:
 
 
 def _require_unchanged(folder: Path) -> None:
-    """Hold a search against its digest and what it is built on, or the files of a wave against their digests."""
+    """Check a search against its digest and what it is built on, or the files of a wave against their digests."""
     if is_file(folder / _SEARCH):
         require_built_on(folder, _undamaged(folder / _SEARCH, "search"))
         return

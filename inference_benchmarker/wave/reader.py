@@ -1,4 +1,4 @@
-"""Reads what stands in the files of a run directory. Whose it is, is not known: all of it is held against bounds."""
+"""Reads what stands in the files of a run directory. Whose it is, is not known: all of it is checked against bounds."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def read_server_metrics(path: Path) -> list[ServerMetric]:
 
 
 def read_stored(run_dir: RunDir, kind: type[W]) -> W:
-    """The wave as it is stored, each file held against the others; BenchmarkError where they disagree."""
+    """The wave as it is stored, each file checked against the others; BenchmarkError where they disagree."""
     described = read_json(run_dir.summary)
     plan = read_plan(run_dir)
     requests = read_requests(run_dir.requests, PART)

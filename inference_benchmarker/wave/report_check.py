@@ -1,4 +1,4 @@
-"""Holds the numbers and the verdict of summary.json against those that follow from the wave's requests. Pure.
+"""Checks the numbers and the verdict of summary.json against those that follow from the wave's requests. Pure.
 
 Everything else in that file is a fact of the wave. Another version may have judged by other rules: of its verdict only
 that it does not contradict itself.

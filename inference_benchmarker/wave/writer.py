@@ -75,7 +75,7 @@ def take_back(run_dir: RunDir) -> None:
 
 
 def with_requests_stored(wave: W, run_dir: RunDir, check: RecordsCheck | None = None) -> W:
-    """The wave with its requests written down, and held against what a wave can have where there is a ``check``.
+    """The wave with its requests written down, and checked against what a wave can have where there is a ``check``.
 
     Those of a large wave are then the file's. ValueError where they are refused: nothing is written.
     """
@@ -87,7 +87,7 @@ def with_requests_stored(wave: W, run_dir: RunDir, check: RecordsCheck | None = 
 
 
 def each_checked(wave: FinishedWave, check: RecordsCheck) -> Iterator[Records]:
-    """All requests in parts, each held against what a wave can have; ValueError at the end where they do not fit."""
+    """All requests in parts, each checked against what a wave can have; ValueError at the end where they do not fit."""
     for part in _parts_of(wave):
         check.take(part)
         yield part

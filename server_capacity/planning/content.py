@@ -181,7 +181,7 @@ def _at_most(law: Law, rate: float, share: float) -> tuple[int, bool]:
 
 
 def _with_one_lost(case: Case, law: Law, instances: int) -> WithOneLost:
-    """The target on one instance fewer, held against what those hold: a share of 1 is the limit itself."""
+    """The target on one instance fewer, compared with what those hold: a share of 1 is the limit itself."""
     left, target = instances - 1, case.demand.target_rps
     if not left:
         return WithOneLost(instances=0, holds=False)

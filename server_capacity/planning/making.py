@@ -179,7 +179,7 @@ def _ranked_price(searches: Sequence[Measured], kind: str) -> Price | None:
 
 
 def _quotas(endpoints: Sequence[EndpointPlan]) -> list[Quota] | None:
-    """The quota of each instance type, held against all endpoints at their maximum; None where it is unknown."""
+    """The quota of each instance type, compared with all endpoints at their maximum; None where it is unknown."""
     needed: dict[tuple[str, str | None], int] = {}
     for planned in endpoints:
         endpoint = planned.endpoint

@@ -40,7 +40,7 @@ _NOT_LINEAR = {
 class Measured:
     """The rate that all ``instances`` of a search held together, in requests/s, with its 95% interval.
 
-    ``high`` is None where nothing gave out (``at_least``): then ``low`` and ``rate`` are what was kept.
+    ``high`` is None where no limit was violated (``at_least``): then ``low`` and ``rate`` are what was kept.
     ``factories_file``: which its waves were sent with, None where they do not say. ``variant``: its values in a
     ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
     ``beside`` are clauses on what else the ranking leaves open, and ``ranking_code`` is its exit code.
@@ -103,7 +103,7 @@ class Measured:
 
     @property
     def correlation(self) -> Spread | None:
-        """The burstiness of requests over the limit that gives out first."""
+        """The burstiness of requests over the limit that is violated first."""
         row = next((row for row in self.data.limits if row.expression == self.data.limit), None)
         if row is None or row.dispersion is None or row.slope is None:
             return None

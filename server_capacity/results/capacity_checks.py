@@ -83,7 +83,7 @@ def _own_code(found: CapacityResult) -> Iterator[str]:
 def _of_limit(row: LimitRow) -> Iterator[str]:
     """The bound of a limit, and the share that may be over it, are those that its expression has."""
     slo = Slo.read(row.expression)
-    if isinstance(slo, str):  # of a server's metric, of a value of the user's own, or of nothing that gave out
+    if isinstance(slo, str):  # of a server's metric, of a value of the user's own, or of nothing that was violated
         return
     bound = None if slo.stat in ("success", "goodput") else slo.limit
     allowed = 1 - slo.limit if bound is None else 1 - float(slo.stat[1:]) / 100 if slo.stat[1].isdigit() else None

@@ -1,4 +1,4 @@
-"""The codec of stored results: decodes each kind, and holds what it tells against itself. Pure.
+"""The codec of stored results: decodes each kind, and checks that its parts agree. Pure.
 
 A function for each kind gives its type; ValueError, with a sentence, for a value out of its bounds or a contradiction.
 """

@@ -1,4 +1,4 @@
-"""Holds a ranking against its searches, as far as they are there. ValueError for two numbers that disagree."""
+"""Checks a ranking against its searches, as far as they are there. ValueError for two numbers that disagree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CAPACITY = "capacity.json"
 
 
 def require_searches(folder: Path, found: RankingResult) -> None:
-    """Hold a ranking against its searches."""
+    """Check a ranking against its searches."""
     named = Counter(row.capacity for row in found.rows if row.capacity)
     if twice := [name for name, number in named.items() if number > 1]:
         raise ValueError(f"{twice[0]} is the search of more than one row")

@@ -42,7 +42,7 @@ class Stored(Generic[T]):
     decode: Callable[[dict[str, Any]], T]
     """ValueError for what does not fit its type or contradicts itself."""
     hold: Callable[[Path, T], None] = lambda *_: None
-    """Holds what was decoded against what lies below the folder; ValueError where they disagree."""
+    """Checks what was decoded against what lies below the folder; ValueError where they disagree."""
     below: Callable[[Path, T], Iterable[Path]] = lambda folder, _: folder.iterdir()
     """The folders that it is built on, as far as they hold results."""
 

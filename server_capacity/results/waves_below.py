@@ -1,4 +1,4 @@
-"""Holds a search or a proof against its waves, as far as they are there. ValueError for two numbers that disagree."""
+"""Checks a search or a proof against its waves, as far as they are there. ValueError for two numbers that disagree."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _outcomes(run_dir: RunDir) -> Mapping[str, int]:
 
 
 def require_waves(folder: Path, found: CapacityResult) -> None:
-    """Hold a search against its waves."""
+    """Check a search against its waves."""
     for name in {name for names in (found.waves or {}).values() for name in names}:
         wave, endpoint = _wave_in(folder, name), found.endpoint
         called, there = (endpoint and endpoint.name), (wave and wave.plan.get("endpoint_name"))
@@ -138,7 +138,7 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
 
 
 def require_wave(folder: Path, found: ProofResult) -> None:
-    """Hold a proof against its wave."""
+    """Check a proof against its wave."""
     wave = _wave_in(folder, found.directory) if found.directory else None
     if wave is None:
         return

@@ -164,7 +164,7 @@ def _errors(drift: Drift) -> float:
 def _errors_of(drift: Drift) -> float:
     """The standard errors by which all later stretches together took longer.
 
-    Each later stretch is held against the mean of the earlier ones at its rate and above or at its rate and below,
+    Each later stretch is compared with the mean of the earlier ones at its rate and above or at its rate and below,
     whichever took longer. The clearest one does not count: a burst ends its stretch early, and looks like a change.
     """
     (rates, logs, variances), (own_rates, own_logs, own) = map(_columns, (drift.before, drift.after))

@@ -1,4 +1,4 @@
-"""Of each limit the rates between which it gives out, and a fit there. Pure."""
+"""Of each limit the rates between which it is violated, and a fit there. Pure."""
 
 from __future__ import annotations
 
@@ -247,6 +247,6 @@ def _keeping_up(pace: Pace, ceiling: float | None, calm: Sequence[Stretch]) -> L
 
 
 def lowest_of(known: Sequence[LimitBracket]) -> LimitBracket:
-    """The limit that gives out first; keeping up is one where no other gives out."""
+    """The limit that is violated first; keeping up is one where no other is violated."""
     *limits, keeping_up = known
     return min((each for each in limits if each.broken), key=lambda each: each.rate, default=keeping_up)

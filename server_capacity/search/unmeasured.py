@@ -29,7 +29,7 @@ def unmeasured(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> set[str
 
 
 def held_against(limits: Sequence[Limit], stretches: Sequence[Stretch], found: Answer) -> Answer:
-    """The answer, unless a limit was never measured: that one may give out before all others."""
+    """The answer, unless a limit was never measured: that one may be violated before all others."""
     missing = unmeasured(limits, stretches)
     if not missing or found.outcome == "not_kept":
         return found

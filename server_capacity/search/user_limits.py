@@ -73,7 +73,7 @@ class UserLimit:
         return self.bound if self.allowed is None else self.allowed
 
     def scores(self, values: Floats) -> Floats:
-        """The values whose mean is held against the target: themselves, or 1 for each that is beyond the bound."""
+        """The values whose mean is compared with the target: themselves, or 1 for each that is beyond the bound."""
         return values if self.allowed is None else 1.0 - _OPERATORS[self.op](values, self.bound)
 
     def kept(self, mean: float) -> bool:
@@ -108,7 +108,7 @@ def judge_user(limit: UserLimit, sums: Sequence[Sums]) -> Literal["holds", "fail
 
 
 def user_estimate(limit: UserLimit, stretches: Iterable[tuple[float, Sequence[Sums]]]) -> UserEstimate:
-    """Between which rates a limit gives out: the highest that surely kept it below all that surely did not.
+    """Between which rates a limit is violated: the highest that surely kept it below all that surely did not.
 
     ``stretches``: the rate of each and what was reported in it.
     """

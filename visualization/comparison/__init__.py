@@ -1,1 +1,1 @@
-"""Runs held against each other: estimates, their errors, and what changed. Pure."""
+"""Runs compared with each other: estimates, their errors, and what changed. Pure."""

@@ -95,7 +95,7 @@ class Experiment:
         return INVALID if self.given_up else OK
 
     def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
-        """B held against A; BenchmarkError where a side has no wave."""
+        """B compared with A; BenchmarkError where a side has no wave."""
         limits = [MaxRegression.parse(text) for text in self.limits]
         found = compare(waves["A"], waves["B"], limits, names=SIDES, strict=self.strict)
         base, new = (Side(side.name, side.waves, self.what[side.name]) for side in (found.base, found.new))
@@ -146,7 +146,7 @@ def not_checked(folder: Path) -> Iterator[str]:
 
 
 def _require_as_stored(experiment: Experiment, sent: Sent) -> None:
-    """Hold what is said of a wave against its own files, where they are there; ValueError where they disagree."""
+    """Check what is said of a wave against its own files, where they are there; ValueError where they disagree."""
     run_dir = RunDir(experiment.folder / sent.run)
     if not is_file(run_dir.summary):
         return
@@ -173,7 +173,7 @@ def _is_to(plan: WavePlan, what: str) -> bool:
 
 
 def _require_code(experiment: Experiment, ab_result: AbResult) -> None:
-    """Hold the exit code against the comparison that it is of; ValueError where it is another one."""
+    """Check the exit code against the comparison that it is of; ValueError where it is another one."""
     if ab_result.exit_code is None:  # it is still going on, or was killed
         return
     code = worst_exit_code(

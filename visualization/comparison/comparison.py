@@ -1,4 +1,4 @@
-"""Holds runs against earlier ones: what changed, what did not, and what the records cannot tell. Pure."""
+"""Compares runs with earlier ones: what changed, what did not, and what the records cannot tell. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EXIT_CODES = {"invalid": INVALID, "failed": MISSED, "passed": OK}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A limit on a regression, held against its row."""
+    """A limit on a regression, compared with its row."""
 
     limit: MaxRegression
     row: MetricChange
@@ -161,7 +161,7 @@ def compare(
     names: tuple[str, str] = ("base", "new"),
     strict: bool = False,
 ) -> Comparison:
-    """Hold ``new`` against ``base``: the metrics that either has, those of the limits among them."""
+    """Compare ``new`` with ``base``: the metrics that either has, those of the limits among them."""
     before, after = Side(names[0], _waves(base)), Side(names[1], _waves(new))
     waves = (*before.waves, *after.waves)
     open_loop = all(wave.open_loop for wave in waves)

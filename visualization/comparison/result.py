@@ -91,7 +91,7 @@ class ServerRowResult:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """A limit on a regression, held against its metric."""
+    """A limit on a regression, compared with its metric."""
 
     limit: str
     metric: str

@@ -46,7 +46,7 @@ class Capacity:
 
     @property
     def holding(self) -> LimitRow | None:
-        """The limit that gave out first."""
+        """The limit that was violated first."""
         return next((row for row in self.found.limits if row.expression == self.found.limit), None)
 
 

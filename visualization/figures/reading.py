@@ -211,7 +211,7 @@ def _unchanged(digests: Mapping[str, str], reader: Callable[[Path], T]) -> Calla
 
 
 def _timeline(path: Path, wave: Wave | None, digests: Mapping[str, str]) -> Table:
-    """Of an earlier version, which stored no digest, it is held against the requests."""
+    """Of an earlier version, which stored no digest, it is compared with the requests."""
     if wave is not None and path.name not in digests:
         check_timeline(path, wave)
     return read_timeline(path)

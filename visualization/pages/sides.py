@@ -1,4 +1,4 @@
-"""The two sides of runs that are held against each other: what changed from one to the other, in a sentence."""
+"""The two sides of runs that are compared with each other: what changed from one to the other, in a sentence."""
 
 from __future__ import annotations
 

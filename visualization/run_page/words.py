@@ -77,7 +77,7 @@ def _length(seconds: float) -> str:
 
 
 def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
-    """The numbers to know first, each with what it is held against."""
+    """The numbers to know first, each with what it is compared with."""
     rates, ledger = summary.rates, summary.ledger
     target = f"{rate_text(rates.target, 6)} target, " if rates.target is not None else ""
     yield _tile("Completed", rate_text(rates.completed), f"{target}{rate_text(rates.sent)} sent")

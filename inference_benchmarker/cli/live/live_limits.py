@@ -67,7 +67,7 @@ def _text(slo: Slo, measured: float) -> str:
 
 
 def _measured(plan: WavePlan, slo: Slo, whole: Cell, spool_state: SpoolState) -> float | None:
-    """The value that is held against a limit, as far as the feed has it."""
+    """The value that is compared with a limit, as far as the feed has it."""
     if slo.is_on_sessions or (slo.metric == "rate" and spool_state.has_sessions):
         return None  # the feed reports requests alone
     if slo.metric == "rate":

@@ -1,4 +1,4 @@
-"""The check of answers: each is held against what is expected of it.
+"""The check of answers: each is checked against what is expected of it.
 
 A check runs in the worker's loop, so its time is bounded whatever an answer holds: regular expressions are those of
 Rust's automata, without look-around and back references, in schemas too, and longer answers than ``MOST_CHECKED`` have
@@ -47,7 +47,7 @@ class UnexpectedAnswerError(Exception):
 
 
 class AnswerCheck:
-    """Holds answers against all that is expected of them. Raises BenchmarkError for a schema that is none."""
+    """Checks answers against all that is expected of them. Raises BenchmarkError for a schema that is none."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self._checks = [_check_of(each) for each in expectations if each.kind != "canary"]

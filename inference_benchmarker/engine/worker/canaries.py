@@ -156,7 +156,7 @@ class Canaries:
 
 
 class Checks:
-    """Holds the answer that a slot keeps against all that is known of it."""
+    """Checks the answer that a slot keeps against all that is known of it."""
 
     def __init__(self, check: AnswerCheck | None, canaries: Canaries | None, writer: BatchWriter) -> None:
         self._check = check

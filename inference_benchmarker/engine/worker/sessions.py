@@ -86,7 +86,7 @@ def invoke_sessions(
     """The sessions of a factories file: a request for each arrival, or the turns of its sessions.
 
     They are tried again where ``retries`` say so. ``timeout_s`` bounds a turn with all its attempts; ``think`` draws
-    the time before each that does not say it; ``check`` holds answers against what is expected of them, and
+    the time before each that does not say it; ``check`` checks answers against what is expected of them, and
     ``canaries`` take the place of some arrivals; the others ask the models of a ``mix``; see ``Requests`` and
     ``Payloads`` for the rest.
     """

@@ -1,4 +1,4 @@
-"""Limits on a server's metrics, held against what the server reported a wave. Pure."""
+"""Limits on a server's metrics, compared with what the server reported of a wave. Pure."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def is_share(limit: ServerLimit, metric: ServerMetric | None) -> bool:
 
 
 def _is_misread(limit: ServerLimit, metric: ServerMetric) -> bool:
-    """Tells whether a plain number would be held against a sum of cores, which hardly anybody means."""
+    """Tells whether a plain number would be compared with a sum of cores, which hardly anybody means."""
     return not limit.unit and limit.limit > 1 and resource_of(metric) is not None
 
 

@@ -43,7 +43,7 @@ def digests_of(*paths: Path) -> dict[str, str]:
 
 
 def require_unchanged(path: Path, digests: Mapping[str, str]) -> None:
-    """Hold a file against its digest, where there is one; BenchmarkError where it is gone or was changed, OSError."""
+    """Check a file against its digest, where there is one; BenchmarkError where it is gone or was changed, OSError."""
     if path.name not in digests:
         return
     if not is_file(path) or _digest(path) != digests[path.name]:

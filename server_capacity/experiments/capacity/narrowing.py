@@ -30,7 +30,7 @@ NEAR = 1.1
 def narrowed(
     question: Question, waves: Waves, explored: SearchEvidence, answer: Callable[[], Answer], interrupts: Interrupts
 ) -> Answer:
-    """The answer after some waves where a limit gives out that holds; each joins the evidence, as stretches do."""
+    """The answer after some waves where a limit is violated, that holds; each joins the evidence, as stretches do."""
     found = answer()
     for _ in range(MOST_WAVES):
         rate = rate_between(question, explored, found)

@@ -108,7 +108,7 @@ def _outcome(question: Question, explored: SearchEvidence, answer: Answer) -> tu
 
 
 def _client_limit(explored: SearchEvidence, answer: Answer) -> str:
-    """Why the client could do no more, where that is why no limit gave out; empty where it is not."""
+    """Why the client could do no more, where that is why no limit was violated; empty where it is not."""
     return explored.client_limit or (answer.reason if answer.reason.startswith(CLIENT) else "")
 
 

@@ -136,7 +136,7 @@ def _with_server(
 ) -> tuple[Answer, list[Confirmed]]:
     """The answer and the confirmations once the server's metrics are there.
 
-    A limit on them that gives out first is confirmed once, too: no search can wait for CloudWatch at each step.
+    A limit on them that is violated first is confirmed once, too: no search can wait for CloudWatch at each step.
     """
     for again in (True, False):
         if waves.server.waits and again:

@@ -103,7 +103,7 @@ def queueing(wave: Wave, stages: Sequence[Counted]) -> Queueing | None:
 def without_queueing(answer: Answer, seen: Queueing | None) -> Answer:
     """The answer; where requests queued within this client at its rates already, only that the endpoint takes as much.
 
-    What the client's own queue made of the times is no limit of the endpoint, and where nothing gave out that queue may
+    What the client's own queue made of the times is no limit of the endpoint, and where none was violated it may
     be why.
     """
     if seen is None or answer.outcome == "not_kept":

@@ -1,4 +1,4 @@
-"""An ordinary wave at one rate, held against the limits. Pure."""
+"""An ordinary wave at one rate, compared with the limits. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SURELY_OVER = 0.03
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """A wave at one rate, held against the limits.
+    """A wave at one rate, compared with the limits.
 
     ``judgements``: one for each limit, those on values of the user's own last; ``spoilt``: why it does not count, or
     empty (``by_server``: by no fault of this client); ``soak``: it was a long one.

@@ -160,7 +160,7 @@ class _Counts:
     def _add_reported(
         self, user: UserLimit, sums: npt.NDArray[np.float64], part: Records, place: Int64, where: Mask
     ) -> None:
-        """Add what the requests reported a limit's metric, if they have it."""
+        """Add what the requests reported for a limit's metric, if they have it."""
         if user.metric not in part.table.column_names:
             return
         rows = np.flatnonzero(where & part.has(user.metric))

@@ -1,4 +1,4 @@
-"""A wave's requests held against a search's limits: which are over. Pure."""
+"""A wave's requests compared with a search's limits: which are over. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_STREAMS = ("first_token", "last_token", "chunks", "tokens_out", "gaps")
 
 
 def columns_of(streams: Streams, goodput: Sequence[RequestLimit]) -> list[str]:
-    """The columns that limits are held against."""
+    """The columns that limits are compared with."""
     return list(dict.fromkeys((*_COLUMNS, *(_OF_STREAMS if streams.any else ()), *limit_columns(goodput))))
 
 

@@ -52,7 +52,7 @@ def _over(cell: Cell, metric: str, bound_s: float) -> Count:
 
 
 class UserWatch:
-    """Adds up what ok requests reported each limit, by stretch and second in which they were due."""
+    """Adds up what ok requests reported for each limit, by stretch and second in which they were due."""
 
     def __init__(self, limits: Sequence[UserLimit]) -> None:
         self._limits = limits

@@ -99,7 +99,7 @@ class Question:
 
     @property
     def user_limits(self) -> tuple[UserLimit, ...]:
-        """The limits on values of the user's own, which are held against what was sent."""
+        """The limits on values of the user's own, which are compared with what was sent."""
         return user_limits_of(self.plan.slos)
 
     @property

@@ -1,4 +1,4 @@
-"""Limits on values of the user's own, held against all that a search sent. Pure."""
+"""Limits on values of the user's own, compared with all that a search sent. Pure."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _AT_FIRST = 4
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A wave at the target, held against the limits.
+    """A wave at the target, compared with the limits.
 
     ``backlog``: requests that were not answered when it ended, where they had become more and more; 0 where they had
     not.

@@ -87,7 +87,7 @@ def length_of(planned: Planned, limits: Sequence[Limit], time_s: float | None, l
 
 
 def main_of(limits: Sequence[Limit], planned: Planned) -> Limit:
-    """The limit that tells an instance too few: which gave out first in the search, or the first one."""
+    """The limit that tells an instance too few: which was violated first in the search, or the first one."""
     return next((limit for limit in limits if limit.expression == planned.limit), limits[0])
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Planned:
     """An endpoint of a plan.
 
-    ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one that gave out first;
+    ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one violated first;
     ``correlation``: its dispersion and slope, None where the search did not say; ``endpoint``: as the search had it.
     ``price``: of an hour of an instance, None where the plan has none. ``exit_code``: the plan's; ``warnings``: clauses
     on what its search leaves open.

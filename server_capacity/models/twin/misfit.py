@@ -64,7 +64,7 @@ class Misfit:
 
 
 def judge(twin: Twin, wave: Trace, limits: Sequence[Limit] = ()) -> Misfit:
-    """The wave, which began with an empty queue and is none that the twin was fitted on, held against the twin."""
+    """The wave, which began with an empty queue and is none that the twin was fitted on, compared with the twin."""
     wave = wave.part(0, _ARRIVALS)
     there = wave.answered
     if not there.any():

@@ -59,7 +59,7 @@ def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -
 
 
 def _limits(found: CapacityResult) -> Iterator[str]:
-    """A row for each limit: its value at the interval's lower end, and the rate at which it gives out."""
+    """A row for each limit: its value at the interval's lower end, and the rate at which it is violated."""
     rows, unit = found.limits, unit_of(found)
     if not rows:
         return
@@ -148,7 +148,7 @@ def _soak(found: CapacityResult) -> Iterator[str]:
 
 
 def _law(found: CapacityResult) -> Iterator[str]:
-    """The response time law N = X (R + Z), held against the wave that confirmed."""
+    """The response time law N = X (R + Z), compared with the wave that confirmed."""
     law = None if found.users is None else found.users.law
     if law:
         times = f"({duration_text(law.r)} + {duration_text(law.z)} of think time)"

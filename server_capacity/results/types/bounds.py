@@ -107,7 +107,7 @@ class Suspended:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A quota of an account, held against the instances that are needed."""
+    """A quota of an account, compared with the instances that are needed."""
 
     name: str | None = None
     instance_type: str | None = None

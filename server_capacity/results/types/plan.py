@@ -25,7 +25,7 @@ from server_capacity.results.types.bounds import (
 
 @dataclass(frozen=True, slots=True)
 class PerInstance:
-    """The rate of one instance with its interval; ``high`` None: no limit gave out."""
+    """The rate of one instance with its interval; ``high`` None: no limit was violated."""
 
     low: Positive
     rate: Positive

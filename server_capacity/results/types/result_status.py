@@ -103,7 +103,7 @@ def broken_code(row: RankedRow) -> int:
     """The exit code of what went wrong with a search beside its answer; OK where nothing did.
 
     It could not begin, ended early or left something behind; or it has no rank, because it found no rate,
-    and so may be better than those that have one. Beside a rate, that the client gave out is none of these.
+    and so may be better than those that have one. Beside a rate, that the client reached its limit is none of these.
     """
     if row.ended == "early":
         return INVALID

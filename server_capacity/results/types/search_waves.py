@@ -20,7 +20,7 @@ from server_capacity.results.types.bounds import (
 
 @dataclass(frozen=True, slots=True)
 class LimitRow:
-    """A limit, the rate at which it gives out, and its value at the interval's lower end."""
+    """A limit, the rate at which it is violated, and its value at the interval's lower end."""
 
     expression: str
     metric: str | None = None
