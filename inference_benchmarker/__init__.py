@@ -1,6 +1,6 @@
-"""A load tester for inference endpoints: every arrival on time and proven so, every request accounted for.
+"""A load tester for inference endpoints: arrivals are on time and shown to be, and every request is accounted for.
 
-Importing this package is cheap and patches nothing; what a name needs is loaded when it is first used.
+Importing this package is cheap and patches nothing; a name loads what it needs when it is first used.
 """
 
 from __future__ import annotations

@@ -28,13 +28,12 @@ _holders: list[Holder] = []
 
 
 def created(undo: Sequence[str] | dict[str, Any]) -> None:
-    """Tell the keeper how to remove what the next statement makes. It is on disk when this returns.
+    """Record how to remove what the next statement creates. The record is on disk when this returns.
 
-    ``undo``: a command line as a list of texts, also as ``{"command": [...]}``, run without a shell, or a call of boto3
-    as ``{"service": "sagemaker", "operation": "delete_model", "parameters": {...}}``, with a ``"region"`` where it is
-    not the configured one. It
-    is run after the factory's own removal too, so it must not fail where nothing is left: that a call finds nothing
-    is known. BenchmarkError where it cannot be written down; then nothing is to be made.
+    ``undo``: a command line as a list of strings, or as ``{"command": [...]}``, run without a shell; or a boto3 call as
+    ``{"service": "sagemaker", "operation": "delete_model", "parameters": {...}}``, with a ``"region"`` if it is not the
+    configured one. It also runs after the factory's own removal, so a command must not fail if nothing is left; a call
+    may find nothing. Raises BenchmarkError if it cannot be recorded; then create nothing.
     """
     if _holders:
         _holders[-1].hold(undo)
@@ -43,7 +42,7 @@ def created(undo: Sequence[str] | dict[str, Any]) -> None:
 
 
 def run_tags() -> list[dict[str, str]]:
-    """The tags for a resource of AWS, as ``[{"Key": ..., "Value": run}]``; none outside of a keeper."""
+    """The tags for an AWS resource, as ``[{"Key": ..., "Value": run}]``; none if no keeper runs."""
     return [{"Key": RUN_TAG, "Value": _holders[-1].run}] if _holders else []
 
 

@@ -49,15 +49,15 @@ def run_wave(
     pilot: Pilot | None = None,
     beside: Callable[[RunDir], AbstractContextManager[object]] = nullcontext,
 ) -> Wave:
-    """Run one wave and return it, stored in its run directory. ``calibration``: what one found, to be kept with it.
+    """Run one wave, store it in its run directory and return it. ``calibration``: its result, to be stored with it.
 
-    ``pilot`` changes the rate, or the number of users, of a plan whose load is ``steered``; the plan of the wave that
-    is returned has what was offered as its stages or populations. ``beside``: what runs beside the wave, and may write
-    into its directory meanwhile.
+    ``pilot`` changes the rate, or the number of users, of a plan whose load is ``steered``; the plan of the returned
+    wave has the load that was sent, as stages or populations. ``beside``: a context that is open while the wave runs,
+    and may write into its directory.
 
-    Raises BenchmarkError, before any load is sent, for a plan or a factories file that cannot work;
-    KeyboardInterrupt if interrupted before the wave began. Later interrupts end the wave early and it is
-    returned with what was measured.
+    Raises BenchmarkError before any load is sent if the plan or the factories file cannot work, and KeyboardInterrupt
+    if interrupted before the wave began. A later interrupt ends the wave early; it is returned with what was
+    measured.
     """
     refuse(_pilot_problems(plan, pilot))
     plan = resolve(plan)

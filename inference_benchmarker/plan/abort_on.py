@@ -21,9 +21,9 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class AbortOn:
-    """The wave ends where ``condition`` is true over the last ``over_s`` seconds.
+    """Ends the wave when ``condition`` is true over the last ``over_s`` seconds.
 
-    It is written as a limit of ``--slo`` is, and says what is no longer worth waiting for: ``success<50%@10s``.
+    It has the form of an ``--slo``, and describes what makes the rest of the wave useless: ``success<50%@10s``.
     """
 
     condition: Slo
@@ -31,7 +31,7 @@ class AbortOn:
 
     @classmethod
     def parse(cls, text: str) -> AbortOn:
-        """Read ``success<50%@10s``, ``p99>2s``. What a bare percentile is of, ``Slo`` says."""
+        """Read ``success<50%@10s``, ``p99>2s``. ``Slo`` says what a bare percentile means."""
         condition, _, span = text.partition("@") if "@" in text else (text, "@", f"{DEFAULT_S}s")
         over_s, found = _seconds(span), _condition(condition)
         problem = found if isinstance(found, str) else ""

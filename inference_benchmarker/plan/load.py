@@ -29,11 +29,11 @@ Arrivals = Literal["constant", "poisson"]
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """Arrivals independent of completions: ``rate`` a second, an exact decimal; of ``stages`` or ``replay`` the mean.
+    """Arrivals independent of completions: ``rate`` per second, an exact decimal; for ``stages`` and ``replay`` a mean.
 
-    Of a ``replay`` it is 0 until its file has been read. The rate of a ``steered`` load is the first one: it may be
-    changed while the wave runs, which needs no bound. Once it is over, ``stages`` are what was offered. ``think``: the
-    time between the turns of sessions that do not say it.
+    For a ``replay`` it is 0 until its file has been read. For a ``steered`` load it is the first rate: it may change
+    while the wave runs, and the wave needs no bound. When the wave is over, ``stages`` are the load that was sent.
+    ``think``: the time between turns for sessions that set none.
     """
 
     rate: Decimal = field(default_factory=Decimal)
@@ -214,9 +214,9 @@ class Population:
 class ClosedLoop:
     """``concurrency`` users, each of whom sends a request, waits for its answer, thinks, and sends the next.
 
-    Without ``think`` exactly so many requests are in flight, and with it at most. The concurrency of a ``steered`` load
-    is the first one: it may be changed while the wave runs, which needs no bound. Once it is over, ``populations`` are
-    those that there were.
+    Without ``think`` exactly this many requests are in flight, with it at most this many. For a ``steered`` load it is
+    the first concurrency: it may change while the wave runs, and the wave needs no bound. When the wave is over,
+    ``populations`` has those that there were.
     """
 
     concurrency: int

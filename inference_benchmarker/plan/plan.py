@@ -44,15 +44,15 @@ ALL, NONE = "all", "none"
 class WavePlan:
     """One bounded load at one operating point. Seconds are decimals, counts are integers.
 
-    ``records``: whether the record of each request is kept (``all``), or requests are counted and only the slowest
-    ones' records are kept (``none``). ``first_payload``: the place in the list of pre-computed payloads of the one that
-    arrival 0 sends, so that waves in a row need not repeat any. ``payload_arguments``: values of JSON by name that
-    ``payload_factory`` is called with. ``factory_settings``: texts by name that take the place of constants of the
-    factories file; they are no secrets, and stand in ``plan.json``. ``abort``: an endpoint to which no connection
-    stands ends the wave. ``max_answer_size``: in bytes; a request whose answer is larger has failed. ``expect``: what
-    every answer must be, else its request has failed. ``model_mix``: the models that arrivals ask. ``hosts``: those
-    that the workers run on; ``workers`` is their number on all of them together, see ``on``. ``conversations``: those
-    of a file, which sessions send again.
+    ``records``: keep the record of each request (``all``), or count requests and keep only the records of the slowest
+    (``none``). ``first_payload``: the index of the pre-computed payload that arrival 0 sends, so that waves in a row
+    need not repeat any. ``payload_arguments``: keyword arguments of ``payload_factory``, as JSON values.
+    ``factory_settings``: strings by name that replace constants of the factories file; they are stored in
+    ``plan.json``, so they must not be secrets. ``abort``: end the wave if no connection to the endpoint succeeds.
+    ``max_answer_size``: in bytes; a request with a larger answer fails. ``expect``: conditions on every answer; a
+    request whose answer violates one fails. ``model_mix``: the models that requests name. ``hosts``: the hosts of the
+    workers; ``workers`` is the total over all hosts, see ``on``. ``conversations``: recorded conversations, which
+    sessions send.
     """
 
     load: OpenLoop | ClosedLoop

@@ -50,10 +50,10 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Conversations:
-    """The conversations of a file: session n sends the n-th, and after the last one the first again.
+    """The conversations of a file: session n sends the n-th; after the last one, the first follows again.
 
-    ``recorded`` and ``rows`` are there once the file has been read: facts of it, and where the conversations lie until
-    a wave takes them.
+    ``recorded`` and ``rows`` exist once the file has been read: facts of the file, and the place of the conversations
+    until a wave takes them.
     """
 
     file: Path

@@ -71,9 +71,9 @@ class Recording:
 class Replay:
     """Traffic of a file, sent again ``speed`` times as fast.
 
-    ``window`` is a part of it (``10:00..11:00``, ``+10m..+20m`` or two instants), ``column`` the one of its times where
-    that is not found by itself, with a unit after a colon where it has another one than it seems to have. ``recording``
-    and ``schedule`` are there once the file has been read.
+    ``window`` is a part of it (``10:00..11:00``, ``+10m..+20m`` or two instants). ``column`` is the column of its times
+    if it is not detected, with the unit after a colon if the detected one is wrong. ``recording`` and ``schedule``
+    exist once the file has been read.
     """
 
     file: Path

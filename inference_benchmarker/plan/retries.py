@@ -28,9 +28,9 @@ _BACKOFF = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The wait before a request is tried again: none, always ``base_s`` seconds, or ever longer ones.
+    """The wait before a retry: none, a fixed ``base_s`` seconds, or one that grows with each retry.
 
-    An exponential one is drawn evenly from 0 to ``base_s * 2^(n - 1)`` before the n-th repeat, to ``max_s`` at the most
+    An exponential one is drawn uniformly from 0 to ``base_s * 2^(n - 1)`` before the n-th retry, at most to ``max_s``
     ("full jitter": Brooker, Exponential Backoff And Jitter, AWS Architecture Blog, 2015).
     """
 
@@ -87,7 +87,7 @@ class Backoff:
 class Retries:
     """A client's patience with a request that is slow or fails: ``retries`` further attempts, each of ``timeout_s``.
 
-    None: an attempt may take as long as it likes.
+    None: the time of an attempt is not limited.
     """
 
     timeout_s: Decimal | None = None
@@ -101,7 +101,7 @@ class Retries:
 
     @property
     def asked(self) -> bool:
-        """Tells whether clients give up or try again at all."""
+        """Tells whether clients give up or retry at all."""
         return self.timeout_s is not None or self.retries > 0
 
     def problems(self) -> Iterator[Problem]:

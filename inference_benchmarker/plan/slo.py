@@ -60,9 +60,9 @@ FIRST_TURN, LATER_TURNS = Turns(1, 1), Turns(2, MOST_TURN)
 class Slo:
     """One limit on the wave, e.g. ``latency.p99 <= 0.5`` (seconds) or ``success >= 0.99`` (a share).
 
-    On a metric of the user's own (``metric.cache_hit.mean>0.8``) it has the unit of that one. ``turns``: of these turns
-    of each session alone. The metric ``session`` is the duration of whole sessions, ``session_success`` the share of
-    them that were completed.
+    On a metric of the user's own (``metric.cache_hit.mean>0.8``) it has the unit of that metric. ``turns`` restricts it
+    to these turns of each session. The metric ``session`` is the duration of whole sessions, and ``session_success``
+    the share of them that were completed.
     """
 
     expression: str
@@ -78,7 +78,7 @@ class Slo:
         """Read ``p99<200ms``, ``ttft.p90<1s``, ``success>=0.99``, ``rate>=99%``, ``spike:p99<500ms`` of a stage.
 
         Of sessions ``session.success>=0.99``, ``session.p95<60s``, ``turn1.ttft.p95<1s``, ``turn2+.ttft.p95<400ms``. A
-        bare percentile is of response time, in the closed loop of latency.
+        bare percentile is that of response time, or in the closed loop that of latency.
         """
         stage, colon, of_stage = text.rpartition(":")
         if colon:

@@ -28,9 +28,9 @@ _STAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of the schedule: ``duration_s`` seconds from one rate to another along a straight line, often the same.
+    """A part of the schedule: ``duration_s`` seconds at a constant rate, or at one that changes linearly.
 
-    A rate of zero is a pause. Without a name it is called by its place among the stages, from 1.
+    A rate of zero is a pause. Without a name, the stage is named after its position, from 1.
     """
 
     from_rps: Decimal

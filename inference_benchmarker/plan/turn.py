@@ -21,9 +21,9 @@ class _Fields(NamedTuple):
 class Turn(_Fields):
     """The next request of a session: ``invoke`` gets the payload, and the session what ``invoke`` returned.
 
-    ``think_s``: seconds from the answer before until this is due; None: as ``--think-time`` says, else none. It is not
-    asked for of a session's first turn, which is due when the session arrives. ``label``: a row of the report that the
-    request is in. Raises TypeError and ValueError where these are none.
+    ``think_s``: seconds from the previous answer until this is due; None means ``--think-time``, or 0 without it. It is
+    ignored for a session's first turn, which is due when the session arrives. ``label``: the row of the report
+    for the request. Raises TypeError and ValueError if a value is not valid.
     """
 
     # A tuple, since each turn makes one while others wait to be sent: a frozen dataclass takes 1 us longer to make.

@@ -41,7 +41,7 @@ class Reasoning(Piece):
 class Answer:
     """A streamed answer: its ``pieces`` as ``invoke`` yielded them, and the ``text`` of those that are str, joined.
 
-    Reasoning is among the pieces and not in the text. ``response`` is the usage that it reported, or None.
+    Reasoning is in the pieces but not in the text. ``response`` is the usage that the answer reported, or None.
     """
 
     text: str

@@ -29,12 +29,12 @@ class FinishReasonError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """``invoke`` may return or yield it to say more than "done"; every field is optional.
+    """The details of an answer, which ``invoke`` may return or yield; every field is optional.
 
     ``tokens_in`` and ``tokens_out`` are the server's usage figures, ``bytes`` the response size, ``model``
-    the name of the model that answered, which labels the request where there is no ``label``. ``finish_reason`` is
+    the name of the model that answered, which labels the request if there is no ``label``. ``finish_reason`` is
     why the server ended its answer. ``metrics`` are numbers of your own by name: each is a column of requests.parquet
-    and a row of the report; what is None is not reported. Raises TypeError where a number is none, or above 2^53, and
+    and a row of the report; None is not reported. Raises TypeError if a number is not one, or is above 2^53, and
     FinishReasonError for the reasons ``abort`` and ``error``, so that the request fails.
     """
 

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Wave(FinishedWave):
-    """A finished wave: its plan, window, records and ledger. Its numbers are computed once, when they are asked for.
+    """A finished wave: its plan, window, records and ledger. Its numbers are computed once, when first used.
 
-    ``run_dir``: where it is stored; None where that could be nowhere.
+    ``run_dir``: where it is stored; None if it could not be stored anywhere.
     """
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a run directory; one that was cut off is finalised first. BenchmarkError for what is none."""
+        """Load a run directory; an interrupted run is finalised first. BenchmarkError if it is not one."""
         from inference_benchmarker.wave.loading import load  # with pyarrow, which a wave without files does without
 
         return load(path, cls)
