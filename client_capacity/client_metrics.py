@@ -36,8 +36,8 @@ IDLE: dict[str, Any] = {
 def sample_client_metrics(duration_seconds: float, sample_interval_seconds: float = 0.01) -> dict[str, float]:
     """CPU and memory of this host over some seconds: ``cpu_max``, ``cpu_avg``, ``cpu_min``, the same of memory.
 
-    ``sample_count`` says how many looks that were. ``cpu_avg`` is of the whole time; over intervals below 0.1 s the
-    system's clock makes single shares of CPU coarse.
+    ``sample_count`` is the number of samples. ``cpu_avg`` covers the whole time; in intervals below 0.1 s the system's
+    clock makes single shares of CPU coarse.
     """
     interval_s = max(sample_interval_seconds or OFTEN_S, LEAST_INTERVAL_S)
     begin, end = psutil.cpu_times(), time.monotonic() + max(duration_seconds, interval_s)
@@ -62,7 +62,7 @@ def sample_client_metrics(duration_seconds: float, sample_interval_seconds: floa
 
 
 def establish_client_baseline(sample_seconds: float = 5, sample_interval_seconds: float = 0) -> dict[str, float]:
-    """The same of a client that does nothing: what is there before a wave. An interval of 0 is 0.1 s."""
+    """The same while the client does nothing, such as before a wave. An interval of 0 means 0.1 s."""
     return sample_client_metrics(sample_seconds, sample_interval_seconds)
 
 
@@ -72,10 +72,10 @@ def wait_for_client_idle(
     print_header: bool = True,
     say: Callable[[str], None] = lambda _: None,
 ) -> bool:
-    """Wait until CPU and memory of this host are low; whether they are, or ``max_wait_seconds`` were over first.
+    """Wait until CPU and memory of this host are low. True if they are, False if ``max_wait_seconds`` were over first.
 
-    ``max_wait_config`` replaces any of ``IDLE``. Nothing is printed unless you say so: with ``say=print`` each look is
-    a line, after a header unless ``print_header`` is False. BenchmarkError for a key that there is not.
+    ``max_wait_config`` replaces any of ``IDLE``. By default nothing is printed; with ``say=print`` each sample
+    is a line, after a header unless ``print_header`` is False. Raises BenchmarkError for an unknown key.
     """
     config = {**IDLE, **(max_wait_config or {})}
     if unknown := sorted(set(config) - set(IDLE)):

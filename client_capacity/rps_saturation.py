@@ -43,7 +43,7 @@ def find_rps_saturation(
     say: Callable[[str], None] = lambda _: None,
     **former: Any,
 ) -> RpsSaturation:
-    """The highest rate that this client holds for the ``invoke`` of this file, and with how many workers.
+    """The highest rate that this client can send with the ``invoke`` of this file, and the number of workers for it.
 
     ``saturation_users`` is the rate one worker holds, as ``find_worker_saturation`` found it (None: measured
     first, more roughly). More workers are tried until all together hold less than 5% more, up to ``max_workers``

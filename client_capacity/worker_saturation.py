@@ -128,12 +128,12 @@ def find_worker_saturation(
     say: Callable[[str], None] = lambda _: None,
     **former: Any,
 ) -> WorkerSaturation:
-    """The highest open-loop rate that one worker holds for the ``invoke`` of this file, in one to two minutes.
+    """The highest open-loop rate that one worker can send with the ``invoke`` of this file. Takes one to two minutes.
 
     Held: p99 of the schedule lag within ``lag_limit_s``, nothing dropped, 99% sent, no more than 5% failed or
     unanswered, and nobody to blame for less than 95% completed. Each rate is sent to the endpoint for ``step_time_s``;
-    ``repeats`` (0 or from 4 on) make the interval. Nothing is printed unless you say so: ``say=print`` prints what is
-    tried and a line a step. The run directory of each step lies in ``run_dir`` of the result, ``output_dir`` holds it.
+    ``repeats`` (0 or from 4 on) make the interval. By default nothing is printed; ``say=print`` prints what is
+    tried and one line per step. ``run_dir`` of each step is its run directory, below ``output_dir``.
     Raises BenchmarkError for a file or a value that cannot work, KeyboardInterrupt if interrupted before the
     first step was over; later interrupts end the search with what was measured.
 

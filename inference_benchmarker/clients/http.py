@@ -23,7 +23,7 @@ _SHOWN = 500
 
 
 class HttpStatusError(Exception):
-    """The endpoint answered with something else than success (2xx); redirects are not followed.
+    """The endpoint's status was not a success (2xx); redirects are not followed.
 
     The error's key in a report is the class and ``status``. ``headers`` has names in lower case.
     """
@@ -35,12 +35,12 @@ class HttpStatusError(Exception):
 
 
 class HttpClient:
-    """Posts payloads to one URL; made once in a worker, shared by all its requests.
+    """Posts payloads to one URL. Create it once in a worker, for all its requests.
 
-    A payload of bytes is sent as it is, text as UTF-8; anything else becomes lines of CSV where that is the content
-    type, JSON otherwise. An empty ``content_type`` is not sent. ``verify``: whether the server's certificate is
-    checked; a path of authorities to check it with, or a context of your own. There are neither retries nor redirects
-    nor proxies: what is sent once is sent once. Raises HttpStatusError; ConnectTimeoutError, ReadTimeoutError (no byte
+    A payload of bytes is sent as it is, and text as UTF-8; anything else becomes lines of CSV if that is the content
+    type, and JSON otherwise. An empty ``content_type`` is not sent. ``verify``: whether the server's certificate is
+    checked; a path of authorities to check it with, or a context of your own. There are no retries, redirects
+    or proxies: nothing is sent twice. Raises HttpStatusError; ConnectTimeoutError, ReadTimeoutError (no byte
     for so long), ConnectionClosedError, IncompleteAnswerError, NotHttpError and other errors of the connection, all of
     which are OSErrors.
     """

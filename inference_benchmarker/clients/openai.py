@@ -61,7 +61,7 @@ class Completion(Response):
 class OpenAIClient:
     """Chat, completions and embeddings of a server at ``base_url``, as in ``http://127.0.0.1:8000/v1``.
 
-    Made once in a worker, shared by all its requests; each method can be a factories file's ``invoke``. A payload is
+    Create it once in a worker, for all its requests; each method can be a factories file's ``invoke``. A payload is
     the request's JSON object, or its bytes. The methods that stream are generators: each event that brings something
     the model generated (text, reasoning, a refusal, a tool call's arguments; of several choices all that it brings) is
     one piece of text, and a ``Response`` with the server's usage comes last, and as its metrics ``cached_tokens`` of

@@ -53,8 +53,8 @@ def _headers(shape: Any) -> dict[str, str]:
 class SageMakerClient:
     """``invoke_endpoint`` and ``invoke_endpoint_with_response_stream`` of ``boto3.client("sagemaker-runtime")``.
 
-    Region, address and credentials (which refresh themselves) are found as boto3 finds them, in ``session`` if you
-    give a boto3.Session. Made once in a worker, shared by all its requests. The body has been read when
+    It finds region, URL and credentials (which are refreshed) as boto3 does, or in ``session``, a boto3.Session of
+    yours. Create it once in a worker, for all its requests. The body has been read when
     ``invoke_endpoint`` returns; events come one by one. There are no retries and no proxies. Errors are botocore's:
     ClientError and the service's own, such as ModelError, and those of the connection, such as ReadTimeoutError.
     """
@@ -87,7 +87,7 @@ class SageMakerClient:
         self._streamed = _Operation(model.operation_model("InvokeEndpointWithResponseStream"))
 
     def invoke_endpoint(self, **parameters: Any) -> dict[str, Any]:
-        """Takes and gives what boto3's ``invoke_endpoint`` does."""
+        """Takes and returns what boto3's ``invoke_endpoint`` does."""
         from botocore.response import StreamingBody
 
         answer = self._send(self._pool.exchange, self._whole, parameters)
@@ -96,7 +96,7 @@ class SageMakerClient:
         return result
 
     def invoke_endpoint_with_response_stream(self, **parameters: Any) -> dict[str, Any]:
-        """Takes and gives what boto3's ``invoke_endpoint_with_response_stream`` does."""
+        """Takes and returns what boto3's ``invoke_endpoint_with_response_stream`` does."""
         connection = self._send(self._pool.ask, self._streamed, parameters)
         events = EventStream(self._pool, connection, self._streamed.model)
         try:

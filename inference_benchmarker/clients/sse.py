@@ -25,11 +25,11 @@ class NoEventsError(Exception):
 
 
 class EventReader:
-    """Gives the data of each event once its end has come, however the bytes are cut.
+    """Returns the data of each event once the event is complete, however the bytes are split.
 
     Lines end with LF, CRLF or CR; comments, which servers send to keep a connection alive, and other fields are
-    passed over. A line that begins with a brace can be none of these: it is a whole event. Raises EndlessLineError.
-    Work grows with the bytes, however long their line is and however it is cut.
+    skipped. A line that begins with a brace is a whole event. Raises EndlessLineError.
+    The work is proportional to the bytes, however long their line is and however it is split.
     """
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ _READ, _WRITTEN = "cache_read_input_tokens", "cache_creation_input_tokens"
 def read_usage(
     usage: Any, model: str | None = None, finish_reason: str | None = None, *, timings: Any = None
 ) -> Response:
-    """The tokens that a ``usage`` object reports: ``cached_tokens`` and ``reasoning_tokens`` are metrics.
+    """The tokens of a ``usage`` object, as a Response; ``cached_tokens`` and ``reasoning_tokens`` are metrics.
 
     ``prompt_tokens`` is all of a prompt, and so is ``input_tokens`` but for Anthropic's, which leaves out what was read
     from the cache or written into it: there the three are added up. ``timings`` are llama.cpp's, whose ``cache_n``
