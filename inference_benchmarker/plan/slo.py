@@ -243,7 +243,7 @@ class MaxRegression:
         if match is not None and match["stat"] in ("min", "max"):
             problem = f"{match['stat']} is one request's time, which has no interval"
         if match is None and text.isascii() and REGRESSION_PATTERN.fullmatch(f"{text}%"):
-            problem = "the % is missing behind the number"
+            problem = "the % after the number is missing"
         if match is None or problem:
             return problem
         return cls(text.strip(), *_named(match), float(Decimal(match["value"]) / 100))
@@ -255,12 +255,12 @@ def _on_sessions(limit: MaxRegression, part: str, text: str) -> MaxRegression | 
         if part not in (FIRST_TURN.text, LATER_TURNS.text):
             return f"the first turns are compared, and all later ones: {FIRST_TURN.text} or {LATER_TURNS.text}"
         if limit.metric not in _OF_A_TURN:
-            return f"of turns there are times, as {part}.ttft.p95 and {part}.p99"
+            return f"turns have times, such as {part}.ttft.p95 and {part}.p99"
         return replace(limit, metric=f"{part}.{limit.metric}", expression=text)
     if limit.metric == "success":
         return replace(limit, metric=SESSION_SUCCESS, stat=SESSION_SUCCESS, expression=text)
     if limit.metric != "default" or limit.stat == "mean":
-        return "of sessions there are success and percentiles of their duration: session.p95"
+        return "sessions have success and percentiles of their duration: session.p95"
     return replace(limit, metric=_SESSIONS, expression=text)
 
 

@@ -51,7 +51,7 @@ class Think:
         if match is None:
             raise BenchmarkError(
                 f"--think-time {text.strip()!r} is not a think time.",
-                "Write 5s, exponential:5s, uniform:2s..8s, or lognormal:5s:0.5 (its mean, and its deviation over it).",
+                "Write 5s, exponential:5s, uniform:2s..8s, or lognormal:5s:0.5 (mean, and deviation divided by it).",
             )
         if match["constant"]:
             return cls(_seconds(match["constant"]))

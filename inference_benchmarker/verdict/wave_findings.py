@@ -122,7 +122,7 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.dropped_turns, 'later turn', 'later turns')} of sessions, which ended with them",
             "0",
-            "All allowed requests were in flight: answers came slower than turns. "
+            "All allowed requests were in flight: answers came more slowly than turns. "
             f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
     if ledger.late_changes:
@@ -132,8 +132,8 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{_workers(late)} received {pluralize(ledger.late_changes, 'change', 'changes')} of the load too late",
             "each is received before it takes effect",
-            "What was sent around a change (the start, another rate, the planned end) differs from the plan, since the "
-            "worker was blocked or the link to its host was. Let invoke block less, use more --workers, or run fewer "
+            "What was sent around a change (the start, another rate, the planned end) differs from the plan, because "
+            "the worker or the link to its host was blocked. Let invoke block less, use more --workers, or run fewer "
             "other programs on this machine.",
         )
     share = ledger.arrivals / ledger.scheduled if ledger.scheduled else 1.0

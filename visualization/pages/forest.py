@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _AT = 4
 """The column of the interval, in which it is drawn."""
-_KEY = "A dot is the change, its line the 95% interval; one that crosses the middle may be no change at all."
+_KEY = "A dot is the change, and its line is the 95% interval. If the line crosses the middle, there may be no change."
 
 
 def forest(comparison: Comparison) -> Table | None:

@@ -165,7 +165,7 @@ def _with_rest(data: PlanResult, table: Table) -> Table:
 
 def _rest(data: PlanResult) -> Iterator[str]:
     for row in data.quota or []:
-        enough = "it is enough." if row.enough else f"it is not enough. Ask for more: {row.increase}"
+        enough = "it is enough." if row.enough else f"it is not enough. Request an increase: {row.increase}"
         yield f"Quota of {row.name}: {row.limit:,}, of {row.needed:,} needed: {enough}"
     yield from (f"✗ {sentence}" for sentence in data.refused)
 
@@ -225,7 +225,7 @@ def _files(data: PlanResult) -> Iterator[Section]:
         line for folder in dict.fromkeys(name.rpartition("/")[0] for name in files) for line in _apply(folder, files)
     ]
     if commands:
-        text = "Run in the folder of this page. Of the scaling policies choose one: several on one variant compete."
+        text = "Run these in the folder of this page. Choose one scaling policy: several on one variant compete."
         missing = tuple(data.missing)
         tables = (Table("", (), (), missing),) if missing else ()
         yield Section("files", "Files to apply", text, (), tables=tables, commands=tuple(commands))

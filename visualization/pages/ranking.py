@@ -198,5 +198,5 @@ def _score_bar(row: RankedRow, by: By) -> Bar:
 def _curves(capacities: Sequence[Capacity]) -> Iterator[Section]:
     for section in capacity_sections(capacities, first=0):
         if section.key == "curve":
-            text = "One point per offered rate, over the time that counts; the level line is the limit."
+            text = "One point per offered rate, over the time that counts; the horizontal line is the limit."
             yield replace(section, title="The curves", text=text)
