@@ -26,8 +26,8 @@ and the price list (of instances, as the flags say), and Application Auto Scalin
 policies, activities). It prints the environment variables that make boto3 use it in place of AWS. SageMaker's metrics
 show the load that it had, and its errors appear as log lines.
 
-With --llm it answers POST /v1/chat/completions and /v1/completions alone, a word being a token, and GET /metrics has
-vLLM's metrics under vLLM's names. To boto3 it is CloudWatch and CloudWatch Logs then.
+With --llm it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
+vLLM's metrics under vLLM's names. To boto3 it is then only CloudWatch and CloudWatch Logs.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
@@ -179,9 +179,9 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--llm",
                 "NAME",
-                f"be an LLM engine with continuous batching instead of such servers: {', '.join(PROFILES)}",
+                f"act as an LLM engine with continuous batching, in place of K servers: {', '.join(PROFILES)}",
             ),
-            Flag("--kv-tokens", "N", f"tokens for which its KV cache has room {_BY_PROFILE}", parse_int),
+            Flag("--kv-tokens", "N", f"size of the KV cache in tokens {_BY_PROFILE}", parse_int),
             Flag("--max-num-seqs", "N", f"maximum number of requests in a batch {_BY_PROFILE}", parse_int),
             Flag(
                 "--max-num-batched-tokens", "N", f"maximum number of tokens computed in a step {_BY_PROFILE}", parse_int
