@@ -23,6 +23,7 @@ from inference_benchmarker.engine.watchers.disk import free_bytes, room_problems
 from inference_benchmarker.engine.watchers.wave_processes import WaveProcesses
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.problems import check_plan, problems_of
 from inference_benchmarker.system.host import adopting_orphans, loopback_problems, raise_descriptor_limit
 from inference_benchmarker.wave.environment import describe_environment
@@ -155,7 +156,8 @@ def _with_conversations(plan: WavePlan) -> WavePlan:
 
     if are_read(plan.conversations):
         return plan
-    found = read_conversations(plan.conversations, plan.bounds.num_requests, plan.output_dir)
+    # Those of the warm-up are the last ones: with fewer, the wave would send the same again.
+    found = read_conversations(plan.conversations, TokenBucket.of(plan).most_with_warmup(), plan.output_dir)
     return replace(plan, conversations=found)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.schedule import NO_END, Schedule
 from inference_benchmarker.plan.stripe import OpenStripe, owners, unit_rate
+from inference_benchmarker.words.units import NS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -139,9 +140,22 @@ class TokenBucket:
         """A number that the wave's arrivals do not exceed; None where the endpoint's answers decide."""
         most = [] if self.num_requests is None else [self.num_requests]
         if self._schedule is not None and self.end_ns != NO_END:
-            mean = self._schedule.count(self.end_ns)
-            most.append(mean + 10 * math.isqrt(mean) + 10 if self._drawn else mean)
+            most.append(self._at_most(self._schedule.count(self.end_ns)))
         return min(most, default=None)
+
+    def most_with_warmup(self) -> int | None:
+        """A number that the arrivals of the warm-up and of the wave do not exceed together; None where none is known.
+
+        In a closed loop, and where the rate may be changed, nobody knows how many the warm-up has.
+        """
+        if not self.load.is_steered and self._schedule is not None:
+            most, warmup = self.most_arrivals(), int(self.warmup_ns * self._schedule.first_rps / NS)
+            return most if most is None or not warmup else most + self._at_most(warmup)
+        return None if self.warmup_ns else self.num_requests
+
+    def _at_most(self, mean: int) -> int:
+        """A number that arrivals do not exceed of which this many are due on average."""
+        return mean + 10 * math.isqrt(mean) + 10 if self._drawn else mean
 
     def counts(self, instants_ns: Iterable[int]) -> list[int]:
         """The number of open-loop arrivals that are due before each of these increasing instants."""

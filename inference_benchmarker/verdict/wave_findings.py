@@ -219,8 +219,8 @@ def session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             "invalid" if sessions.raised > FAILED_HERE_SHARE * sessions.started else "warning",
             f"{pluralize(sessions.raised, 'session', 'sessions')} ended by an error in the file's own code",
             "0",
-            f"They count as not completed, and their next turns were not sent. See {logs} in the run directory, "
-            "and fix session_factory.",
+            f"They count as not completed, and their next turns were not sent. See {logs} in the run directory, and "
+            "fix session_factory.",
         )
 
 

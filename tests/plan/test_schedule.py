@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.stage import Stage
@@ -137,6 +137,33 @@ class TestWorkers:
         most = found.most_arrivals()
         assert most is not None
         assert len(dues) <= most
+
+    @given(made=stages, kind=arrival_kinds, warmup=st.integers(0, 20 * NS), seed=st.integers(0, 1 << 32))
+    @settings(max_examples=60)
+    def test_the_warm_up_and_the_wave_have_at_most_so_many(
+        self, made: list[Stage], kind: Arrivals, warmup: int, seed: int
+    ) -> None:
+        load, bounds = OpenLoop(stages=tuple(made), arrivals=kind), Bounds(None, 700)
+        found = TokenBucket(load, bounds, seed=seed, warmup_ns=warmup)
+        most = found.most_with_warmup()
+        assert most is not None
+        assert sum(1 for _ in found.arrivals(0)) <= most
+
+    @pytest.mark.parametrize(
+        ("load", "warmup", "most"),
+        [
+            (OpenLoop(Decimal(10)), 0, 20),
+            (OpenLoop(Decimal(10)), NS, 30),
+            (OpenLoop(Decimal(10), steered=True), 0, None),
+            (ClosedLoop(4), 0, None),
+        ],
+    )
+    def test_how_many_there_are_at_most_is_none_where_answers_or_people_decide(
+        self, load: OpenLoop | ClosedLoop, warmup: int, most: int | None
+    ) -> None:
+        assert TokenBucket(load, Bounds(Decimal(2), None), warmup_ns=warmup).most_with_warmup() == most
+        numbered = TokenBucket(load, Bounds(None, 20), warmup_ns=warmup).most_with_warmup()
+        assert numbered == (20 if most is None else most)
 
     def test_the_number_of_requests_ends_a_wave_of_stages_early(self) -> None:
         found = bucket(load_of("10:1s,20:10s"), number=15, workers=2)

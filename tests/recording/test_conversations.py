@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.replay import Replay
@@ -20,9 +21,11 @@ from inference_benchmarker.recording.conversations import grouping, objects, rea
 from inference_benchmarker.recording.conversations.prompts import RecordedConversation
 from inference_benchmarker.recording.conversations.reading import are_in, read_conversations, replayed
 from inference_benchmarker.recording.rows import RowFile
+from inference_benchmarker.system.packaged import packaged
 from inference_benchmarker.system.progress import listening
 from inference_benchmarker.words.units import NS
 from tests.recordings import dues_of
+from tests.waves import open_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -371,3 +374,19 @@ def test_blocks_begin_unlike_any_other() -> None:
     texts = {next(iter(RecordedConversation(row))).messages[0]["content"] for row in rows}
     assert len(texts) == len(rows)
     assert all(len(text.split()) == 16 for text in islice(texts, 9))
+
+
+@pytest.mark.parametrize(("more", "read"), [({}, 20), ({"warmup_s": Decimal(1)}, 30)])
+def test_of_a_long_file_only_the_conversations_that_the_wave_sends_are_read(
+    tmp_path: Path, more: dict[str, Any], read: int
+) -> None:
+    file = tmp_path / "talks.jsonl"
+    file.write_text(lines(*({"messages": [{"role": "user", "content": str(number)}]} for number in range(100))))
+    example = packaged("factories", "conversations/factories_recorded.py")
+    plan = open_plan(
+        "10", "2", factories_file=example, conversations=Conversations(file), output_dir=tmp_path / "out", **more
+    )
+    found = resolve(plan).conversations
+    assert found is not None
+    assert found.recorded is not None
+    assert found.recorded.conversations == read
