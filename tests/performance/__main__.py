@@ -30,6 +30,7 @@ from tests.performance import (
     kills_of_endpoints,
     limits,
     live_view,
+    llm_engine,
     many_runs,
     memory,
     overhead,
@@ -89,6 +90,7 @@ PROGRAMS = {
     "planning": planning.PROGRAM,
     "aiperf": aiperf.PROGRAM,
     "soak": soak.PROGRAM,
+    "llm_engine": llm_engine.PROGRAM,
     "real_servers": real_servers.PROGRAM,
 }
 USUAL = [name for name in PROGRAMS if name not in ("soak", "real_servers")]

@@ -22,6 +22,11 @@ PACKAGES = {
     "litserve": [["litserve>=0.2.19,<0.3"]],
     "mlserver": [["mlserver>=1.7,<2"]],
     "bentoml": [["bentoml>=1.4,<2"]],
+    # Without their dependencies, which the replay of its mocker needs few of; its sources ask for another index.
+    "dynamo": [
+        ["--no-deps", "--only-binary=:all:", "ai-dynamo==1.6.1", "ai-dynamo-runtime==1.6.1"],
+        ["packaging", "prometheus_client", "pydantic", "pyyaml", "numpy", "msgspec", "uvloop", "zstandard"],
+    ],
     "transformers": [["torch==2.13.0"], ["transformers[serving]>=5.20,<6", "gguf>=0.17,<1"]],
 }
 LLAMA_CPP = "llama-cpp-python>=0.3.30,<0.4"  # its source distribution has all of llama.cpp's
