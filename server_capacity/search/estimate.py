@@ -13,7 +13,7 @@ from server_capacity.search.growth import known_from_below
 from server_capacity.search.limit_bracket import LimitBracket, clearly_broken, known_of, lowest_of
 from server_capacity.search.low_rate_check import if_long_enough, lowest_breaking, with_support
 from server_capacity.search.pace import Pace, overloaded, pace_of
-from server_capacity.search.points import points_of
+from server_capacity.search.points import SATURATED, points_of
 from server_capacity.search.retried_rate import without_accidents, without_warm_up
 from server_capacity.search.slow_down import if_it_lasts, without_slow_down
 from server_capacity.search.stretch import NOTHING_VIOLATED
@@ -183,7 +183,8 @@ def _end_of_growth(stretches: Sequence[Stretch], place: int, allowed: float) -> 
     """The end of growth, by the limit at that ``place``; None where no stretch clearly breaks it."""
     at_once = Pace()  # all counts: what a queue forgets later is seen here
     points = {each.number: points_of([each], place, at_once) for each in stretches}
-    first = next((at for at, each in enumerate(stretches) if _breaks(points[each.number], allowed)), None)
+    breaking = (at for at, each in enumerate(stretches) if _breaks(points[each.number], allowed))
+    first = next((at for at in breaking if not _is_a_stall(stretches[at], place)), None)
     if first is None:
         return None
     [broken] = points[stretches[first].number]
@@ -198,6 +199,13 @@ def _end_of_growth(stretches: Sequence[Stretch], place: int, allowed: float) -> 
 
 def _breaks(points: Sequence[Point], allowed: float) -> bool:
     return any(clearly_broken(point, allowed) for point in points)
+
+
+def _is_a_stall(stretch: Stretch, place: int) -> bool:
+    """Tells whether requests were over in one second only, and not most: that ends by itself, and changes no server."""
+    counts = [part.counts[place] for part in stretch.slices]
+    over = [count.over for count in counts if count.over]
+    return len(counts) > len(over) == 1 and sum(over) < SATURATED * sum(count.of for count in counts)
 
 
 def _alike(rate: float, other: float) -> bool:

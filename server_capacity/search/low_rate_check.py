@@ -94,7 +94,7 @@ def if_long_enough(stretches: Sequence[Stretch], found: Answer) -> Answer:
     """The answer, unless the load lasted for few answers only: in that time no queue fills, whatever the rate."""
     answer_s = pace_of(stretches).answer_s
     load_s = sum(each.seconds for each in stretches if each.rate > 0 and not each.void)
-    if found.outcome not in ("found", "at_least") or load_s >= LEAST_TIMES * answer_s:
+    if found.outcome == "not_kept" or load_s >= LEAST_TIMES * answer_s:
         return found
     minutes = math.ceil(USUAL_TIMES * answer_s / 60.0)
     reason = f"an answer takes {answer_s:.3g} s, and {load_s:.0f} s of load are too short for that: --time {minutes}m"

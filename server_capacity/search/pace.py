@@ -19,12 +19,17 @@ CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation
 FEW_FLOWS = 4
 NEAR, NEAR_BACKLOG = ("below", "above"), 0.2  # purposes, and a share of what was sent
 CHANCE = 2.0  # standard errors
-CALM = 8  # stretches, of those at the lowest rates, that tell the time of an answer
+CALM, TELLING, MANY = (
+    8,
+    20,
+    100,
+)  # stretches and answers, of those at low rates, or anywhere, that tell an answer's time
+MOSTLY = 0.8  # of what was sent
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``answer_s``: the mean time of an answer, by Little's law; ``most``: the rate completed when overloaded.
+    """``answer_s``: the mean time of an answer at low rates; ``most``: the rate completed when overloaded.
 
     ``most`` is good to ``most_sd`` of itself; ``count_sd`` is the part of it that more counting makes less.
     """
@@ -109,8 +114,9 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
     flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch, failing)) is not None]
     if not flows:
         return Pace()
-    slowest = sorted(flows, key=lambda pair: pair[0].rate)[:CALM]
-    answer_s = median(flow.waiting / stretch.rate for stretch, flow in slowest)
+    slowest = sorted(flows, key=lambda pair: pair[0].rate)
+    answer_s = _unloaded_s([stretch for stretch, _ in slowest])
+    answer_s = answer_s or median(flow.waiting / stretch.rate for stretch, flow in slowest[:CALM])  # by Little's law
     first_s = _answer_s(stretches)
     if first_s is not None:
         answer_s = first_s if len(flows) < FEW_FLOWS else min(first_s, answer_s)
@@ -123,6 +129,21 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
     count_sd = max(LEAST_COUNT_SD, 1.0 / math.sqrt(completed))
     most = max(completed / seconds, *(flow.surely_completed_rate for _, flow in flows))
     return Pace(answer_s, most, max(LEAST_SD, count_sd), count_sd)
+
+
+def _unloaded_s(stretches: Sequence[Stretch]) -> float:
+    """The mean time of the first answers that are enough, or the least of many; 0 where times are not known."""
+    answered, spent_s, told = 0, 0.0, timed(stretches)
+    for stretch in told:
+        answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
+        if answered >= TELLING:
+            break
+    return min([spent_s / max(answered, 1), *(each.mean_s for each in told if each.answered >= MANY)])
+
+
+def timed(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Those that tell the time of an answer: of what is open, the slow answers are to come."""
+    return [each for each in stretches if each.answered >= MOSTLY * sum(part.sent for part in each.slices)]
 
 
 def _answer_s(stretches: Sequence[Stretch]) -> float | None:

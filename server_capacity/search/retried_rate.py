@@ -48,7 +48,7 @@ def to_compare(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> float |
     low = [
         each.rate
         for each in stretches
-        if each.purpose == "grow" and 0 < each.rate < last.rate and not each.void and _answers(each) >= LEAST_ANSWERS
+        if each.purpose == "grow" and 0 < each.rate < last.rate and not each.void and each.answered >= LEAST_ANSWERS
     ]
     return max(low, default=None)
 
@@ -76,7 +76,7 @@ def _warming_up(limits: Sequence[Limit], stretches: Sequence[Stretch]) -> tuple[
     """
     seen = seen_of(limits, stretches, FEW_ANSWERS)
     for place, early in reversed(list(enumerate(seen))):
-        left = early.stretch.inherited > LEFT * _answers(early.stretch)
+        left = early.stretch.inherited > LEFT * early.stretch.answered
         if early.stretch.purpose not in WARMING or left:
             continue
         faster = [each for each in seen if _clearly_faster(early, (each.log_mean, each.variance))]
@@ -104,7 +104,7 @@ def as_compared(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
     """Of the stretches those void that a rate was tried for which tells whether the endpoint became faster."""
     found = list(stretches)
     for place, stretch in enumerate(stretches):
-        if stretch.purpose != COMPARE or stretch.void or _answers(stretch) < LEAST_ANSWERS:
+        if stretch.purpose != COMPARE or stretch.void or stretch.answered < LEAST_ANSWERS:
             continue
         tried = max((at for at in range(place) if stretches[at].purpose == AGAIN), default=0)
         slow = [each for each in found[:tried] if _is_slower(each, stretch)]
@@ -150,7 +150,7 @@ def _is_slower(early: Stretch, late: Stretch) -> bool:
         early.purpose == "grow"
         and not early.void
         and early.rate == late.rate
-        and _answers(early) >= LEAST_ANSWERS
+        and early.answered >= LEAST_ANSWERS
         and 0 < late.mean_s < FASTER * early.mean_s
     )
 
@@ -179,7 +179,3 @@ def _kept(limits: Sequence[Limit], stretches: Sequence[Stretch], answer_s: float
 def _most_over(limits: Sequence[Limit], stretch: Stretch) -> int:
     """The requests over the limit of which most are over."""
     return max(sum(part.counts[place].over for part in stretch.slices) for place in range(len(limits)))
-
-
-def _answers(stretch: Stretch) -> int:
-    return sum(part.answered for part in stretch.slices)

@@ -10,7 +10,7 @@ from server_capacity.search.curve import COARSE
 from server_capacity.search.growth import beyond, doubtful, known_from_below
 from server_capacity.search.limit_bracket import lowest_of
 from server_capacity.search.low_rate_check import BENEATH, beneath
-from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of
+from server_capacity.search.pace import Pace, is_unanswered, overloaded, pace_of, timed
 from server_capacity.search.retried_rate import (
     AGAIN,
     COMPARE,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 FIRST_RATE = 1.0
 GROW_TIMES, GROW_S = 2.0, 2.5
+TOLD, TOLD_S = 8, 1.25  # answers, after which growth goes on sooner
 FEW = 8.0  # requests/s below which the rate grows faster
 NEAR_S = 8.0
 LEAST_SENT = 20.0
@@ -48,6 +49,7 @@ FAR_DOWN = 0.75  # of a rate
 LEFT_S = 0.5  # of a lower rate: so much that is left of a far higher one would break its limit
 AWAY, MOST_AWAY = 0.25, 0.1
 LOOKS = ((0.25, AGAIN), (0.35, BENEATH), (0.5, AGAIN), (0.65, BENEATH))  # after these parts of the usual time
+LATE = 0.65  # of that time
 LEAST_ANSWERS = 60.0  # as long as so many one after the other must a search be for that
 ISLANDS_FROM, ISLAND_TIMES = 0.9, 2.0  # of the time, after which rates above are looked at
 MOST_CHANGES = 900
@@ -137,7 +139,8 @@ class Search:
         """A stretch is long enough for answers to come, and near the answer for the queue to be in many states."""
         pace = self._pace(moment)
         if self.purpose in ("grow", COMPARE):
-            return max(GROW_S, 3 * pace.answer_s)
+            told = self.purpose == "grow" and running.answered >= TOLD
+            return max(TOLD_S if told else GROW_S, 3 * pace.answer_s)
         longest = max(NEAR_S, self.settings.load_s(pace.answer_s) / 13)
         wanted = max(8 * pace.relaxation_s(running.rate), 20 * pace.answer_s, LEAST_SENT / running.rate)
         return max(NEAR_S, min(wanted, longest))
@@ -178,12 +181,19 @@ class Search:
         return self._change(purpose, rate, moment)
 
     def _look_again(self, lowest: LimitBracket, moment: Moment, answer_s: float) -> tuple[str, float] | None:
-        """At times what ended growth, as the endpoint may have been slower at first; or well below the answer."""
+        """At times what ended growth, as the endpoint may have been slower at first; or well below the answer.
+
+        In a short search the answer comes first: a rate near it, and a fit for most of the time.
+        """
         least_s, most_s = LEAST_ANSWERS * answer_s, self.settings.load_s(answer_s)
         if self._looks == len(LOOKS) or most_s < least_s:
             return None
         due, purpose = LOOKS[self._looks]
-        if self._load_s + moment.stretches[-1].seconds < due * min(most_s, max(USUAL_TIME_S, least_s)):
+        part = (self._load_s + moment.stretches[-1].seconds) / min(most_s, max(USUAL_TIME_S, least_s))
+        if part < due:
+            return None
+        last = next(each.purpose for each in reversed(moment.stretches) if each.rate)
+        if last == "grow" or (purpose == BENEATH and lowest.fit is None and part < LATE):
             return None
         self._looks += 1
         rate = None
@@ -216,7 +226,7 @@ class Search:
             at_most = sum(stretch.seconds for stretch in clean if stretch.rate >= most * 0.999)
             return "end" if at_most >= AT_MOST_S else self._change("at most", most, moment)
         times = GROW_TIMES**2 if best < FEW and best * answer_s < 1.0 else GROW_TIMES
-        return self._change("grow", min(best * times, most), moment)
+        return self._change("grow", min(max(best * times, _alone(clean)), most), moment)
 
     def _is_over(self, lowest: LimitBracket, answer_s: float) -> bool:
         """Tells whether no more needs to be known: a step that is narrow, the precision, or nothing that is kept."""
@@ -254,3 +264,10 @@ class Search:
         self._changes += 1
         self.purpose = purpose
         return rate
+
+
+def _alone(stretches: Sequence[Stretch]) -> float:
+    """The rate that keeps one server busy, by the times of the answers so far: less where they are few."""
+    told = timed(stretches)
+    spent_s = sum(each.spent_s for each in told)
+    return (sum(each.answered for each in told) - 1) / spent_s if spent_s else 0.0

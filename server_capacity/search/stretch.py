@@ -65,15 +65,24 @@ class Stretch:
         return self.end_s - self.start_s
 
     @property
+    def answered(self) -> int:
+        """The number of its answers, as far as they came."""
+        return sum(part.answered for part in self.slices)
+
+    @property
+    def spent_s(self) -> float:
+        """Their times, added up (seconds); 0 where they are not known."""
+        return sum(part.spent_s for part in self.slices)
+
+    @property
     def mean_s(self) -> float:
         """The mean time of its answers; 0 where there are none, or times are not known."""
-        answered = sum(part.answered for part in self.slices)
-        return sum(part.spent_s for part in self.slices) / answered if answered else 0.0
+        return self.spent_s / self.answered if self.answered else 0.0
 
     @property
     def is_usable(self) -> bool:
         """Tells whether it counts: something was answered in it, and nothing made it void."""
-        return not self.void and any(part.answered for part in self.slices)
+        return not self.void and self.answered > 0
 
     @property
     def by_client(self) -> bool:

@@ -29,6 +29,8 @@ MOST_OF_A_KIND = 2
 """So many waves that fail refute the answer, and so many that are spoilt leave it unconfirmed."""
 WANTED_ERROR = 0.5
 """A confirmation is long enough for this standard error of the share over a limit, over the share that is allowed."""
+ENOUGH = 1.3
+"""Requests over a limit that are allowed of as many as are expected: with fewer than 1, a wave cannot tell."""
 CLEARLY = 2.0
 USUAL_DISPERSION = 20.0
 """The variance of counts over a limit, times that of independent requests, where the search does not say."""
@@ -103,15 +105,18 @@ def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> 
     """As long as it takes to tell, by the bursts that the search saw; at most a third of the search's load.
 
     The half minute in which it grew counts only until that is as long as usual: who asks for a minute waits for two.
+    Where that is too short for a percentile of so few requests, it takes longer, at most as long as the search.
     """
+    per_s = question.requests_per_s(rate)
     wanted = [
-        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * question.requests_per_s(rate))
+        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * per_s)
         for limit in question.limits
         if limit.expression == answer.limit and limit.allowed > 0
     ]
+    least_s = max((ENOUGH / (limit.allowed * per_s) for limit in question.limits if limit.allowed > 0), default=0.0)
     load_s = question.settings.time_s or load_s
     most = max(SHORTEST_S, min(SHARE_OF_LOAD * load_s, max(USUAL_S, SHARE_OF_LOAD * (load_s - GROWTH_S))))
-    return min(max([USUAL_S, *wanted]), most)
+    return max(min(max([USUAL_S, *wanted]), most), min(least_s, load_s))
 
 
 def judge(limit: Limit, of: int, over: int, dispersion: float = USUAL_DISPERSION) -> Judgement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.units import NS
-from server_capacity.experiments.measurements.counting import shown_metric
+from server_capacity.experiments.measurements.counting import SPENT
 from server_capacity.experiments.measurements.live_counts import UserWatch, counts_of
 from server_capacity.search.search import Moment
 from server_capacity.search.stretch import Count, Slice
@@ -37,7 +37,7 @@ class WaveTrack:
         self.feed: Feed | None = None
         self._question, self._earlier = question, tuple(earlier)
         self._number, self._start_s = place
-        self._metric, self._users = shown_metric(question.limits), UserWatch(question.user_limits)
+        self._users = UserWatch(question.user_limits)
         self._track = Track()
         self._track.change(self._number, self._start_s, float(rate), purpose)
         self._starts_s = [0.0]
@@ -107,5 +107,5 @@ class WaveTrack:
             if self._users.misses(stage):
                 counts = tuple(Count(each.of, each.of) for each in counts)
             start_s, end_s = self._start_s + begin, self._start_s + stop
-            spent_s = cell.times[self._metric].total_s if self._metric in cell.times else 0.0
+            spent_s = cell.times[SPENT].total_s if SPENT in cell.times else 0.0
             self._track.add(self._number + stage, Slice(start_s, end_s, cell.sent, answered, counts, spent_s))

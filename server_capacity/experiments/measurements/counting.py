@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from server_capacity.search.user_limits import UserLimit
 
 SLICE_S = 1.0
+SPENT = "latency"
+"""The time of an answer, whatever time is limited: by it and the rate, so many are in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,8 @@ def _edges(start: int, end: int) -> list[int]:
 class _Counts:
     """Counts between edges (ns after wave start): arrays of one number for each slice, a pair for each limit.
 
-    ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage; ``spent_ns``: all of
-    them added up, whole nanoseconds. ``user_sums``: of each of the ``users``' limits the rows of its ``Sums``.
+    ``in_flight`` and ``done_by`` (answers until then): at each edge. ``times``: of each stage; ``spent_ns``: those of
+    answers added up, whole nanoseconds. ``user_sums``: of each of the ``users``' limits the rows of its ``Sums``.
     """
 
     def __init__(self, edges: list[list[int]], limits: Sequence[Limit], users: Sequence[UserLimit]) -> None:
@@ -149,6 +151,10 @@ class _Counts:
         times = dict(samples(part, open_loop=True, streams=streams))
         if self._metric in times:
             self._add_times(place, inside, *timed_rows(part, times[self._metric]))
+        if SPENT in times:
+            rows, seconds = timed_rows(part, times[SPENT])
+            ours = inside[rows]
+            self.spent_ns += np.bincount(place[rows[ours]], np.rint(seconds[ours] * NS), len(self.spent_ns))
         for limit, pair in zip(self._limits, self.pairs, strict=True):
             for rows, over in judged(part, limit, goodput, times):
                 pair[0] += self._counted(place[rows], inside[rows])
@@ -169,7 +175,6 @@ class _Counts:
 
     def _add_times(self, place: Int64, inside: Mask, rows: Int64, values: Floats) -> None:
         rows, values = rows[inside[rows]], values[inside[rows]]
-        self.spent_ns += np.bincount(place[rows], np.rint(values * NS), minlength=len(self.spent_ns))
         stages = self._stage[place[rows]]
         for stage in np.unique(stages).tolist():
             self.times[stage].add(values[stages == stage])

@@ -124,6 +124,7 @@ def test_a_load_of_few_answers_tells_nothing_and_says_how_long_it_takes() -> Non
         ("found", 61.0, 2.0, False),
         ("at_least", 59.0, 2.0, True),
         ("not_kept", 59.0, 2.0, False),
+        ("cannot_tell", 59.0, 2.0, True),
         ("found", 10.0, 0.02, False),
     ],
 )

@@ -40,6 +40,27 @@ def test_even_arrivals_find_the_step_of_exact_servers_and_end_early() -> None:
     assert played.stretches[-1].end_s < 120
 
 
+@pytest.mark.parametrize("servers", [1, 4])
+def test_a_search_of_twenty_seconds_measures_near_the_answer(servers: int) -> None:
+    """It spent 11 s on 1 to 16/s and the rest far away; the upper end was the rate that broke the limit, 32 and 128."""
+    slow = replace(P99, expression="p99<500ms", bound_s=0.5)
+    found = [play(exactly(servers, 0.05), [slow, SUCCESS], Settings(time_s=20), seed=seed).answer for seed in range(3)]
+
+    for each in found:
+        assert each.rate is not None
+        assert each.interval is not None
+        assert each.interval.low < 20 * servers
+        assert 0.6 * 20 * servers < each.rate < 1.1 * 20 * servers
+        assert 0.9 * 20 * servers < each.interval.high < 1.5 * 20 * servers
+
+
+def test_growth_goes_to_what_one_server_can_do_as_soon_as_answers_tell() -> None:
+    grown = [each for each in play(exactly(4, 0.005), [P99], Settings(time_s=30)).stretches if each.purpose == "grow"]
+
+    assert 90 < grown[1].rate <= 200
+    assert grown[-1].end_s < 10
+
+
 def test_without_a_limit_on_time_the_capacity_is_what_keeps_up() -> None:
     found = play(Queue(2, lambda draw: draw.expovariate(50)), [SUCCESS], Settings(time_s=90)).answer
     assert found.limit == "keeps up"

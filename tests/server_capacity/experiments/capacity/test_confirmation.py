@@ -73,6 +73,16 @@ def test_a_confirmation_is_as_long_as_its_bursts_ask_for_and_its_search_allows(
     assert length_s(question, answer(dispersion), 168.0, load_s) == pytest.approx(seconds, rel=0.01)
 
 
+@pytest.mark.parametrize(("rate", "load_s", "seconds"), [(11.0, 20.0, 11.8), (5.0, 20.0, 20.0), (0.5, 180.0, 180.0)])
+def test_a_confirmation_lasts_until_its_requests_can_tell_of_a_percentile(
+    rate: float, load_s: float, seconds: float
+) -> None:
+    """A third of 20 s at 11/s were 73 requests, of whose p99 nobody can tell: the search was never confirmed."""
+    question = Question(open_plan(), limits_of([Slo.parse("p99<100ms")], 0.95), Settings(time_s=load_s), 1)
+
+    assert length_s(question, answer(1.0), rate, load_s) == pytest.approx(seconds, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("rate", "text"),
     [(173.96, "174"), (0.21347, "0.2135"), (18_432.7, "18430"), (0.0, "0"), (1e-9, "0.000001"), (2e6, "1000000")],

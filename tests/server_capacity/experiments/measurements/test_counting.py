@@ -134,3 +134,13 @@ def test_gaps_between_tokens_count_one_by_one() -> None:
 
     assert [tuple(piece.counts[0]) for piece in stage.stretch.slices] == [(3, 1), (2, 2)]
     assert [tuple(piece.counts[1]) for piece in stage.stretch.slices] == [(1, 0), (1, 0)]
+
+
+def test_the_times_spent_are_those_of_answers_whatever_is_limited() -> None:
+    """By the times to first tokens, answers seemed so fast that what they kept in flight was taken for a backlog."""
+    plan = open_plan("10", "3")
+    limits = limits_of([Slo.parse("ttft.p90<1s")], 0.95)
+
+    (stage,) = count_stages(observe(plan, on_time(plan)), limits)
+
+    assert stage.stretch.mean_s == pytest.approx(sum(each.done - each.sent for each in on_time(plan)) / NS / 30)
