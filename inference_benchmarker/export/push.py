@@ -6,7 +6,8 @@ import logging
 import re
 import threading
 import time
-from typing import TYPE_CHECKING
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry.sdk.metrics.export import (
     AggregationTemporality,
@@ -23,6 +24,8 @@ from opentelemetry.sdk.metrics.export import (
 from opentelemetry.sdk.metrics.export import Metric as SdkMetric
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from requests import RequestException, Response, Session
+from requests.adapters import HTTPAdapter
 
 from inference_benchmarker.export.buckets import Buckets
 from inference_benchmarker.version import __version__
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 5.0
 LAST_S = 5.0  # what the last sending may take: the wave is over, and somebody waits
+MOST_ANSWER = 1 << 16  # bytes: a collector says in a few hundred what it did not take
 _NAME = "inference-benchmarker"
 _REASONS = tuple(
     re.compile(pattern, re.DOTALL)
@@ -93,6 +97,32 @@ class Push:
             self.reason.text = type(error).__name__
         self.sent += done
         self.failed += not done
+
+
+def bounded_session() -> Session:
+    """A session that reads no more than ``MOST_ANSWER`` of a collector's answer, as it came.
+
+    A redirect is an error: the metrics did not arrive, and the headers of the environment are for nobody else.
+    """
+    session = Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _Bounded())
+    return session
+
+
+class _Bounded(HTTPAdapter):
+    """Reads the beginning of each answer, where requests would read it to its end."""
+
+    def send(self, *request: Any, **more: Any) -> Response:
+        """The answer."""
+        answer = super().send(*request, **more)
+        body = answer.raw.read(MOST_ANSWER, decode_content=False)
+        if len(body) == MOST_ANSWER:
+            answer.raw.close()  # more may come, and nobody waits for it
+        if answer.is_redirect:
+            raise RequestException(f"answered {answer.status_code}, elsewhere is {answer.headers['location']}")
+        answer.raw = BytesIO(body)
+        return answer
 
 
 class _Reason(logging.Handler):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -132,6 +134,65 @@ def test_a_collector_that_does_not_take_them_is_reported_once_in_the_end(
     assert reported.count(reason) == 1
     assert "accepted 0 of" in reported
     assert "secret-word" not in reported
+
+
+def export_to(server: ThreadingHTTPServer) -> None:
+    """Send to a server until the end, with what a command sends with."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        with exporting(Exports(collectors=(Collector(f"http://127.0.0.1:{server.server_port}/v1/metrics"),))):
+            pass
+    finally:
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_without_end_is_not_read_to_its_end(status: int) -> None:
+    sent = [0]
+
+    class Endless(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.end_headers()
+            with suppress(OSError):
+                while sent[0] < 1 << 27:
+                    sent[0] += self.wfile.write(bytes(1 << 20))
+
+        def log_message(self, *_: Any) -> None:
+            """In silence."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        export_to(server)
+    assert 0 < sent[0] < 1 << 26  # what buffers hold
+
+
+def test_a_redirect_is_no_success_and_nobody_else_is_sent_anything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=not-to-be-told")
+    with collecting() as other:
+
+        class Redirecting(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(307)
+                self.send_header("Location", f"{other.url}/v1/metrics")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                """In silence."""
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
+            export_to(server)
+        assert other.headers == []
+        reported = capsys.readouterr().err
+        assert (
+            f"accepted 0 of 1 exports of metrics; the last failure: answered 307, elsewhere is {other.url}" in reported
+        )
 
 
 def test_without_the_package_a_line_says_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:

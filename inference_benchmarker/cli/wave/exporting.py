@@ -31,6 +31,10 @@ NO_PACKAGE = (
     "Install them: python -m pip install 'inference-benchmarker[otlp]'",
 )
 _TIMEOUTS = ("OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT")
+_CREDENTIALS = (  # of a session of the user's own
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_CREDENTIAL_PROVIDER",
+    "OTEL_PYTHON_EXPORTER_OTLP_HTTP_METRICS_CREDENTIAL_PROVIDER",
+)
 _TIMEOUT_S = 3.0  # of one sending, where the environment says nothing
 
 
@@ -128,11 +132,13 @@ def _push(collector: Collector, exporter: Exporter, interval_s: float | None, te
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
-        from inference_benchmarker.export.push import INTERVAL_S, Push
+        from inference_benchmarker.export.push import INTERVAL_S, Push, bounded_session
     except ImportError:
         raise BenchmarkError(*NO_PACKAGE) from None
     timeout_s = None if any(os.environ.get(name) for name in _TIMEOUTS) else _TIMEOUT_S
-    push = Push(OTLPMetricExporter(endpoint=url, timeout=timeout_s), exporter, interval_s or INTERVAL_S)
+    session = None if any(os.environ.get(name) for name in _CREDENTIALS) else bounded_session()
+    sender = OTLPMetricExporter(endpoint=url, timeout=timeout_s, session=session)
+    push = Push(sender, exporter, interval_s or INTERVAL_S)
     tell(f"Figures for OpenTelemetry: {redact(url)}.")
     try:
         yield
