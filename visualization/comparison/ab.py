@@ -168,8 +168,8 @@ def _is_to(plan: WavePlan, what: str) -> bool:
     server = str(plan.factory_settings.get("SERVER") or "/")
     if not (str(plan.factories_file).endswith(endpoint.removeprefix("./")) or endpoint.startswith(server)):
         return False
-    given = [each.partition("=")[::2] for each in own.split(", ")]
-    return all(str(plan.factory_settings.get(name, value)) == value for name, value in given)
+    given, settings = f", {own}, ", plan.factory_settings.items()  # not split: a value may have commas of its own
+    return all(f", {name}={value}, " in given for name, value in settings if f", {name}=" in given)
 
 
 def _require_code(experiment: Experiment, ab_result: AbResult) -> None:

@@ -187,6 +187,8 @@ def test_an_exit_code_is_that_of_what_is_compared(
         (({}, {}), ("old.py", "b/new.py"), True),
         (({}, {}), ("b/new.py", "old.py"), False),
         (({"KIND": "a"}, {"KIND": "b"}), ("old.py (KIND=a)", "b/new.py (KIND=b, X-Key)"), True),
+        (({"KIND": "a, b"}, {}), ("old.py (KIND=a, b)", "old.py"), True),
+        (({"KIND": "a, b"}, {}), ("b/new.py (KIND=a, c)", "old.py"), False),
         (({"SERVER": "http://a:1"}, {"SERVER": "http://b:1"}), ("http://b:1/p", "http://a:1/p"), False),
         (({"SERVER": "http://a:1"}, {"SERVER": "http://b:1"}), ("http://a:1/p", "http://b:1/p"), True),
         (({}, {}), ("elsewhere.py", "old.py"), False),
