@@ -249,19 +249,29 @@ def _json_object(body: bytes) -> dict[str, Any] | None:
 
 
 def _text(choice: dict[str, Any]) -> str:
-    """The text that the model generated of a choice."""
+    """The text that the model generated of a choice. Raises one of ``_MISSHAPEN`` where there is something else."""
     delta: dict[str, Any] | None = choice.get("delta") or choice.get("message")
     if delta is None:
-        return choice.get("text") or ""
-    text: str = delta.get("content") or ""
-    if text and len(delta) == 1:
+        return "" + (choice.get("text") or "")
+    text: Any = delta.get("content") or ""
+    if text and len(delta) == 1 and type(text) is str:
         return text
+    thought: str = delta.get("reasoning_content") or delta.get("reasoning") or ""
+    if type(text) is list:
+        text, more = _of_parts(text)
+        thought += more
     rest: str = delta.get("refusal") or ""
     for call in delta.get("tool_calls") or ():
         function = call.get("function") or {}
         rest += (function.get("name") or "") + (function.get("arguments") or "")
-    thought = delta.get("reasoning_content") or delta.get("reasoning")
-    return Reasoning(text + thought + rest, text + rest) if thought else text + rest
+    said: str = "" + text + rest
+    return Reasoning(text + thought + rest, said) if thought else said
+
+
+def _of_parts(content: list[Any]) -> tuple[str, str]:
+    """The text of a content that stands in parts, as Mistral's models send it, and what is thought in it."""
+    thought = "".join(_of_parts(part["thinking"])[0] for part in content if part.get("thinking"))
+    return "".join(part.get("text") or "" for part in content), thought
 
 
 def _finish_reason(choice: dict[str, Any], before: str | None) -> str | None:

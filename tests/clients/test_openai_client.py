@@ -306,6 +306,8 @@ MISSHAPEN = [
         b'{"choices": [null]}',
         b"[" * 100_000,
     ),
+    *(b'{"choices": [{"message": {"content": 5}}]}', b'{"choices": [{"text": ["x"]}]}'),
+    *(b'{"choices": [{"delta": {"content": {"a": 1}}}], "usage": {"completion_tokens": 5}}',),
     *(b'{"choices": [{"message": "x"}]}', b'{"choices": [{"message": {"content": "x", "tool_calls": [5]}}]}'),
     *(b'{"choices": [{"delta": {"content": "\xff"}}]}', b'{"choices": [' + b"9" * 5000 + b"]}", b"pong"),
 ]
@@ -570,6 +572,21 @@ def test_what_a_model_thinks_is_in_the_pieces_of_an_answer_and_not_in_its_text(p
     *pieces, _ = read(pair.ours)
     assert pieces[:3] == ["so ", "yesthen ", "!"]
     assert Answer.of(pieces[:3], None).text == "yes!"
+
+
+def test_a_content_in_parts_is_its_text(pair: Pair) -> None:
+    """As of Mistral's models that reason: what they think is a part of its own."""
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    parts = [thought, {"type": "text", "text": "yes"}, {"type": "reference", "reference_ids": [1]}]
+    ending = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    events = [{"choices": [{"delta": {"content": parts}}], "usage": {"completion_tokens": 2}}, ending]
+    pair.give(stream(*(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)))
+    *pieces, _ = pair.ours.stream_chat(CHAT)
+    assert pieces == ["yeshm"]
+    assert Answer.of(pieces, None).text == "yes"
+    whole = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
+    pair.give([answer(json.dumps(whole).encode())])
+    assert pair.ours.chat(CHAT).text == "yes"
 
 
 def test_a_stream_asks_for_one_and_for_usage_unless_told_otherwise(pair: Pair) -> None:
