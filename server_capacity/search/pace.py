@@ -133,16 +133,16 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
 
 def _unloaded_s(stretches: Sequence[Stretch]) -> float:
     """The mean time of the first answers that are enough, or the least of many; 0 where times are not known."""
-    answered, spent_s, told = 0, 0.0, timed(stretches)
-    for stretch in told:
+    answered, spent_s, kept = 0, 0.0, timed(stretches)
+    for stretch in kept:
         answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
         if answered >= TELLING:
             break
-    return min([spent_s / max(answered, 1), *(each.mean_s for each in told if each.answered >= MANY)])
+    return min([spent_s / max(answered, 1), *(each.mean_s for each in kept if each.answered >= MANY)])
 
 
 def timed(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Those that tell the time of an answer: of what is open, the slow answers are to come."""
+    """Those from which the time of an answer follows: of what is open, the slow answers are to come."""
     return [each for each in stretches if each.answered >= MOSTLY * sum(part.sent for part in each.slices)]
 
 

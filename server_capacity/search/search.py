@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FIRST_RATE = 1.0
 GROW_TIMES, GROW_S = 2.0, 2.5
-TOLD, TOLD_S = 8, 1.25  # answers, after which growth goes on sooner
+ENOUGH_ANSWERS, ANSWERED_GROW_S = 8, 1.25  # answers, after which growth goes on sooner
 FEW = 8.0  # requests/s below which the rate grows faster
 NEAR_S = 8.0
 LEAST_SENT = 20.0
@@ -139,8 +139,8 @@ class Search:
         """A stretch is long enough for answers to come, and near the answer for the queue to be in many states."""
         pace = self._pace(moment)
         if self.purpose in ("grow", COMPARE):
-            told = self.purpose == "grow" and running.answered >= TOLD
-            return max(TOLD_S if told else GROW_S, 3 * pace.answer_s)
+            known = self.purpose == "grow" and running.answered >= ENOUGH_ANSWERS
+            return max(ANSWERED_GROW_S if known else GROW_S, 3 * pace.answer_s)
         longest = max(NEAR_S, self.settings.load_s(pace.answer_s) / 13)
         wanted = max(8 * pace.relaxation_s(running.rate), 20 * pace.answer_s, LEAST_SENT / running.rate)
         return max(NEAR_S, min(wanted, longest))
@@ -268,6 +268,6 @@ class Search:
 
 def _alone(stretches: Sequence[Stretch]) -> float:
     """The rate that keeps one server busy, by the times of the answers so far: less where they are few."""
-    told = timed(stretches)
-    spent_s = sum(each.spent_s for each in told)
-    return (sum(each.answered for each in told) - 1) / spent_s if spent_s else 0.0
+    reported = timed(stretches)
+    spent_s = sum(each.spent_s for each in reported)
+    return (sum(each.answered for each in reported) - 1) / spent_s if spent_s else 0.0

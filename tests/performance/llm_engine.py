@@ -42,7 +42,7 @@ def simulated(name: str, seconds: float) -> list[Figure]:
 
 
 def offered(engine: Engine, asked: list[Asked]) -> list[TokenJob]:
-    """All that is asked, served to its end; an answer is told once it is whole."""
+    """All that is asked, served to its end; an answer is reported once it is whole."""
     jobs = []
     for at_ms, prompt, output, chain in asked:
         jobs.append(TokenJob(prompt, output, chain[: prompt // engine.rules.block_size], output))

@@ -93,7 +93,7 @@ def theirs(asked: list[Asked], rules: EngineRules, timing: dict[str, Any]) -> li
             [python, "-c", _REPLAY], input=json.dumps(handed), capture_output=True, text=True, check=True
         )
     rows = json.loads(done.stdout)
-    return [Served(first, last, told[0]["reused_input_tokens"], again) for first, last, told, again in rows]
+    return [Served(first, last, reported[0]["reused_input_tokens"], again) for first, last, reported, again in rows]
 
 
 def figures(name: str, timing: str) -> list[Figure]:

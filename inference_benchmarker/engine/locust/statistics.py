@@ -65,7 +65,7 @@ class Statistics:
 
 
 def _add(entry: StatsEntry, requests: Sequence[_Ok]) -> None:
-    """What ``StatsEntry.log`` does for each request, for some."""
+    """Add requests to an entry as ``StatsEntry.log`` adds one."""
     _, times, lengths, ends = zip(*requests, strict=True)
     entry.num_requests += len(requests)
     entry.total_response_time += sum(times)
