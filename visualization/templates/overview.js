@@ -60,12 +60,12 @@ function addOverview() {
   const heads = [{ title: "Run", numeric: false, level: null }, ...columns].map((column, place) => headCell(column, place - 1, order));
   order(-1, false);
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body);
-  const told = same.length ? make("p", { class: "same" }, make("b", {}, "The same in all runs: "), same.join(" · ")) : null;
+  const sameLine = same.length ? make("p", { class: "same" }, make("b", {}, "The same in all runs: "), same.join(" · ")) : null;
   byId("main").addEventListener("click", (event) => { // anything of a run lights it up, too
     const found = event.target.closest("[data-run]");
     if (found && rows[Number(found.dataset.run)]) light(Number(found.dataset.run));
   });
-  byId("overview").append(make("div", { class: "scroll", tabindex: 0 }, table), ...[told].filter(Boolean));
+  byId("overview").append(make("div", { class: "scroll", tabindex: 0 }, table), ...[sameLine].filter(Boolean));
 }
 
 function headCell(column, place, order) {
@@ -83,6 +83,6 @@ function headCell(column, place, order) {
 /* What is equal in all runs has a line and no picture. */
 function sameInAll(pairs) {
   if (!pairs.length) return null;
-  const told = pairs.map(([name, text]) => (text.includes(",") && text.includes("p50") ? name : `${name} ${text}`)).join(" · ");
-  return make("details", { class: "same" }, make("summary", {}, make("b", {}, "The same in all runs: "), told), make("dl", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
+  const listed = pairs.map(([name, text]) => (text.includes(",") && text.includes("p50") ? name : `${name} ${text}`)).join(" · ");
+  return make("details", { class: "same" }, make("summary", {}, make("b", {}, "The same in all runs: "), listed), make("dl", {}, ...pairs.flatMap(([name, text]) => [make("dt", {}, name), make("dd", {}, text)])));
 }

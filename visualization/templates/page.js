@@ -4,7 +4,7 @@ function tile({ name, value, note, tone, large }) {
   return make("div", { class: `tile ${tone}${large ? " large" : ""}` }, make("dt", {}, name), make("dd", {}, value), note ? make("p", {}, note) : null);
 }
 
-function told({ title, head, rows, notes, bar_at: place, signed }) {
+function tableFigure({ title, head, rows, notes, bar_at: place, signed }) {
   const most = Math.max(0, ...rows.flatMap(({ bar }) => (bar ? [bar.value, bar.high].filter((value) => value !== null) : [])));
   const bars = rows.map(({ bar }) => bar).filter(Boolean), largest = Math.max(0, ...bars.map(({ value }) => Math.abs(value)));
   const ends = Math.max(0, ...bars.flatMap(({ low, high }) => [Math.abs(low || 0), Math.abs(high || 0)]));
@@ -12,7 +12,7 @@ function told({ title, head, rows, notes, bar_at: place, signed }) {
   const lines = rows.map(({ cells, run, strong, bar }) => make("tr", { class: strong ? "strong" : undefined }, ...cells.map((text, column) => make(column ? "td" : "th", column ? {} : { scope: "row" },
     column === 0 && run !== null ? swatch(run) : null, column === place && bar ? (signed ? around(bar, widest) : range(bar, run, most)) : null, column === place ? make("span", {}, text) : text))));
   const all = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...lines));
-  return make("figure", { class: "told", "data-title": title }, title ? make("figcaption", {}, make("h3", {}, title)) : null,
+  return make("figure", { class: "table-figure", "data-title": title }, title ? make("figcaption", {}, make("h3", {}, title)) : null,
     rows.length ? make("div", { class: "scroll", tabindex: 0 }, all) : null, notes.length ? make("ul", {}, ...notes.map((line) => make("li", {}, line))) : null);
 }
 
@@ -43,7 +43,7 @@ function range(bar, run, most, level = null, wide = 110, high = 16) {
 function addAnswer() {
   const answer = byId("answer");
   if (data.tiles.length) answer.append(make("dl", { id: "tiles" }, ...data.tiles.map(tile)));
-  answer.append(...data.answer.map(told));
+  answer.append(...data.answer.map(tableFigure));
   answer.hidden = !answer.children.length;
 }
 
@@ -137,7 +137,7 @@ addStatistics();
 addTheme();
 for (const section of data.sections) {
   const charts = make("div", { class: "charts" }), wide = make("div", { class: "charts wide" });
-  byId("main").append(make("section", { id: section.key }, make("h2", {}, section.title), make("p", { class: "text" }, section.text), ...section.tables.map(told), charts, wide, sameInAll(section.same), section.commands.length ? make("pre", { tabindex: 0 }, section.commands.join("\n")) : null));
+  byId("main").append(make("section", { id: section.key }, make("h2", {}, section.title), make("p", { class: "text" }, section.text), ...section.tables.map(tableFigure), charts, wide, sameInAll(section.same), section.commands.length ? make("pre", { tabindex: 0 }, section.commands.join("\n")) : null));
   section.charts.forEach((chart) => addChart(chart, chart.lines ? wide : charts));
 }
 byId("parts").append(...data.sections.map((section) => make("a", { href: `#${section.key}` }, section.title)));
