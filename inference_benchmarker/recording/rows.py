@@ -80,6 +80,10 @@ class RowFile:
         values = {name: block.column(number)[at].as_py() for number, name in enumerate(block.schema.names)}
         return values if self._kind == TYPED else {name: value_of(text) for name, text in values.items()}
 
+    def close(self) -> None:
+        """Find no row any more."""
+        os.close(self._places)
+
 
 def value_of(text: str | None) -> Any:
     """A number as one, as JSON writes it: what begins with a zero stays a text, and nothing is None."""

@@ -294,6 +294,27 @@ def test_a_replay_begins_each_when_it_began(tmp_path: Path) -> None:
         replayed(Conversations(file), Replay(file), 1, None, tmp_path / "out")
 
 
+@pytest.mark.parametrize(("window", "most", "reuse"), [("", 2, 0.0), ("+1s..+2.5s", None, 1 / 3), ("", None, 1 / 2)])
+def test_the_facts_of_a_part_are_those_of_the_conversations_that_it_sends(
+    tmp_path: Path, window: str, most: int | None, reuse: float
+) -> None:
+    """Two turns each. The second one of the first two has blocks of its own, which it adds; the others repeat all."""
+    file = tmp_path / "trace"
+    ids = [[1, 2], [3, 4], [3, 4], [3, 4]]
+    rows = [mooncake(1000 * at + turn, 1024, each, session_id=at) for at, each in enumerate(ids) for turn in (0, 1)]
+    for row in rows[:2]:
+        row["hash_ids"] = [5 + row["timestamp"] % 2, 9]
+    for row in rows[2:4]:
+        row["hash_ids"] = [7 + row["timestamp"] % 2, 9]
+    file.write_text(lines(*rows), encoding="utf-8")
+    read, replay = replayed(Conversations(file), Replay(file, window=window), 1, most, tmp_path / "out")
+    assert read.recorded is not None
+    assert replay.recording is not None
+    assert read.recorded.conversations == replay.recording.rows
+    assert read.recorded.turns == 2 * replay.recording.rows
+    assert read.recorded.reuse == pytest.approx(reuse, abs=0.01)
+
+
 def test_only_as_many_as_are_sent_are_read(tmp_path: Path) -> None:
     facts, rows = found(tmp_path, lines(*GPT * 500), most=3)
     assert (facts.conversations, len(rows)) == (3, 3)

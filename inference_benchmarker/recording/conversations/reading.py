@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,8 @@ from inference_benchmarker.recording.folder import Rows, in_a_folder
 from inference_benchmarker.recording.formats import opened_text
 from inference_benchmarker.recording.order import FARTHEST_NS
 from inference_benchmarker.recording.reading import KeptRows, read
+from inference_benchmarker.recording.rows import RowFile
+from inference_benchmarker.recording.schedule import RecordedSchedule
 from inference_benchmarker.recording.source import JSON, MOST_LINE, Lines, Source, blocks_of
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
@@ -273,7 +276,34 @@ def replayed(
         return files[0].opened()
 
     read_one = read(replay, seed, most, parent, opened)
-    return Conversations(conversations.file, files[0].facts()), read_one
+    return Conversations(conversations.file, _of_part(files[0].facts(), read_one)), read_one
+
+
+def _of_part(facts: Recorded, replay: Replay) -> Recorded:
+    """The facts of the conversations that a replay sends; more of its file may have been read."""
+    assert replay.recording is not None
+    number = replay.recording.rows
+    if number == facts.conversations:
+        return facts
+    assert isinstance(replay.schedule, RecordedSchedule)
+    assert replay.schedule.kept is not None
+    turns, reuse = 0, Reuse()
+    with closing(RowFile(replay.schedule.kept.folder)) as kept:
+        for row in map(kept.row, range(number)):
+            turns += len(row["turns"])
+            _add_prompts(reuse, row)
+    return replace(facts, conversations=number, turns=turns, reuse=reuse.share)
+
+
+def _add_prompts(reuse: Reuse, row: dict[str, Any]) -> None:
+    """Count the prompts of a conversation as it is kept, those of which all blocks are known."""
+    own = row["number"] if row.get("own_blocks") else -1
+    blocks: list[int] = []
+    for turn in row["turns"]:
+        if "blocks" in turn:
+            blocks = blocks[: turn.get("keep", 0)] + turn["blocks"]
+            if "keep" in turn and "block_tokens" in row:
+                reuse.add(((own, each) for each in blocks), row["block_tokens"], turn["tokens"])
 
 
 def are_in(path: Path) -> bool:
