@@ -29,7 +29,7 @@ from inference_benchmarker.words.units import NS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
+    from inference_benchmarker.engine.worker.in_flight import Slot
     from inference_benchmarker.plan.pacing import Arrival
     from inference_benchmarker.records.batch_writer import BatchWriter
     from inference_benchmarker.records.response import Response
@@ -272,8 +272,11 @@ class Requests:
         )
         if is_stream:
             self._write_stream(slot, usage)
-        if slot.attempt or slot.session is not None:
-            self._write_place(slot, slot.session)
+        session = slot.session
+        if session is not None:  # here, since a call would take as long as half of it
+            writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, session.ended))
+        if slot.attempt:
+            writer.add_attempt(slot.attempt, slot.arrived)
         slot.arrival = None
         if arrival.index >= 0:
             self._count(slot, outcome & OUTCOME)
@@ -289,13 +292,6 @@ class Requests:
             ledger.failed += 1
         else:
             ledger.abandoned += 1
-
-    def _write_place(self, slot: Slot, session: OpenSession | None) -> None:
-        """Write which turn of its session it is and how that ended, and which attempt at it."""
-        if session is not None:
-            self.writer.turns.append((NONE if slot.attempt else session.think_ns, session.turn, session.ended))
-        if slot.attempt:
-            self.writer.add_attempt(slot.attempt, slot.arrived)
 
     def _write_stream(self, slot: Slot, usage: Response | None) -> None:
         """Add the pieces of an answer, its usage and the metrics of the user's own."""
