@@ -188,6 +188,8 @@ class Endpoint:
             traffic=traffic,
             arrival_ns=request.arrival_ns,
         )
+        if isinstance(job, TokenJob):
+            connection.on_lost = partial(self._abandon, job)
         self._answer_until(fleet, request.complete_ns)
 
     def _other(self, request: Request, route: str) -> Request:
@@ -203,6 +205,7 @@ class Endpoint:
         exchange.send_next()
         if exchange.complete:
             del self._exchanges[exchange.job]
+            exchange.connection.on_lost = None
             self._settle(exchange)
 
     def _settle(self, exchange: Exchange) -> None:
@@ -220,6 +223,21 @@ class Endpoint:
         self._metrics.requests[exchange.route, status] += 1
         self._metrics.service.observe(job.finish_ns - job.start_ns)
         self._metrics.queue_wait.observe(job.start_ns - job.arrival_ns)
+
+    def _abandon(self, job: TokenJob) -> None:
+        """The client of an LLM engine is gone: what is not ready yet is never computed."""
+        now, fleet = time.monotonic_ns(), self._own
+        self._answer_until(fleet, now)
+        exchange = self._exchanges.get(job)
+        if exchange is None or exchange.fate is Fate.CLOSE or not isinstance(fleet.queue, Engine):
+            return
+        del self._exchanges[job]
+        fleet.queue.abort(now, job)
+        fleet.look_ahead()
+        self._note(exchange)
+        self._log.close(exchange.sequence, 0, None)
+        self._metrics.requests[exchange.route, 0] += 1
+        exchange.traffic.unanswered(now, now - job.arrival_ns)
 
     def _note(self, exchange: Exchange) -> None:
         """Log what the model has done."""

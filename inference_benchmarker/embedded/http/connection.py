@@ -28,7 +28,8 @@ class HttpConnection(asyncio.Protocol):
     One exchange at a time: a pipelined request waits in the buffer and arrives when the one before it has
     been answered, as at other servers. The handler answers with ``send``, or with any number of ``write``
     ended by ``finish``, at once or later; ``drop`` ends the connection instead. Once ``closed`` is true there
-    is nobody to answer. It stands in ``connections`` as long as it is open. (asyncio sets TCP_NODELAY.)
+    is nobody to answer, and ``on_lost`` is called, if there is one. It stands in ``connections`` as long as it is open.
+    (asyncio sets TCP_NODELAY.)
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class HttpConnection(asyncio.Protocol):
     ) -> None:
         self.number = number
         self.closed = False
+        self.on_lost: Callable[[], None] | None = None
         self._handle = handle
         self._connections = connections
         self._buffer = bytearray()
@@ -57,6 +59,8 @@ class HttpConnection(asyncio.Protocol):
         """asyncio: either side has ended the connection."""
         self.closed = True
         self._connections.discard(self)
+        if self.on_lost is not None:
+            self.on_lost()
 
     def data_received(self, data: bytes) -> None:
         """asyncio: bytes came. The instant is taken before anything else is done with them."""

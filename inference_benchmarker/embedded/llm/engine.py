@@ -60,6 +60,14 @@ class Engine:
             self._begin()
         return job
 
+    def abort(self, now_ns: int, job: TokenJob) -> None:
+        """A request that is not finished has nobody who waits for it any more."""
+        self._advance(now_ns)
+        self._scheduler.abort(job)
+        self._ready = [each for each in self._ready if each is not job]
+        self._present -= 1
+        self.meter.aborted += 1
+
     def take_ready(self, now_ns: int) -> list[TokenJob]:
         """The jobs of whose answer a piece became ready since this was last asked, once for each piece, in order."""
         self._advance(now_ns)

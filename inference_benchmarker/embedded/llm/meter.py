@@ -58,6 +58,7 @@ class Meter:
         self.queried_tokens = 0
         self.output_tokens = 0
         self.requests = 0
+        self.aborted = 0
         self._ttft, self._itl, self._tpot = Histogram(_TTFT), Histogram(_ITL), Histogram(_ITL)
         self._latency, self._queue, self._inference, self._prefill, self._decode = (
             Histogram(_REQUEST) for _ in range(5)
@@ -126,9 +127,10 @@ class Meter:
             ("prefix_cache_hits_total", "Tokens that it had.", self.cached_tokens),
         ):
             yield _single(name, "counter", meaning, value)
-        yield _single(
-            "request_success_total", "counter", "Requests that are done.", self.requests, ',finished_reason="length"'
-        )
+        ends = ((self.requests, "length"), (self.aborted, "abort"))
+        name = "vllm:request_success_total"
+        lines = [f'{name}{{{_LABELS},finished_reason="{reason}"}} {number}' for number, reason in ends]
+        yield family(name, "counter", "Requests that are done.", lines)
         config = f',block_size="{self._rules.block_size}",num_gpu_blocks="{self._rules.blocks}"'
         yield _single("cache_config_info", "gauge", "The KV cache.", 1, config)
         for name, histogram, meaning in (

@@ -107,6 +107,21 @@ class Scheduler:
             self._go_on(job)
         return reported
 
+    def abort(self, job: TokenJob) -> None:
+        """Nobody wants the rest of a request that is not done: it goes at once, also out of the step under way."""
+        if job not in self._running:
+            self.waiting.remove(job)
+            return
+        del self._running[job]
+        if job is self._filling:
+            self._filling = None
+        elif job.due_step != NEVER:
+            self._settle(job)
+            self._leads -= job.lead
+        self._chunks = [chunk for chunk in self._chunks if chunk.job is not job]
+        self.blocks.release(job.blocks)
+        job.blocks, job.due_step = [], NEVER
+
     def _due_now(self) -> list[TokenJob]:
         """Those that are decoding and to whom something happens in this step, in the order of the batch."""
         # One that was preempted may be noted twice for the same step.

@@ -33,7 +33,7 @@ def run(engine: Engine, asked: Sequence[Asked], tokens_per_piece: int = 1) -> li
         chain = chain_of([*each.prompt, *each.answer], size)
         jobs.append(TokenJob(len(each.prompt), len(each.answer), chain, tokens_per_piece))
         engine.offer(each.at_ns, jobs[-1])
-    engine.take_ready(FOR_EVER)
+    engine.take_ready(2 * FOR_EVER)
     return jobs
 
 
@@ -191,6 +191,30 @@ def test_pieces_come_as_often_as_asked_for_and_the_last_with_the_end() -> None:
     assert engine.take_ready(15 * MS) == []
     assert [len(engine.take_ready(at * MS)) for at in (36, 76, 96)] == [1, 1, 1]
     assert (job.produced, engine.take_ready(FOR_EVER), engine.next_ns()) == (10, [], None)
+
+
+def test_a_request_that_nobody_wants_any_more_leaves_nothing_behind() -> None:
+    for seed in range(15):
+        with case(seed):
+            draws = random.Random(seed)
+            engine = Engine(replace(H100, kv_tokens=800, max_num_batched_tokens=60, max_num_seqs=8))
+            jobs: list[TokenJob] = []
+            gone: set[TokenJob] = set()
+            for each in busy(seed, count=50):
+                chain = chain_of([*each.prompt, *each.answer], 16)
+                jobs.append(engine.offer(each.at_ns, TokenJob(len(each.prompt), len(each.answer), chain)))
+                chosen = draws.choice(jobs)
+                if draws.random() < 0.5 and chosen.finish_ns is None and chosen not in gone:
+                    engine.abort(each.at_ns, chosen)
+                    gone.add(chosen)
+            assert gone.isdisjoint(engine.take_ready(FOR_EVER))
+            assert [job.finish_ns is None for job in jobs] == [job in gone for job in jobs]
+            assert (engine.kv_used(), engine.present(FOR_EVER), engine.queue_length(FOR_EVER)) == (0, 0, 0)
+            assert (engine.meter.aborted, engine.meter.requests) == (len(gone), len(jobs) - len(gone))
+            # What is left goes on as if it were new: no count of contexts or of blocks is off.
+            (last,) = run(engine, [Asked(FOR_EVER, [-1] * 100, [0] * 20)])
+            fresh = run(Engine(engine.rules), [Asked(FOR_EVER, [-1] * 100, [0] * 20)])
+            assert (last.first_token_ns, last.finish_ns) == (fresh[0].first_token_ns, fresh[0].finish_ns)
 
 
 def test_a_standstill_moves_what_comes_after_it() -> None:

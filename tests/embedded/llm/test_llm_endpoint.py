@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,25 @@ def test_requests_that_the_engine_cannot_compute_are_refused(engine: RunningEndp
         with case(path, body):
             found, content = asked(engine, path, **body)
             assert (found, says in content.decode()) == (status, True), content
+
+
+@pytest.mark.process
+def test_a_request_whose_client_is_gone_ends() -> None:
+    with start(EndpointConfig(llm="8b-h100", step_ms=(0, 0, 1000, 0))) as endpoint:
+        for _ in range(2):  # the second comes within a step of the first, and waits for its end
+            connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=20)
+            body = json.dumps({"prompt": "a b c", "max_tokens": 1000, "stream": True})
+            connection.request("POST", "/v1/completions", body)
+            connection.getresponse().readline()
+            connection.close()
+        ended = 'vllm:request_success_total{model_name="demo",engine="0",finished_reason="abort"} 2\n'
+        deadline = time.monotonic() + 20
+        while ended not in (page := endpoint.metrics()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert ended in page
+        assert 'vllm:kv_cache_usage_perc{model_name="demo",engine="0"} 0.0' in page
+        log = endpoint.arrivals()
+    assert (log["status"], log["finish_ns"], log["output_tokens"]) == ([0, 0], [None, None], [None, None])
 
 
 def test_what_no_engine_heeds_is_wrong_beside_one() -> None:
