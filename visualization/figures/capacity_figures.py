@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ _STATISTICS: dict[str, Callable[[Point], float | None]] = {
 LIMITS = ("limit", "allowed")
 """The names of lines that are one."""
 
+_DRAWN = 8  # points of a fitted curve to either side
 _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 
 
@@ -41,7 +43,8 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
         "The curve",
         "One point per offered rate, without the time that was discarded; the shaded band is the 95% interval of "
         "the capacity, the dashed line is the limit, and the ring is the wave that confirmed the answer. A rate at "
-        "which no request was over the limit has no point in the right chart.",
+        "which no request was over the limit has no point in the right chart. Of a single search that chart has the "
+        "fit near the limit, dashed between the curves of the interval's ends; a ring has the queueing model's rate.",
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(
@@ -98,7 +101,8 @@ def _against_rate(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
         yield _drawn(rate, Axis(_time_title(numbered), "ms"), drawn, bands)
     over = [Line(run, "", points, marked=True) for run, capacity in numbered if (points := _over(capacity))]
     if over:
-        yield _drawn(rate, Axis("Over the limit", "%"), (*over, *_allowed(numbered)), bands)
+        drawn = (*over, *_allowed(numbered), *(_estimated(numbered[0][1]) if len(numbered) == 1 else ()))
+        yield _drawn(rate, Axis("Over the limit", "%"), drawn, bands)
 
 
 def _load_axis(numbered: Sequence[tuple[int, Capacity]]) -> Axis:
@@ -180,6 +184,28 @@ def _allowed(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
     shares = [capacity.holding.allowed for _, capacity in numbered if capacity.holding]
     for share in dict.fromkeys(each for each in shares if each is not None):
         yield Line(None, "allowed", tuple((at, share * 100) for at in _span(numbered)))
+
+
+def _estimated(capacity: Capacity) -> Iterator[Line]:
+    """The share over near the limit, by the fit and by the ends of its interval; and where the model has it."""
+    row, twin = capacity.holding, capacity.found.twin
+    if row is None or not row.allowed or row.interval is None or row.rate is None:
+        return
+    if row.slope:
+        for name, rate in (("fit", row.rate), ("low", row.interval.low), ("high", row.interval.high)):
+            if rate > 0:
+                yield Line(None, name, tuple(_fitted(float(rate), row.slope, row.allowed)), dashed=name == "fit")
+    if twin is not None and twin.fits and twin.rate is not None:
+        yield Line(None, "model", ((twin.rate, row.allowed * 100),), marked=True)
+
+
+def _fitted(rate: float, slope: float, allowed: float) -> Iterator[tuple[float, float]]:
+    """From a tenth of what is allowed to ten times that: its logarithm is about linear in the rate."""
+    for tenth in range(-_DRAWN, _DRAWN + 1):
+        away = tenth / _DRAWN * math.log(10.0)
+        at, share = rate * (1.0 + away / slope), allowed * math.exp(away)
+        if at > 0 and share <= 1:
+            yield at, share * 100
 
 
 def _span(numbered: Sequence[tuple[int, Capacity]]) -> tuple[float, float]:

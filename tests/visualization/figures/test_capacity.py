@@ -115,6 +115,35 @@ class TestOneSearch:
         assert chart.y.scale == "log"
         assert chart.lines[0].points[0] == (10, None)
 
+    def test_the_fit_goes_through_its_points_between_the_curves_of_its_interval(self, tmp_path: Path) -> None:
+        """The points are of a share that is 1% at 174/s and e times as much every 7/s."""
+        fitted = {**LIMIT, "rate": 174.0, "interval": {"low": 168.2, "high": 179.9}, "slope": 174 / 7}
+        model = {"fits": True, "rate": 172.5, "interval": {"low": 171.0, "high": 174.0}}
+        drawn = figures(folder(tmp_path / "a_capacity", limits=[fitted], twin=model))
+        chart = charts(drawn, "curve")["Over the limit against rate"]
+
+        assert isinstance(chart, Curves)
+        lines = {line.name: line for line in chart.lines}
+        assert lines["fit"].points[0] == pytest.approx((174 - 7 * math.log(10), 0.1))
+        assert [share for _, share in lines["fit"].points] == pytest.approx(
+            [100 * row(rate)["share_over"][0] for rate, _ in lines["fit"].points]
+        )
+        shares = [
+            [share for at, share in lines[name].points if share == pytest.approx(1.0)] for name in ("low", "high")
+        ]
+        assert shares == [[1.0], [1.0]]
+        assert lines["low"].points[8][0] == 168.2
+        assert lines["high"].points[8][0] == 179.9
+        assert lines["model"].points == ((172.5, 1.0),)
+
+    def test_two_searches_have_no_fit_of_one(self, tmp_path: Path) -> None:
+        fitted = {**LIMIT, "rate": 174.0, "interval": {"low": 168.2, "high": 179.9}, "slope": 25.0}
+        paths = [folder(tmp_path / f"{name}_capacity", limits=[fitted]) for name in "ab"]
+        chart = charts(figures(*paths), "curve")["Over the limit against rate"]
+
+        assert isinstance(chart, Curves)
+        assert not {"fit", "low", "high"} & {line.name for line in chart.lines}
+
     def test_what_counts_for_nothing_is_a_gap_in_the_course(self, tmp_path: Path) -> None:
         stretches = [stretch(0, 50), stretch(1, 60, void="the client was the limit"), stretch(2, 0), stretch(3, 70)]
         chart = charts(figures(folder(tmp_path / "a_capacity", stretches=stretches)), "search")["Rate over the search"]
