@@ -231,7 +231,7 @@ class TurnsGathered:
         self._count("tokens", place[known], part.int("tokens_in")[known])
         if self._cached is not None:
             cached = part.metric(CACHED_TOKENS)
-            both = known & (cached <= part.int("tokens_in"))  # a part of the prompt; nan is none
+            both = known & (cached >= 0) & (cached <= part.int("tokens_in"))  # a part of the prompt; nan is none
             self._count("of_cached", place[both], part.int("tokens_in")[both])
             found = np.bincount(place[both], cached[both]).astype(np.int64)
             self._cached_tokens = summed(self._cached_tokens, found)

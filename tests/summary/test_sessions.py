@@ -250,6 +250,16 @@ def test_tokens_that_no_prompt_has_are_in_no_share_and_in_no_mean() -> None:
     assert reported.cached_share is None
 
 
+@pytest.mark.parametrize("told", [-1.0, -1e12, 1e12, float("nan")])
+def test_cached_tokens_that_no_prompt_has_are_in_no_share(told: float) -> None:
+    """A user's own code may report any number by that name."""
+    rows = [row._replace(metrics={"cached_tokens": told}) if row.turn == 2 else row for row in wave(1).records]
+    reported = summarise(observe(PLAN, rows, environment={"sessions": True})).sessions
+    assert reported is not None
+    assert [row.cached_share for row in reported.by_turn[:3]] == [None, None, pytest.approx(0.1)]
+    assert reported.cached_share == pytest.approx(0.1)
+
+
 def test_limits_on_sessions_and_turns() -> None:
     texts = (
         "session.success>=0.99",

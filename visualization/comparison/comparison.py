@@ -243,7 +243,7 @@ def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
     """In what runs differ that moves every number, and is no change of the endpoint."""
     waves = (*base, *new)
     for conditions in zip(*(_conditions(wave.plan) for wave in waves), strict=True):
-        if len(found := dict.fromkeys(conditions)) > 1:
+        if len(found := dict.fromkeys(filter(None, conditions))) > 1:
             yield " and ".join(found)
     if names := _settings_apart([wave.plan.factory_settings for wave in waves]):
         yield f"the settings {', '.join(names)}"

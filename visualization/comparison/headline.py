@@ -50,7 +50,16 @@ def _outcome(comparison: Comparison) -> str:
     if open_:
         text = _joined([f"{_place(row, alone=alone)} {_span(row)}" for row in open_])
         return f"Cannot tell whether {new} is slower than {base}: {text}."
-    return f"Cannot tell whether {new} is slower than {base}: the changes in the table have no intervals."
+    return f"Cannot tell whether {new} is slower than {base}: the changes {_without(comparison)} have no intervals."
+
+
+def _without(comparison: Comparison) -> str:
+    """The changes that have no intervals: all of the table, or those of the times that the first line is about."""
+    bare = [row for row in comparison.rows if row.primary and row.metric in _TIMES]
+    if not bare or all(row.interval is None for row in comparison.rows):
+        return "in the table"
+    alone = len({row.metric for row in bare}) == 1
+    return _joined([_place(row, alone=alone) for row in bare])
 
 
 def _changed(row: MetricChange, *, alone: bool) -> str:

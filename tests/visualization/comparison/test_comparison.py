@@ -33,7 +33,7 @@ from inference_benchmarker.records.counts import PRECISION
 from inference_benchmarker.records.record import Ledger
 from tests.counted import counted
 from tests.parts import in_memory
-from tests.waves import drawn, spooled, stored, wave
+from tests.waves import closed_plan, drawn, open_plan, spooled, stored, wave
 from visualization.comparison.changes import MetricChange, with_interval, with_intervals
 from visualization.comparison.comparison import Check, Comparison, Side, compare
 from visualization.comparison.estimates import Ratio
@@ -373,6 +373,13 @@ def test_unlike_plans_are_said() -> None:
     assert f"! The sides were measured differently: {said}." in to_text(reported)
     assert encoded(result_of(reported))["unlike"] == said.split("; ")
     assert compare(base, base).unlike == ()
+
+
+def test_what_only_one_of_two_loads_has_is_no_condition_of_both() -> None:
+    """Users who think are the load itself; between sessions of a rate, thinking is a condition of its own."""
+    base = replace(wave(drawn(1)), plan=open_plan("30", "12", 360))
+    new = replace(base, plan=closed_plan(2, "12"))
+    assert [said for said in compare(base, new).unlike if "between turns" in said or said.endswith(" and ")] == []
 
 
 def test_other_recorded_conversations_are_said() -> None:

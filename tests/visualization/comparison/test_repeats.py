@@ -166,6 +166,16 @@ class TestSides:
         )
         assert compare(several(1), several(2)).rows[0].low is not None
 
+    def test_a_first_line_without_an_interval_denies_none_of_the_table(self) -> None:
+        found = compare(several(1), several(2))
+        bare = [
+            replace(row, low=None, high=None) if row.primary and row.metric != "success" else row for row in found.rows
+        ]
+        assert any(row.interval for row in bare)
+        assert headline(replace(found, rows=tuple(bare))) == (
+            "Cannot tell whether new is slower than base: the changes at p50 and at p99 have no intervals."
+        )
+
     def test_limits_say_what_the_first_line_is_about(self) -> None:
         def primary(limits: Sequence[str] = (), *, slos: tuple[str, ...] = ()) -> set[str]:
             given = [MaxRegression.parse(text) for text in limits]

@@ -17,6 +17,7 @@ from inference_benchmarker.facts.client_use import WorkerUse
 from inference_benchmarker.facts.instances import Count, Followed
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.facts.wave_facts import WaveFacts
+from inference_benchmarker.plan.retries import Retries
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.counts import slowest
 from inference_benchmarker.wave.wave import Wave
@@ -290,6 +291,24 @@ def test_the_parts_of_the_time_are_the_whole_of_it() -> None:
     reported = run_page(found)
     assert [f"{parts[name] / 0.1:.0%})</b>" in reported for name in parts] == [True] * 5
     assert "60 ms (60%)" in reported
+
+
+def test_the_parts_of_the_time_of_clients_that_repeat_are_those_of_an_attempt() -> None:
+    """Their response time has the attempts before it, too."""
+    plan = replace(open_plan("10", "5"), retries=Retries(retries=1))
+    rows = [
+        row
+        for first in on_time(plan, NS // 100)
+        for row in (
+            first._replace(outcome="failed", error="HttpError 503"),
+            first._replace(attempt=1, due=first.done, sent=first.done, done=first.done + NS // 20),
+        )
+    ]
+    found = as_wave(observe(plan, rows))
+    assert found.summary.response_time is not None
+    assert found.summary.response_time.mean == pytest.approx(0.06)
+    assert sum(part.seconds for part in steps(found, found.summary, None)) == pytest.approx(0.05)
+    assert "The parts of the mean time of successful attempts, " in Page(run_page(found)).text
 
 
 def test_a_server_that_took_longer_than_the_client_saw_is_no_part_of_it() -> None:
