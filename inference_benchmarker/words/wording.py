@@ -61,13 +61,14 @@ def precision_text(share: float) -> str:
 
 
 def length_text(seconds: float) -> str:
-    """A stretch of time as people tell it: 4.2 s, 42 s, 3 min 20 s, 1 h 5 min."""
+    """A duration in its two largest units, without a second unit of 0: 4.2 s, 42 s, 1 min, 3 min 20 s, 1 h 5 min."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    if minutes < 1:
+        return f"{rest} s"
+    parts = ((minutes // 60, "h"), (minutes % 60, "min")) if minutes >= 60 else ((minutes, "min"), (rest, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
 def size_text(size: int) -> str:

@@ -76,7 +76,7 @@ def plot_parser() -> Parser:
     parser = Parser(
         prog="benchmark plot",
         usage="benchmark plot [DIR ...] [options]",
-        description="Draws runs side by side, on a page (which needs no network) and in images.",
+        description="Draws runs side by side, on an HTML page that needs no network, and as images.",
         allow_abbrev=False,
     )
     parser.add_argument("runs", metavar="DIR", nargs="*", help=argparse.SUPPRESS)

@@ -37,7 +37,7 @@ def _header_name(_: str, text: str) -> str:
 MODEL_MIX = Flag(
     "--model-mix",
     "A=3,B=1",
-    "models that requests name, such as LoRA adapters, with their weights; all turns of a conversation use the same"
+    "models that requests ask for, such as LoRA adapters, with their weights; all turns of a conversation use the same"
     " model, and the report has a row for each",
     lambda _, text: ModelMix.parse(text),
 )

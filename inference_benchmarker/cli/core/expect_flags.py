@@ -51,7 +51,7 @@ EXPECT = Flag(
     "--expect",
     "KIND",
     "fail a request whose answer is not as expected, repeatable: json, schema:FILE (a JSON schema), text:REGEX (found"
-    " in the text); canary[:SHARE]: ask some questions first alone, then again as 1% of the load, and compare the"
+    " in the text); canary[:SHARE]: ask some questions alone first, then again as 1% of the load, and compare the"
     " answers",
     _expectation,
     repeatable=True,

@@ -46,7 +46,7 @@ AWS_FLAGS = [
     Flag(
         "--routing",
         "KIND",
-        "where requests wait: shared (one queue), or one queue per instance, chosen by random or least_outstanding",
+        "where requests wait: shared (one queue for all); random or least_outstanding (one queue per instance)",
     ),
     Flag(
         "--instance-start",
@@ -115,7 +115,7 @@ AWS_FLAGS = [
     Flag(
         "--models-in-memory",
         "N",
-        "act as a multi-model endpoint that keeps this many models in memory (default: no)",
+        "act as a multi-model endpoint that keeps this many models in memory (default: not a multi-model endpoint)",
         parse_int,
     ),
     Flag("--model-load", "S", "seconds to load another model", parse_number, sets="model_load_s"),

@@ -18,16 +18,16 @@ ENDPOINT_EPILOG = """\
 It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
 /v1/completions, /v1/responses, /v1/embeddings and /v1/rerank, /rerank (TEI), /v2/models/NAME/infer and generate_stream
 (KServe), /predictions/NAME (TorchServe), GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
-/stall?seconds=2. To boto3 it is also Bedrock (Converse),
+/stall?seconds=2. To boto3 it also acts as Bedrock (Converse),
 Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, DescribeAlarms, DescribeAlarmHistory),
 CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
-DeleteEndpoint and so on, of models, endpoint configurations, endpoints, inference components and tags), Service Quotas
-and the price list (of instances, as the flags say), and Application Auto Scaling (scalable targets, target tracking
-policies, activities). It prints the environment variables that make boto3 use it in place of AWS. SageMaker's metrics
-show the load that it had, and its errors appear as log lines.
+DeleteEndpoint and similar calls, for models, endpoint configurations, endpoints, inference components and tags),
+Service Quotas and the price list (of the instance types in the flags), and Application Auto Scaling (scalable targets,
+target tracking policies, activities). It prints the environment variables that make boto3 use it in place of AWS. The
+metrics for SageMaker show the load that it served, and its errors appear as log lines.
 
 With --llm it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
-vLLM's metrics under vLLM's names. To boto3 it is then only CloudWatch and CloudWatch Logs.
+vLLM's metrics under vLLM's names. To boto3 it then acts only as CloudWatch and CloudWatch Logs.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
@@ -220,7 +220,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--swap-share",
                 "F",
-                "share of requests that get the answer to another one in progress; with --echo answers differ",
+                "share of requests that get the answer to another request in progress; --echo makes answers differ",
                 parse_number,
             ),
             Flag(

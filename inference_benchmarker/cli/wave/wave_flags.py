@@ -248,7 +248,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--abort-on",
                 "EXPR",
-                "end the wave early if this holds over the last 10 seconds (or the time after @), repeatable: "
+                "end the wave early if this holds over the last 10 seconds (or the time given after @), repeatable: "
                 "success<50%@10s, p99>2s@10s, ttft.p90>3s@30s",
                 _abort_on,
                 repeatable=True,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from server_capacity.search.limits import Limit
 
 _LIKE = 0.05  # of the mean
-_TASK, _STEPS = "A queueing model of the endpoint", 4
+_TASK, _STEPS = "Fitting a queueing model of the endpoint", 4
 _RANKS = 256  # services that stand for all of them
 
 

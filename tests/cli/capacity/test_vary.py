@@ -177,7 +177,7 @@ def test_a_demo_costs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     found = ranking.before(
         60, [Job((Variant(),), {}, {"instance_type": "ml.m5.large"}, (None,))] * 2, asked, said.append
     )
-    assert said == ["The embedded endpoint creates 2 endpoints (about 1 min 0 s of load each); this costs nothing."]
+    assert said == ["The embedded endpoint creates 2 endpoints (about 1 min of load each); this costs nothing."]
     assert found == ([], None)
 
 

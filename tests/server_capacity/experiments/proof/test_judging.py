@@ -178,7 +178,7 @@ def test_a_time_that_is_too_short_is_said() -> None:
     assert "too short" not in enough.sentence()
     assert length_of(PLANNED, LIMITS, None, 120.0).seconds == 120.0
     hopeless = replace(flat, aim=Aim(0.5, 10, 1.0, 0.05))
-    assert "more than 15 min 0 s would be needed" in length_of(hopeless, LIMITS, None).sentence()
+    assert "more than 15 min would be needed" in length_of(hopeless, LIMITS, None).sentence()
 
 
 def test_a_plan_near_its_limit_is_said_to_be_near_it() -> None:
