@@ -109,7 +109,7 @@ class OpenStripe:
 
     def _drawn_warmup(self, seed: int) -> Iterator[tuple[int, int]]:
         """The warm-up's own stream, forward in time; its length is counted first, so that indices end at -1."""
-        if not self._warmup_ns:
+        if not self._warmup_ns * self._schedule.first_rps:
             return
         total = sum(1 for _ in self._warmup_instants(seed))
         in_turn = ((place - total) % self._workers for place in count())

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from inference_benchmarker.errors import BenchmarkError
@@ -138,6 +138,7 @@ class TestWorkers:
         assert most is not None
         assert len(dues) <= most
 
+    @example(made=[Stage(Decimal(0), Decimal(7), Decimal(1))], kind="poisson", warmup=1, seed=0)
     @given(made=stages, kind=arrival_kinds, warmup=st.integers(0, 20 * NS), seed=st.integers(0, 1 << 32))
     @settings(max_examples=60)
     def test_the_warm_up_and_the_wave_have_at_most_so_many(
