@@ -59,9 +59,12 @@ class BatchWriter:
         self._attempts: list[tuple[int, int]] = []
         self._text_counts: dict[str, int] = defaultdict(int)
         self._texts: list[tuple[str, str]] = []
+        self._torn: tuple[int, ...] | None = None  # the beginning of a request that is still to be taken back
 
     def add(self, *values: int) -> None:
         """Append one request: the fields of ``BASE`` in order, ``NONE`` where there is nothing."""
+        if self._torn is not None:
+            self._mend()
         rows = self._rows
         if len(rows) >= MOST_ROWS:
             with suppress(MemoryError):  # they are counted later
@@ -119,17 +122,28 @@ class BatchWriter:
         self.feed.repeat(arrived)  # which takes its row away
         self._packed = len(self._rows)
 
-    def take_back(self, index: int, due: int, sent: int, done: int) -> None:
-        """Forget the request that begins with these fields, or as much of it as was added: it is the last, if any.
+    def take_back(self, *begin: int) -> None:
+        """Forget the request that begins with these fields of ``BASE``, or as much of it as was added: it is the last.
 
-        As there may be no memory, it asks for little.
+        Where there is no memory even for that (MemoryError), it is done before anything else is added or reported.
         """
-        begin, rows = (index, due, sent, done), self._rows
+        if self._torn is None:  # else nothing was added since
+            self._torn = begin
+        self._mend()
+
+    def _mend(self) -> None:
+        """Take back what is to be taken back, if anything; each step may be made again."""
+        if self._torn is not None:
+            self._forget_last(self._torn)
+            self._torn = None
+
+    def _forget_last(self, begin: tuple[int, ...]) -> None:
+        rows = self._rows
         if rows and rows[-1][: len(begin)] == begin:
             rows.pop()
-        if self._packed > len(rows) or self._packed_last() == begin:
-            del self._base[-BASE.size :]
         self._packed = min(self._packed, len(rows))
+        if self._packed_last() == begin:
+            del self._base[-BASE.size :]
         self._end_with_rows()
 
     def _packed_last(self) -> tuple[int, ...]:
@@ -172,6 +186,7 @@ class BatchWriter:
 
         Where there is no memory for it (MemoryError), nothing counts as reported yet, and the next batch has all of it.
         """
+        self._mend()
         meta = {
             **meta,
             **self.feed.unreported(),

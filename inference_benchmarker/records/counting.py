@@ -288,9 +288,9 @@ class CountingBatchWriter(BatchWriter):
         if self._last is not None:
             self._last.metrics = metrics
 
-    def take_back(self, index: int, due: int, sent: int, done: int) -> None:
-        """Forget the request that begins with these fields; of what its stream was, some may be counted."""
-        begin, rows = (index, due, sent, done), self._rows
+    def _forget_last(self, begin: tuple[int, ...]) -> None:
+        """Of what the request's stream was, some may be counted."""
+        rows = self._rows
         if rows and rows[-1][: len(begin)] == begin:
             rows.pop()
         self._clear_sections()
@@ -308,6 +308,7 @@ class CountingBatchWriter(BatchWriter):
 
     def take(self, meta: dict[str, Any]) -> bytes:
         """The batch since the last call, with ``meta`` (ledger, sequence number) beside the counts."""
+        self._mend()
         self._counts.count()  # all rows, so that those added below number from 0
         new = [entry for entry in self._slowest if -entry[1] >= self._taken]
         try:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import pytest
 
-from inference_benchmarker import Wave
+from inference_benchmarker import Turn, Wave
 from inference_benchmarker.data.json_file import write_json
+from inference_benchmarker.engine.endpoint.factories_file import Endpoint
+from inference_benchmarker.engine.worker import conversations
 from inference_benchmarker.engine.worker import requests as worker_requests
 from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.requests import Requests
@@ -35,6 +37,7 @@ from inference_benchmarker.records.response import Response
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.spool.spool import SpoolWriter
 from inference_benchmarker.words.units import NS
+from tests.request_bench import Bench
 from tests.waves import CONSTANTS, MS, open_plan, use
 
 if TYPE_CHECKING:
@@ -45,7 +48,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.counts import Counts
 
-FILES = {module.__file__ for module in (batch_writer, counting, feed_writer, names, record, worker_requests)}
+FILES = {
+    module.__file__ for module in (batch_writer, conversations, counting, feed_writer, names, record, worker_requests)
+}
 ASKING = ("CALL", "BINARY_", "BUILD_", "FOR_ITER", "GET_ITER", "LIST_", "DICT_", "STORE_SUBSCR", "MAKE_", "UNPACK_")
 """The beginnings of the names of instructions that may ask for memory."""
 EXEMPT = ("execute", "make_attempt", "_take_back", "_say", "take", "_mark_reported", "mark_reported", "_clear_sections")
@@ -147,11 +152,27 @@ def told_by(kind: str, missing: int) -> list[int]:
     return [] if kind in ("plain", "failed") else [each for each in range(SENT) if not missing or each != VICTIM]
 
 
+def out_of_memory_once(writer: BatchWriter, method: str) -> None:
+    """There is none when a method of it is called for the first time."""
+    real, failures = getattr(writer, method), iter([MemoryError])
+
+    def call(*args: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return real(*args)
+
+    setattr(writer, method, call)
+
+
+@pytest.mark.parametrize("again", ["", "_forget_last", "_packed_last", "_end_with_rows"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_request_is_recorded_whole_or_not_at_all_wherever_memory_ends(kind: str) -> None:
+def test_a_request_is_recorded_whole_or_not_at_all_wherever_memory_ends(kind: str, again: str) -> None:
+    """``again``: there is none either for that step of taking back what was written."""
     lost = 0
-    for askings in count():
+    for askings in count(step=4 if again else 1):
         room, writer = Room(askings), BatchWriter()
+        if again:
+            out_of_memory_once(writer, again)
         books = sent(writer, kind, room).ledger
         rows = rows_of(writer)
         check = RecordsCheck()
@@ -168,19 +189,53 @@ def test_a_request_is_recorded_whole_or_not_at_all_wherever_memory_ends(kind: st
         if not room.refused:
             assert missing == 0
             break
-    assert lost > 5
+    assert lost > (1 if again else 5)
 
 
+@pytest.mark.parametrize("again", ["", "_forget_last", "_keep_slowest"])
 @pytest.mark.parametrize("kind", KINDS[:3])
-def test_a_request_is_counted_or_not_at_all_wherever_memory_ends(kind: str) -> None:
+def test_a_request_is_counted_or_not_at_all_wherever_memory_ends(kind: str, again: str) -> None:
     lost = 0
-    for askings in count():
+    for askings in count(step=4 if again else 1):
         room, writer = Room(askings), CountingBatchWriter()
+        if again:
+            out_of_memory_once(writer, again)
         books, found = sent(writer, kind, room).ledger, counts_of(writer).window
         assert {name: found.total(name) for name in OUTCOMES} == {n: getattr(books, n) for n in OUTCOMES}
         assert (books.sent, books.in_flight in (0, 1)) == (SENT, True)
         lost += books.in_flight
         if not room.refused:
+            break
+    assert lost > (1 if again else 5)
+
+
+def talk(number: int) -> Iterator[Turn]:
+    """A session of two turns, of which that of the ``VICTIM`` raises after the first."""
+    yield Turn("first")
+    if number == VICTIM:
+        raise MemoryError
+    yield Turn("second")
+
+
+def test_a_turn_that_is_heard_without_memory_is_recorded_whole_or_not_at_all() -> None:
+    lost = 0
+    for askings in count():
+        room, talks = Room(askings), Bench(Endpoint(invoke=lambda _: b"answer", session=talk))
+        slots = [Slot() for _ in range(SENT)]
+        talks.requests.slots += slots
+        for number, slot in enumerate(slots):
+            slot.take = iter([Arrival(number, 0), None]).__next__
+            with room.only() if number == VICTIM else nullcontext(), suppress(MemoryError):
+                talks.sessions.serve(slot)
+        talks.requests.abandon()
+        books, check, rows = talks.requests.ledger, RecordsCheck(), rows_of(talks.writer)
+        check.take(rows)
+        assert {name: check.by_worker[name][0] for name in OUTCOMES} == {n: getattr(books, n) for n in OUTCOMES}
+        assert check.sessions["raised"][0] == books.sessions_raised
+        assert books.sent - len(rows) == books.in_flight
+        lost += books.in_flight
+        if not room.refused:
+            assert (books.in_flight, books.sessions_raised) == (0, 1)
             break
     assert lost > 5
 

@@ -189,7 +189,8 @@ class Conversations(OneKind):
             session.ended = COMPLETED
         except BaseException as error:  # the session's own: it is recorded as such, and no worker ends of it
             session.ended = RAISED
-            self.requests.note(session.number, error)
+            with suppress(MemoryError):  # that may be what it raised: the turn is recorded without its words
+                self.requests.note(session.number, error)
         else:
             think_s = following.think_s
             session.following_ns = self._drawn_ns(session) if think_s is None else round(think_s * NS)

@@ -160,11 +160,21 @@ class Requests:
             self._check_answer(slot)
         if decide is not None:
             decide(slot, arrival)
-        if self.hear is not None and self.open:
-            self.hear(slot)  # which may take its time
-        if self.open:
+        if (self.hear is None or self._is_heard(slot, arrival)) and self.open:
             self._record(slot, arrival)
         slot.arrival = None
+
+    def _is_heard(self, slot: Slot, arrival: Arrival) -> bool:
+        """Let a slot's session go on, which may take its time; False where there was no memory for it."""
+        assert self.hear is not None
+        try:
+            if self.open:
+                self.hear(slot)
+        except BaseException as error:
+            if self.open:  # else it is recorded as what it was then
+                self._take_back(slot, arrival, error)
+            return False
+        return True
 
     def _check_answer(self, slot: Slot) -> None:
         """Fail a request whose answer is not as expected: it is over by then, so no time of its own has the check."""
@@ -221,7 +231,8 @@ class Requests:
             if arrival.index >= 0:
                 self._report(slot, None)
         except MemoryError as error:  # it is recorded, and its slot goes on
-            self._say("reported to Locust", error)
+            with suppress(MemoryError):
+                self._say("reported to Locust", error)
 
     def _tell_failure(
         self, slot: Slot, arrival: Arrival, failure: BaseException, key: str, found: Sequence[BaseException]
@@ -238,17 +249,19 @@ class Requests:
         slot.again = False
         if slot.session is not None:
             slot.session.following = None
-        self.writer.take_back(arrival.index, arrival.due, slot.sent, slot.done)
-        self._say("recorded", error)
+        try:  # not suppress(), which is an object itself
+            self.writer.take_back(arrival.index, arrival.due, slot.sent, slot.done)
+            self._say("recorded", error)
+        except MemoryError:  # it is taken back later
+            pass
         if not isinstance(error, Exception):  # somebody ends this greenlet
             raise error
 
     def _say(self, failed: str, error: BaseException) -> None:
         """Log the first request of which something could not be done; the report has their number."""
         if failed not in self._said:
-            with suppress(MemoryError):
-                self._said.add(failed)
-                logger.error("a request could not be %s: %s", failed, type(error).__name__)
+            self._said.add(failed)
+            logger.error("a request could not be %s: %s", failed, type(error).__name__)
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         """Write and count a request: of this arrival, the slot's turn of it, and the slot's attempt at that.
