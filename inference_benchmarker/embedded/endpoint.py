@@ -29,7 +29,7 @@ from inference_benchmarker.embedded.protocols.compressed import compressed
 from inference_benchmarker.embedded.protocols.dialects import Deferred
 from inference_benchmarker.embedded.protocols.routes import SAGEMAKER, Answerer, at_once, queued
 from inference_benchmarker.embedded.protocols.sagemaker import by_variant
-from inference_benchmarker.words.units import NS
+from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
     import asyncio
@@ -302,6 +302,7 @@ def _seconds(request: Request) -> float:
         seconds = float(given or "")
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds < math.inf:
-        raise HttpError(400, f"seconds is {given!r}: it must be a number of at least 0, as in /stall?seconds=2")
+    if not 0 <= seconds <= MAX_SECONDS:
+        expected = f"a number from 0 to {MAX_SECONDS:,}, as in /stall?seconds=2"
+        raise HttpError(400, f"seconds is {given!r}: it must be {expected}")
     return seconds

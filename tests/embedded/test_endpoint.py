@@ -189,6 +189,7 @@ def test_what_cannot_be_served_leaves_the_connection_usable(instant: RunningEndp
         ("GET", "/invocations", 405, "POST"),
         ("PUT", "/arrivals", 405, "GET, DELETE, HEAD"),
         ("POST", "/stall?seconds=-1", 400, None),
+        ("POST", "/stall?seconds=1e300", 400, None),
         ("POST", "/v1/chat/completions", 400, None),
         ("GET", "/ping?x=1", 200, None),
         ("GET", "/v1/models", 200, None),
