@@ -194,13 +194,16 @@ gate() {
     if [[ -z ${GITHUB_BASE_REF:-} ]]; then compared=0; fi # a push is compared with nothing
     code=$(worse "$OF_WAVES" "$OF_REPORT")
     code=$(worse "$code" "$compared")
-    tell exit-code "$code"
     case $code in
         0) echo "Every limit is met." ;;
         1) echo "::error::A limit is missed (exit code 1); the report is in the summary of the job." ;;
         2 | 3 | 130) echo "::error::What was measured cannot be relied on (exit code $code); the report is in the summary of the job." ;;
-        *) echo "::error::The benchmark ended with the unknown exit code $code; something may have killed it. See the log of the job." ;;
+        *)
+            echo "::error::The benchmark ended with the unknown exit code $code; something may have killed it. See the log of the job."
+            if [[ ! $code =~ ^[1-9][0-9]{0,2}$ || $code -gt 255 ]]; then code=3; fi # "0 " and 256 would end as 0
+            ;;
     esac
+    tell exit-code "$code"
     exit "$code"
 }
 

@@ -217,6 +217,10 @@ def test_an_unknown_exit_code_is_the_worst_of_every_pair(tmp_path: Path) -> None
         (("", "0", "0"), 3),
         (("0", "", "0"), 3),
         (("0", "0", ""), 3),
+        (("0 ", "0", "0"), 3),
+        (("0", "00", "0"), 3),
+        (("0", "0", "256"), 3),
+        (("0", "x", "0"), 3),
     ],
 )
 def test_a_step_that_died_never_passes_the_gate(tmp_path: Path, of: tuple[str, str, str], code: int) -> None:
