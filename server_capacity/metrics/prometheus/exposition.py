@@ -60,7 +60,7 @@ class Page:
     """The samples in their order; ``types`` and ``units`` by family, as far as the page says.
 
     ``broken``: by the name it begins with, what is wrong with the first line of which nothing can be read.
-    ``left_out``: the names of which samples may be on the page that were not read, since it is too large.
+    ``left_out``: the names of which samples are on the page that were not kept, since it is too large.
     """
 
     samples: tuple[Sample, ...]
@@ -80,7 +80,7 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
 
     ``openmetrics``: so the server called it; it then ends with ``# EOF``, or was cut off. Raises ExpositionError; where
     some names are asked for, a line that cannot be read costs no other. Of a page whose samples take more than
-    ``MOST_BYTES`` those that stand last are not read.
+    ``MOST_BYTES`` those that stand last are not kept.
     """
     ended = text.rstrip().endswith("# EOF")
     if openmetrics and not ended:
@@ -89,7 +89,7 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
     types: dict[str, str] = {}
     units: dict[str, str] = {}
     broken: dict[str, str] = {}
-    left_out: frozenset[str] = frozenset()
+    left_out: set[str] = set()
     scale = 1.0 if ended else 1e-3
     room = MOST_BYTES
     for number, (start, end) in enumerate(_lines(text), 1):
@@ -111,13 +111,13 @@ def parse(text: str, names: Collection[str] | None = None, openmetrics: bool = F
             continue
         if sample:
             room -= held_by(*chain(*sample.labels))
-            if room < 0:
-                left_out = frozenset(names or ()) - {each.name for each in samples} | {sample.name}
-                break
-            samples.append(sample)
+            if room >= 0:
+                samples.append(sample)
+            else:
+                left_out.add(sample.name)
     if broken and (names is None or not samples):
         raise ExpositionError(next(iter(broken.values())))
-    return Page(tuple(samples), types, units, broken, left_out)
+    return Page(tuple(samples), types, units, broken, frozenset(left_out))
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:

@@ -464,6 +464,16 @@ def test_of_a_page_that_is_too_large_the_samples_that_stand_last_are_left_out(mo
     assert {str(found[name].reason) for name in ("m", "last")} == {TOO_LARGE}
 
 
+def test_of_a_page_that_is_too_large_and_mixes_its_families_each_is_left_out_in_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "up 1\n" + "".join(f'm{{id="{number}"}} 1\nn{{id="{number}"}} 1\n' for number in range(1000))
+    monkeypatch.setattr(exposition, "MOST_BYTES", 100_000)
+    page = parse(text, {"up", "m", "n", "absent"})
+    assert {each.name for each in page.samples} == {"up", "m", "n"}
+    assert page.left_out == {"m", "n"}
+
+
 def test_the_values_of_a_page_that_is_read_for_long_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept, "MOST_VALUES", 1000)
     page, history = parse("up 1\n" + "".join(f'm{{id="{number}"}} 1\n' for number in range(20))), History()
