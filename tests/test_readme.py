@@ -57,6 +57,7 @@ ENDPOINT_LINE = "benchmark endpoint --port 8080"
 PORTS = ("8080", "8081", "8082", "8083", "8084", "8085", "8086")
 BUILT_ON_RUNS = ("benchmark --compare", "benchmark --plot")
 SIDE_BY_SIDE = 4
+MOST_ENTRIES = 130
 FENCE = re.MULTILINE | re.DOTALL
 RUN_DIR = re.compile(r"\.tmp/\d{8}T\d{6}Z_benchmark")
 SHORTER = (
@@ -388,6 +389,14 @@ def known_flags() -> set[str]:
     ours = {flag for command in flags_page.COMMANDS for flag in flags_page.flags_of(command)}
     ours |= {f"{flag}-{side}" for flag in OF_A_SIDE for side in "ab"}
     return ours | LAUNCHER_FLAGS | OTHER_PROGRAMS_FLAGS | {*original.FLAGS, *original.METRICS_FLAGS}
+
+
+def test_the_changelog_is_short_enough_to_be_read() -> None:
+    """A merge that keeps the lines of both sides brings entries back that were summed up."""
+    for version in re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1:]:
+        entries = re.findall(r"^- .*", version, re.MULTILINE)
+        assert len(entries) <= MOST_ENTRIES
+        assert len(entries) == len(set(entries))
 
 
 def test_no_flag_is_invented(known_flags: set[str]) -> None:
