@@ -36,7 +36,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
     if number > len(shown):
         yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
     if judged is not None:
-        yield f"{INDENT}over: the share of requests that violate {names[judged]}"
+        yield f"{INDENT}over: the share of requests beyond the limit of {names[judged]}"
 
 
 def _numbers(numbers: Sequence[int]) -> str:

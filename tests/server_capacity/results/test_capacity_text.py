@@ -223,7 +223,7 @@ def test_a_limit_on_the_server_has_no_share_of_requests_that_miss_it() -> None:
     ]
     text = to_text(searched(limits=limits, limit="server.kv_cache_use<60%"))
 
-    assert "over: the share of requests that violate p99<100ms" in text
+    assert "over: the share of requests beyond the limit of p99<100ms" in text
 
 
 def test_there_is_one_capacity_and_the_model_is_for_who_asks() -> None:
