@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from server_capacity.results.types.search_waves import StretchRow
 
 _MAX_ROWS = 24
-_PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down"}
+_PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down", "beneath": "well below"}
 """In the words of a table; the others stand there as they are in capacity.json."""
 
 
