@@ -150,7 +150,7 @@ class TokenBucket:
         """
         if not self.load.is_steered and self._schedule is not None:
             most, warmup = self.most_arrivals(), int(self.warmup_ns * self._schedule.first_rps / NS)
-            return most if most is None or not warmup else most + self._at_most(warmup)
+            return most if most is None or not self.warmup_ns else most + self._at_most(warmup)
         return None if self.warmup_ns else self.num_requests
 
     def _at_most(self, mean: int) -> int:

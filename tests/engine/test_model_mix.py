@@ -38,7 +38,7 @@ def test_requests_ask_the_models_of_a_mix_and_have_their_rows(bench: Bench) -> N
 def test_all_turns_of_a_session_ask_the_same_model(bench: Bench) -> None:
     with ScriptedServer([ANSWER]) as server:
         flags = ("--turns", "3", "--session-header", "X-Session", "--client-rps", "30", "--num-requests", "12")
-        lines = ("--model-mix", MIX, "--workers", "2", "--output-dir", "runs")
+        lines = ("--model-mix", MIX, "--seed", "1", "--workers", "2", "--output-dir", "runs")
         finished = bench.run(f"{server.url}/v1", *flags, *lines, factories=None)
     models = defaultdict(list)
     for each in server.asked:

@@ -139,6 +139,7 @@ class TestWorkers:
         assert len(dues) <= most
 
     @example(made=[Stage(Decimal(0), Decimal(7), Decimal(1))], kind="poisson", warmup=1, seed=0)
+    @example(made=[Stage(Decimal(333), Decimal(493), Decimal("2.68"))], kind="poisson", warmup=2_999_680, seed=1)
     @given(made=stages, kind=arrival_kinds, warmup=st.integers(0, 20 * NS), seed=st.integers(0, 1 << 32))
     @settings(max_examples=60)
     def test_the_warm_up_and_the_wave_have_at_most_so_many(
