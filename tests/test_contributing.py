@@ -23,6 +23,7 @@ TASKS = (
     "An example",
     "A flag",
     "A kind of arrival",
+    "A kind of embedded endpoint",
     "A figure of the run page",
     "A column of the records",
     "A way to price an instance",

@@ -25,6 +25,7 @@ MAX_STAGES = 1_000
 RATE_OVER_S = 5.0
 
 Arrivals = Literal["constant", "poisson"]
+"""The kinds of arrivals: ``stripe`` draws the instants of each, and ``pacing`` counts them."""
 
 
 @dataclass(frozen=True, slots=True)

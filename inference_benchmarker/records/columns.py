@@ -57,6 +57,7 @@ SCHEMA = pa.schema(
         pa.field("context_tokens", pa.int64()),
     ]
 )
+"""The columns: a new one is packed by ``batch_writer``, unpacked by ``packed`` and bounded by ``check``, too."""
 ROW_KEY = ("index", "turn", "attempt")
 """The columns that tell which request of the wave a row is of: of which arrival, turn of it, and attempt at that."""
 

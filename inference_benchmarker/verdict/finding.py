@@ -53,7 +53,7 @@ FindingCode = Literal[
     "answer_lengths",
     "too_few_samples",
 ]
-"""The closed list of findings; docs/reference/findings.md has a row for each."""
+"""The closed list of findings; docs/reference/findings.md has a row for each, and ``verdict.judge`` asks for them."""
 
 
 @dataclass(frozen=True, slots=True)

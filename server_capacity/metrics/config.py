@@ -23,7 +23,10 @@ STREAMS = {
     "cloudwatch": "server_capacity.metrics.cloudwatch",
     "prometheus": "server_capacity.metrics.prometheus",
 }
-"""Where each stream lives. A module is imported by the configuration that names it."""
+"""The package of each stream, as configurations call a source: a new one is a package and a line here.
+
+A package is imported by the configuration that names it.
+"""
 
 _MOST_BYTES = 4 * MIB
 _EXAMPLES = "Examples are in server_capacity/server_metrics_configs/."

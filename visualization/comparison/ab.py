@@ -1,4 +1,7 @@
-"""A and B: the order in which their waves are sent, and the folder that holds them, with its ``ab.json``."""
+"""A and B: the order in which their waves are sent, and the folder that holds them, with its ``ab.json``.
+
+``pages.sides`` finds the two sides in such a folder again, and draws what changed on their page.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tells whether the client was the limit, and by what. Pure."""
+"""Tells whether the client was the limit, and by what, or the endpoint, as the client saw it. Pure."""

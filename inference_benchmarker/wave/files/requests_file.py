@@ -1,4 +1,7 @@
-"""``requests.parquet``: a wave's requests on disk, written and read part by part. Whose file it is, is not known."""
+"""``requests.parquet``: a wave's requests on disk, written and read part by part. Whose file it is, is not known.
+
+Its columns are ``records.columns.SCHEMA``.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The stream "prometheus": a Prometheus server's HTTP API, or a bare metrics page scraped during the wave.
 
 ``block`` reads the configuration, ``block_checks`` says what is wrong with it, ``presets`` knows the names of inference
-servers, ``scraper`` watches a page, ``history`` keeps and ``reading`` reads what it saw (``series``, ``distributions``;
-``deltas``: the formulas). ``api`` asks a Prometheus server, signed by ``sigv4`` where it is AWS's; ``quantities`` and
-``server`` read its answers.
+servers. ``scraping`` watches a page while the wave runs; ``promql`` asks a Prometheus server afterwards, signed by
+``sigv4`` where it is AWS's. ``deltas`` has the formulas of both, and ``source`` is what a wave asks.
 """
 
 from server_capacity.metrics.prometheus.block import read_block
