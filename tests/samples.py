@@ -2,7 +2,7 @@
 
 Six waves of 20 s, from a third of the endpoint's capacity (4 servers of 20 ms: 200 requests a second) to beyond it; and
 the search for that capacity which ``benchmark capacity --demo`` makes (``python -m tests.samples search``: it alone).
-``terminal``: the recording of ``benchmark --demo``.
+``terminal``: the recording of ``benchmark --demo``. ``page``: the page of a chat model whose load rises for a while.
 """
 
 from __future__ import annotations
@@ -28,6 +28,18 @@ TERMINAL = "terminal.svg"
 KEPT_OF_SEARCH = ("capacity_curve.png", "capacity_search.png")
 RATES = (60, 120, 160, 180, 190, 240)
 CAPACITY, ATTEMPTS = 200, 4
+RUN_PAGE, RUN_PAGE_HEIGHT = "run.png", 2165  # pixels: its verdict, tables, and first pictures over time
+CHAT = ("--llm", "8b-h100", "--max-num-seqs", 16, "--port", 0)
+RISING = (
+    "--stages",
+    "steady=6:25s, peak=6..24:15s, after=6:20s",
+    "--seed",
+    5,
+    "--name",
+    "A chat model under a rising load",
+)
+LENGTHS = ("--input-tokens", 500, "--output-tokens", 128)
+LIMITS = ("--slo", "ttft.p99<1s", "--slo", "itl.p95<30ms", "--goodput", "ttft<1s,latency<5s")
 VALID, MISSED, INVALID = 0, 1, 3
 LIMIT = "p99<200ms"
 WATCHED = {
@@ -115,11 +127,28 @@ def terminal() -> None:
     raise SystemExit("The client was the limit on this machine: quiet it first.")
 
 
+def page() -> None:
+    """Send a load that rises above what an LLM engine can serve, and keep the upper part of the page."""
+    command = [sys.executable, "-m", "inference_benchmarker.cli", "endpoint", *map(str, CHAT)]
+    with tempfile.TemporaryDirectory() as name, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as engine:
+        assert engine.stdout is not None
+        url = engine.stdout.readline().split()[2]
+        benchmark(f"{url}/v1", *RISING, *LENGTHS, *LIMITS, "--quiet", "--output-dir", name)
+        engine.terminate()
+        run = next(Path(name).iterdir())
+        benchmark("report", "--format", "html", "--output", Path(name) / "run.html", run)
+        with tab() as opened:
+            opened.size(1280, RUN_PAGE_HEIGHT)
+            opened.theme("light")
+            opened.open(Path(name) / "run.html")
+            opened.screenshot(SAMPLES / RUN_PAGE)
+
+
 def main() -> None:
     """Make those that are asked for, by default all."""
     SAMPLES.mkdir(exist_ok=True)
-    made = {"terminal": (terminal,), "search": (search,)}.get("".join(sys.argv[1:]), (comparison, search, terminal))
-    for make in made:
+    parts = {"comparison": comparison, "search": search, "terminal": terminal, "page": page}
+    for make in [parts[name] for name in sys.argv[1:] or parts]:
         make()
 
 

@@ -109,7 +109,7 @@ def _stream_tiles(summary: Summary) -> Iterator[Markup]:
     tokens = summary.tokens
     if tokens is not None and tokens.tokens_out_per_s is not None:
         note = f"{tokens.tokens_out:,} in total" if tokens.tokens_out is not None else ""
-        yield _tile("Output tokens", rate_text(tokens.tokens_out_per_s), note)
+        yield _tile("Output tokens", rate_text(float(f"{tokens.tokens_out_per_s:.4g}")), note)  # a tile is narrow
 
 
 def _tile(name: str, value: str, note: str, tone: str = "") -> Markup:
