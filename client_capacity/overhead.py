@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import duration_text
+from inference_benchmarker.words.wording import duration_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ class Run:
     @property
     def count_text(self) -> str:
         """``400 requests``."""
-        return _counted(self.requests, "request")
+        return pluralize(self.requests, "request", "requests")
 
     @property
     def load_text(self) -> str:
@@ -139,7 +139,7 @@ def _null_lines(run: Run | None) -> Iterator[str]:
     if run is None:
         return
     if not run.kept_up:
-        workers, missed = _counted(run.workers, "worker"), run.missed_text
+        workers, missed = pluralize(run.workers, "worker", "workers"), run.missed_text
         yield f"this tool cannot send {run.load_text} with {workers} on this host ({missed} by {_NULL})"
     elif run.response is None:
         yield (
@@ -169,7 +169,3 @@ def _in_time_share(facts: WaveFacts) -> float:
     parts = facts.records.parts("outcome", "done")
     in_time = sum(int((part.outcome("ok") & (part.int("done") <= last)).sum()) for part in parts)
     return in_time / facts.ledger.scheduled
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")

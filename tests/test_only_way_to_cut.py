@@ -58,7 +58,7 @@ ALLOWED = {
     "inference_benchmarker/engine/processes/child_logs.py:_Log._put_long_line "
     "line[:max(len(line) - MOST_UNDECIDED, 0)]": "is cleaned",
     "inference_benchmarker/engine/processes/child_logs.py:_cut line[:LONGEST_LINE]": "is cleaned",
-    "inference_benchmarker/records/names.py:Names._shown shown[:MAX_NAME_LENGTH - len(end)]": "is hidden",
+    "inference_benchmarker/records/names.py:Names._shown text[:MAX_NAME_LENGTH - len(end)]": "is hidden",
     "client_capacity/calibration.py:_check log.read_text(errors='replace')[-2000:]": "is of a log",
     "server_capacity/aiperf/making.py:make_requests log.read_text(encoding='utf-8', errors='replace')[-2000:]": "is of "
     "a log",

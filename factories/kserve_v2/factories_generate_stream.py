@@ -36,8 +36,8 @@ def invoke_factory(endpoint_name=None):
     def invoke(payload):
         pieces, tokens, reason = 0, 0, None
         for data in EventReader.over(client.stream(payload)):
-            text, reported, ended = understood(data)
-            tokens += reported
+            text, number, ended = understood(data)
+            tokens += number
             reason = ended or reason
             if text:
                 pieces += 1

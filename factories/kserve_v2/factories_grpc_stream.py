@@ -112,8 +112,8 @@ def invoke_factory(endpoint_name=None):
 def output(answer):
     """The first output's bytes: none of an empty text, nor of the empty message by which Triton may end a stream."""
     if TRITON:
-        if reported := answer.error_message:  # MLServer has the model's name in its place
-            raise StreamError(f"the server reported an error: {reported}{DOUBT if reported == MODEL else ''}")
+        if message := answer.error_message:  # MLServer has the model's name in its place
+            raise StreamError(f"the server reported an error: {message}{DOUBT if message == MODEL else ''}")
         answer = answer.infer_response
     if not answer.outputs:
         return b""

@@ -15,10 +15,10 @@ from botocore.config import Config
 class FunctionError(Exception):
     """The function was invoked and failed."""
 
-    def __init__(self, reported):
-        super().__init__(reported.get("errorMessage") or json.dumps(reported))
+    def __init__(self, error):
+        super().__init__(error.get("errorMessage") or json.dumps(error))
         # the type becomes part of the error's row in the report; a runtime that ended has none
-        self.response = {"Error": {"Code": reported.get("errorType") or "Unhandled"}}
+        self.response = {"Error": {"Code": error.get("errorType") or "Unhandled"}}
 
 
 def invoke_factory(endpoint_name):

@@ -185,8 +185,8 @@ class _StreamedAnswer:
         text, usage = "", None
         try:
             event, _ = _parse(data.decode().lstrip())
-            if reported := event.get("error"):
-                raise stream_error(reported)
+            if error_body := event.get("error"):
+                raise stream_error(error_body)
             if usage := event.get("usage"):
                 self._usage = usage
             if timings := event.get("timings"):

@@ -38,16 +38,16 @@ class TokenCounter:
         self.pieces += 1
         if not self._counts:
             return text
-        reported = usage.get("completion_tokens") if type(usage) is dict else None
-        if type(reported) is not int or reported < self._tokens:
+        total = usage.get("completion_tokens") if type(usage) is dict else None
+        if type(total) is not int or total < self._tokens:
             self._counts = False
             return text
-        tokens, self._tokens = reported - self._tokens, reported
+        tokens, self._tokens = total - self._tokens, total
         if tokens == 0 and self.has_counted:
             return _with_tokens(text, 0)
         if tokens:
-            known = min(self._ahead, tokens - 1)
-            self._ahead, tokens = self._ahead - known, tokens - known
+            counted = min(self._ahead, tokens - 1)
+            self._ahead, tokens = self._ahead - counted, tokens - counted
         elif text:
             self._ahead += 1
         if not 1 < tokens <= len(text.encode("utf-8", "surrogatepass")) + _HIDDEN:

@@ -44,9 +44,9 @@ class EventReader:
         reader, first, found = cls(), b"", False
         for piece in pieces:
             first = first or piece
-            if reported := reader.feed(piece):
+            if events := reader.feed(piece):
                 found = True
-                yield from reported
+                yield from events
         last = reader.end()
         if not (found or last):
             raise NoEventsError(f"expected events, but received: {shown(first, _SHOWN)}")

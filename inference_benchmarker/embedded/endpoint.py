@@ -64,9 +64,9 @@ class Endpoint:
         self._exchanges: dict[Job | TokenJob, Exchange] = {}
 
     def _table(self, config: EndpointConfig) -> list[Route[Handler]]:
-        reported = (config.tokens, config.finish_reason)
+        endings = (config.tokens, config.finish_reason)
         dialects = queued(
-            *reported,
+            *endings,
             echo=config.echo,
             prefix_cache=config.prefix_cache,
             tokens_per_piece=config.tokens_per_piece,

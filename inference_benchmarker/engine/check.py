@@ -123,7 +123,7 @@ def _understood(file: Path, result: dict[str, Any]) -> Check:
     )
     (record,) = Records.of_workers([columns])
     seen = ProbeFacts(
-        **{**result["seen"], "addresses": [Address(**reported) for reported in result["seen"]["addresses"]]}
+        **{**result["seen"], "addresses": [Address(**address) for address in result["seen"]["addresses"]]}
     )
     return Check(shown_path(file), record, seen, next((text for _, text in meta["texts"]), None))
 

@@ -133,8 +133,8 @@ class Conductor:
                 wave.is_listening = True
                 self._host.connect(event["port"], event["also"])
             case "foreign_connections":
-                shown = f"{event['count']:,} so far, all refused"
-                wave.live.say(f"Connections of other programs to port {event['port']}: {shown}.")
+                count_text = f"{event['count']:,} so far, all refused"
+                wave.live.say(f"Connections of other programs to port {event['port']}: {count_text}.")
             case "page":
                 wave.live.say(f"Locust's page: http://127.0.0.1:{event['port']}")
             case "gathering":
@@ -167,15 +167,15 @@ class Conductor:
 
     def _problem(self, problem: dict[str, Any]) -> str:
         """A sentence or two; of a worker that ended or does not answer, with its last words, whose log is kept."""
-        reported = self._hosts.with_local_paths(f"{problem['message']} {problem['hint']}".strip())
+        text = self._hosts.with_local_paths(f"{problem['message']} {problem['hint']}".strip())
         if "worker" not in problem:
-            return reported
+            return text
         self.worker_ended, number = True, problem["worker"]
         host = self._wave.plan.hosts.name_of(number)
         said = self._host.last_words if number in self._host.ended() else self._host.words
         words = " | ".join(said(number)[-3:]) or "none"
         log = self._wave.run_dir.worker_log(number)
-        return f"{f'{host}: ' if host else ''}{reported} Its last output: {words}. Its log: {log}"
+        return f"{f'{host}: ' if host else ''}{text} Its last output: {words}. Its log: {log}"
 
     def _lose_primary(self) -> None:
         """Without a primary nobody takes reports: end the workers, keep what was reported."""

@@ -135,8 +135,8 @@ class PromptsSent:
         if self._is_full:
             return
         own = self._stems.setdefault(worker, [])
-        for reported in stems:
-            begin = _sums(reported)
+        for stem in stems:
+            begin = _sums(stem)
             self._hold(begin)
             own.append(_chained(begin, array("I")))
         for row in _rows(rows, sums):

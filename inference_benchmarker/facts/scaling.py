@@ -143,10 +143,10 @@ def _steps(counts: Sequence[Count]) -> Iterator[Count]:
     earlier = [count for count in ordered if count.at <= 0]
     last = None
     for count in [*(replace(each, at=0.0) for each in earlier[-1:]), *ordered[len(earlier) :]]:
-        reported = (count.current, count.desired, count.status)
-        if reported != last:
+        state = (count.current, count.desired, count.status)
+        if state != last:
             yield count
-        last = reported
+        last = state
 
 
 def _asked(steps: Sequence[Count]) -> Iterator[Change]:
@@ -175,12 +175,12 @@ def _explained(change: Change, events: Sequence[ScalingEvent], risen: Sequence[R
     """The change with what the service and the plan report about it: its own stamps are more exact than our polls."""
     seen = change.asked_s if change.asked_s is not None else change.served_s
     assert seen is not None
-    reported = [event.at for event in events if event.kind == "asked" and event.instances == change.after]
+    instants = [event.at for event in events if event.kind == "asked" and event.instances == change.after]
     if change.asked_s is None:  # then we saw them serve, which is when it was done
-        near = [at for at in reported if at <= seen][-1:]
+        near = [at for at in instants if at <= seen][-1:]
     else:
         there = seen if change.served_s is None else change.served_s
-        near = [at for at in reported if seen - SAME_MOMENT_S <= at <= max(seen, there)]
+        near = [at for at in instants if seen - SAME_MOMENT_S <= at <= max(seen, there)]
         near.sort(key=lambda at: abs(at - seen))
     asked = near[0] if near else change.asked_s
     until = (seen if asked is None else asked) + 1

@@ -139,7 +139,7 @@ def _is_sane(value: Any) -> TypeGuard[float]:
 
 
 def reconcile_ledgers(
-    plan: WavePlan, reported: list[Ledger], lost: set[int], stopped_at_ns: int | None
+    plan: WavePlan, ledgers: list[Ledger], lost: set[int], stopped_at_ns: int | None
 ) -> tuple[Ledger, ...]:
     """Check each worker's count against the plan's: what it was to send, and what nobody sent because it died.
 
@@ -149,9 +149,9 @@ def reconcile_ledgers(
     if isinstance(plan.load, OpenLoop):
         scheduled = TokenBucket.of(plan).count(stopped_at_ns)
     else:
-        scheduled = [ledger.arrivals for ledger in reported]
+        scheduled = [ledger.arrivals for ledger in ledgers]
     settled = []
-    for number, (ledger, planned) in enumerate(zip(reported, scheduled, strict=True)):
+    for number, (ledger, planned) in enumerate(zip(ledgers, scheduled, strict=True)):
         taken_up = ledger.arrivals + ledger.dropped
         adrift = stopped_at_ns is not None or ledger.late_changes > 0
         scheduled_here = max(planned, taken_up) if adrift else planned

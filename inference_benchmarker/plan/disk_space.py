@@ -43,19 +43,19 @@ class Room:
 def room(plan: WavePlan) -> Room | None:
     """The room for a plan's requests; None where it does not say how many there will be."""
     if plan.counts_requests:
-        return _counted(plan)
+        return _room_for_counts(plan)
     load, number = plan.load, plan.bounds.num_requests
     most = None if load.is_steered else TokenBucket.of(plan).most_arrivals()
     if most is None:
         return None
     turns = turns_of(plan)
-    reported = REPORTED_BYTES + (TURN.size if turns is not None else 0)
+    each_bytes = REPORTED_BYTES + (TURN.size if turns is not None else 0)
     if isinstance(load, OpenLoop):
         least = most if load.arrivals == "constant" else max(most - 20 * math.isqrt(most) - 20, 0)
     else:
         least = most if number is not None and plan.bounds.duration_ns is None else 0
     requests = int(most * (turns or 1))
-    return Room(requests, reported * least, (reported + STORED_BYTES) * requests)
+    return Room(requests, each_bytes * least, (each_bytes + STORED_BYTES) * requests)
 
 
 def turns_of(plan: WavePlan) -> float | None:
@@ -63,12 +63,12 @@ def turns_of(plan: WavePlan) -> float | None:
     recorded = None if plan.conversations is None else plan.conversations.recorded
     if recorded is not None:
         return recorded.turns / recorded.conversations
-    reported = plan.factory_settings.get("TURNS")
+    setting = plan.factory_settings.get("TURNS")
     is_ours = plan.factories_file is not None and plan.factories_file.parts[-2:] == _BY_URL
-    return TurnCount.parse(reported).average if reported is not None and is_ours else None
+    return TurnCount.parse(setting).average if setting is not None and is_ours else None
 
 
-def _counted(plan: WavePlan) -> Room | None:
+def _room_for_counts(plan: WavePlan) -> Room | None:
     """The room for counts: it grows with the length of the wave, not with its requests."""
     most, seconds = None if plan.load.is_steered else TokenBucket.of(plan).most_arrivals(), plan.expected_s
     if most is None or seconds is None:

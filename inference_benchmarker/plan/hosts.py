@@ -130,7 +130,7 @@ class Hosts:
                 f"Give --workers {total - rest + takers} or more, or fewer hosts.",
             )
         shares = iter([rest // takers + (place < rest % takers) for place in range(takers)])
-        return self._counted({host.name: next(shares) for host in self.uncounted})
+        return self._with_workers({host.name: next(shares) for host in self.uncounted})
 
     def at_most(self, total: int) -> Self:
         """The same with so many workers at the most, taken from the hosts in turn; a host without one is left out."""
@@ -144,9 +144,9 @@ class Hosts:
 
     def with_cores(self, cores: Mapping[str, int]) -> Self:
         """The same with a worker for each core, by the host's name, where no number was given. KeyError: unknown."""
-        return self._counted({host.name: max(cores[host.name], 1) for host in self.uncounted})
+        return self._with_workers({host.name: max(cores[host.name], 1) for host in self.uncounted})
 
-    def _counted(self, workers: Mapping[str, int]) -> Self:
+    def _with_workers(self, workers: Mapping[str, int]) -> Self:
         return replace(
             self, hosts=tuple(PlannedHost(host.name, workers.get(host.name, host.workers)) for host in self.hosts)
         )

@@ -102,8 +102,8 @@ class WavePlan:
     @property
     def endpoint(self) -> str | None:
         """The endpoint as people call it, without secrets: its name, else the address that the plan knows of it."""
-        reported = self.endpoint_name or address_of(self.factory_settings) or self.url
-        return None if reported is None else redact(reported)
+        called = self.endpoint_name or address_of(self.factory_settings) or self.url
+        return None if called is None else redact(called)
 
     @property
     def warmup_ns(self) -> int:

@@ -207,8 +207,8 @@ class BatchWriter:
 
     def _mark_reported(self) -> None:
         """All that came by now is in a batch."""
-        for reported in (self.feed, self.labels, self.finish_reasons, self.errors):
-            reported.mark_reported()
+        for part in (self.feed, self.labels, self.finish_reasons, self.errors):
+            part.mark_reported()
         self._texts.clear()
         self._attempts.clear()
         self._reported_metrics = len(self.metric_numbers)

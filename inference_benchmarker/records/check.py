@@ -83,8 +83,8 @@ def _check_values(part: Records) -> None:
         if not least <= low <= high <= most:
             raise ValueError(f"{name} is from {low} to {high}")
     for name in part.metrics:
-        reported = part.metric(name)[part.has(PREFIX + name)]
-        if not (np.abs(reported) <= MOST_VALUE).all():
+        of_rows = part.metric(name)[part.has(PREFIX + name)]
+        if not (np.abs(of_rows) <= MOST_VALUE).all():
             raise ValueError(f"{PREFIX}{name} is not a number within ±{MOST_VALUE:g}")
     for name in ("label", "outcome", "error", "finish_reason", "ended"):
         codes, names = part.coded(name)
@@ -121,11 +121,11 @@ def _check_instants(part: Records) -> None:
     for name in ("first_token", "first_answer", "last_token", "done"):
         if part.lacks(name):
             continue
-        later, reported = part.int(name), part.has(name)
-        if (later < earlier)[reported].any():
-            place = int(np.flatnonzero((later < earlier) & reported)[0])
+        later, present = part.int(name), part.has(name)
+        if (later < earlier)[present].any():
+            place = int(np.flatnonzero((later < earlier) & present)[0])
             raise ValueError(f"{name} of arrival {int(part.int('index')[place]):,} lies before its {before}")
-        before, earlier = name, np.where(reported, later, earlier)
+        before, earlier = name, np.where(present, later, earlier)
 
 
 def _check_order(rows: dict[str, Int64], known: int) -> None:

@@ -140,7 +140,7 @@ class CountFeed(FeedWriter):
         """As of its base; ``warmup``: the cells of the warm-up; ``totals``: the counts that are of no second."""
         cells = super().unreported()["feed"]
         warmup = [
-            {name: reported for name, reported in cell.items() if name != "n"} for cell in cells if cell["n"] == WARMUP
+            {name: counts for name, counts in cell.items() if name != "n"} for cell in cells if cell["n"] == WARMUP
         ]
         return {
             "feed": [cell for cell in cells if cell["n"] != WARMUP],

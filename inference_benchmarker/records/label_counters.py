@@ -83,28 +83,28 @@ class LabelCounters:
         label, outcome = rows["label"].astype(np.int64), rows["outcome"] & OUTCOME
         if outcome.max(initial=0) >= len(OUTCOMES):
             raise ValueError("a request without an outcome")
-        for (number, of), count in _counted(label, outcome.astype(np.int64), _OUTCOME_BITS):
+        for (number, of), count in _pair_counts(label, outcome.astype(np.int64), _OUTCOME_BITS):
             own = self._label(_name(names, number))
             setattr(own, OUTCOMES[of], getattr(own, OUTCOMES[of]) + count)
         timed = outcome != OUTCOMES.index("failed")
         took = np.maximum(rows["done"] - rows["sent"], 0)[timed].astype(np.float32)
         buckets = (took.view(np.uint32) >> BUCKET_SHIFT).astype(np.int64)
-        for (number, bucket), count in _counted(label[timed], buckets, 32 - BUCKET_SHIFT):
+        for (number, bucket), count in _pair_counts(label[timed], buckets, 32 - BUCKET_SHIFT):
             self._label(_name(names, number)).times[_LATENCY][bucket] += count
 
     def _add_values(self, rows: npt.NDArray[Any], values: npt.NDArray[Any], names: Sequence[str]) -> None:
         if int(values["row"].max()) >= len(rows):
             raise ValueError("a metric of no request")
         of = rows[values["row"]]
-        reported = values[(of["index"] >= 0) & (of["outcome"] & OUTCOME == OK)]
-        for number in np.unique(reported["name"]).tolist():
-            own = reported["value"][reported["name"] == number]
+        counted = values[(of["index"] >= 0) & (of["outcome"] & OUTCOME == OK)]
+        for number in np.unique(counted["name"]).tolist():
+            own = counted["value"][counted["name"] == number]
             name = _name(names, number)
             if name in self.metrics or len(self.metrics) < MOST_METRICS:
                 self.metrics[name].merge(ValueCounts(len(own), float(own.sum()), float(own.min()), float(own.max())))
 
 
-def _counted(
+def _pair_counts(
     high: npt.NDArray[np.int64], low: npt.NDArray[np.int64], bits: int
 ) -> Iterator[tuple[tuple[int, int], int]]:
     """Each pair that there is, and how often; the second of a pair has so many bits."""

@@ -45,20 +45,20 @@ class Names:
             self._ids[key] = self._numbered(self._shown(name))
         return self._ids[key]
 
-    def _numbered(self, shown: str) -> int:
+    def _numbered(self, text: str) -> int:
         """The number of a name as it is shown: names that differ in a secret alone are one."""
-        number = self._numbers.get(shown)
+        number = self._numbers.get(text)
         if number is None:
-            self._names.append(shown)  # first: without memory for what follows the number is nobody's
-            number = self._numbers[shown] = len(self._names) - 1
+            self._names.append(text)  # first: without memory for what follows the number is nobody's
+            number = self._numbers[text] = len(self._names) - 1
         return number
 
     def _shown(self, name: str) -> str:
-        shown = storable(self._hide(name))
-        if len(shown) <= MAX_NAME_LENGTH and not shown.endswith(CUT):
-            return shown
+        text = storable(self._hide(name))
+        if len(text) <= MAX_NAME_LENGTH and not text.endswith(CUT):
+            return text
         end = f"{CUT} {_digest(name).hex()}"
-        return shown[: MAX_NAME_LENGTH - len(end)] + end
+        return text[: MAX_NAME_LENGTH - len(end)] + end
 
     def name(self, number: int) -> str:
         """The name of a number."""

@@ -154,8 +154,8 @@ class Ledger:
     def to_json(self) -> dict[str, int]:
         """The counts, in_flight included; those of sessions where there were any."""
         of_sessions = any(getattr(self, name) for name in _OF_SESSIONS)
-        reported = [f.name for f in fields(self) if of_sessions or f.name not in _OF_SESSIONS]
-        return {**{name: getattr(self, name) for name in reported}, "in_flight": self.in_flight}
+        names = [f.name for f in fields(self) if of_sessions or f.name not in _OF_SESSIONS]
+        return {**{name: getattr(self, name) for name in names}, "in_flight": self.in_flight}
 
     @classmethod
     def from_json(cls, data: dict[str, int]) -> Ledger:

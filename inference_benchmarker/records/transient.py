@@ -41,8 +41,8 @@ def is_transient(found: Sequence[BaseException]) -> bool:
 
 def _status(failure: BaseException) -> int:
     """The HTTP status of the answer; 0 where there was none."""
-    reported = http_status(failure)
-    return int(reported) if reported else _of_boto3(attribute(failure, "response"))
+    status = http_status(failure)
+    return int(status) if status else _of_boto3(attribute(failure, "response"))
 
 
 def _of_boto3(response: Any) -> int:

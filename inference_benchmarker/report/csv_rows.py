@@ -121,5 +121,5 @@ def _sessions(summary: Summary) -> dict[str, Any]:
 def _time(name: str, distribution: Distribution | None) -> dict[str, float]:
     if distribution is None:
         return {}
-    reported = encoded(times(distribution))
-    return {f"{name}_{statistic}_s": reported[statistic] for statistic in _STATISTICS}
+    values = encoded(times(distribution))
+    return {f"{name}_{statistic}_s": values[statistic] for statistic in _STATISTICS}

@@ -61,11 +61,11 @@ def instances_of(facts: WaveFacts, verdict: Verdict) -> Instances | None:
 def moments(scaling: Scaling, risen: Sequence[Rise]) -> list[InstanceEvent]:
     """Everything that happened, in order: by the plan, by the service that scales, and by the counts."""
     found = [InstanceEvent(rise.at_s, "load", f"the load rose: {rise.text}") for rise in risen]
-    reported = {(change.asked_s, change.after) for change in scaling.changes}
+    changed = {(change.asked_s, change.after) for change in scaling.changes}
     found += [
         InstanceEvent(event.at, event.kind, event.text, _since(event.at, event.kind, scaling.changes))
         for event in scaling.events
-        if event.kind != "asked" or (event.at, event.instances) not in reported
+        if event.kind != "asked" or (event.at, event.instances) not in changed
     ]
     for change in scaling.changes:
         found.extend(_of_change(change))

@@ -102,8 +102,8 @@ def _what_it_was(facts: WaveFacts, summary: Summary, run_dir: Path | None) -> st
 
 def _sessions(summary: Summary) -> Iterator[str]:
     """The sessions by how they ended."""
-    reported = takewhile(str.strip, session_lines(summary.sessions, summary.ledger))
-    return (f"- {escaped(line.strip())}" for line in reported)
+    lines = takewhile(str.strip, session_lines(summary.sessions, summary.ledger))
+    return (f"- {escaped(line.strip())}" for line in lines)
 
 
 def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:

@@ -26,11 +26,11 @@ def metric_lines(metrics: Sequence[ServerMetric]) -> Iterator[str]:
     """
     asked = [metric for metric in metrics if metric.asked]
     names = Counter(metric.name for metric in asked)
-    reported: Counter[str] = Counter()
+    places: Counter[str] = Counter()
     last_reason = None
     for metric in asked:
-        reported[metric.name] += 1
-        if reported[metric.name] <= _MAX_ROWS:
+        places[metric.name] += 1
+        if places[metric.name] <= _MAX_ROWS:
             yield _metric_line(metric, several=names[metric.name] > 1, reported_before=metric.reason == last_reason)
             last_reason = metric.reason or last_reason
     for name, count in names.items():

@@ -24,15 +24,15 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
     if sessions is None:
         return
     yield f"{INDENT}Sessions:         {', '.join(_counts(sessions))}"
-    if reported := list(_not_completed(sessions, ledger)):
-        yield f"{INDENT}Not completed:    {', '.join(reported)}"
+    if clauses := list(_not_completed(sessions, ledger)):
+        yield f"{INDENT}Not completed:    {', '.join(clauses)}"
     yield f"{INDENT}Session rate:     {_rates(sessions)}"
     if sessions.duration is not None:
         yield f"{INDENT}Session duration: {middle_and_tail(sessions.duration)}, from arrival to last answer"
     if sessions.turns is not None:
         yield f"{INDENT}Turns/session:    {_turns(sessions.turns)}"
-    if reported := list(_cached(sessions)):
-        yield f"{INDENT}Cached:           {'; '.join(reported)}"
+    if clauses := list(_cached(sessions)):
+        yield f"{INDENT}Cached:           {'; '.join(clauses)}"
     if ledger.not_begun:
         yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
     yield ""

@@ -196,8 +196,8 @@ def _session_numbers(of: Sessions) -> SessionNumbers:
 
 def _turn(row: TurnRow) -> Turn:
     counts = (row.turn, row.and_later, row.sent, row.ok, row.failed)
-    reported = (times(row.latency), times(row.ttft), row.reusable_share)
-    return Turn(*counts, row.context_tokens, row.cached_share, *reported)
+    measured = (times(row.latency), times(row.ttft), row.reusable_share)
+    return Turn(*counts, row.context_tokens, row.cached_share, *measured)
 
 
 def _attempts(of: Repeats | None) -> Attempts | None:

@@ -152,8 +152,8 @@ class ErrorsGathered:
 
     def rows(self, texts: Mapping[str, Sequence[str]]) -> tuple[ErrorRow, ...]:
         """A row for each key with its first texts, the most frequent first."""
-        reported = zip(self._numbering.names, self._counts.tolist(), self._first_ns.tolist(), strict=False)
-        rows = [ErrorRow(key, count, first / NS, tuple(texts.get(key, ()))) for key, count, first in reported if count]
+        counted = zip(self._numbering.names, self._counts.tolist(), self._first_ns.tolist(), strict=False)
+        rows = [ErrorRow(key, count, first / NS, tuple(texts.get(key, ()))) for key, count, first in counted if count]
         return tuple(sorted(rows, key=lambda row: (-row.count, row.key)))
 
 
@@ -170,8 +170,8 @@ class FinishReasonsGathered:
         """As ``Gatherer`` says."""
         codes, names = part.coded("finish_reason")
         if names:
-            reported = codes[part.outcome("ok") & (codes >= 0)]
-            self._counts = summed(self._counts, np.bincount(self._numbering.of(reported, names)))
+            of_ok = codes[part.outcome("ok") & (codes >= 0)]
+            self._counts = summed(self._counts, np.bincount(self._numbering.of(of_ok, names)))
 
     def counts(self) -> dict[str, int]:
         """Each reason's, the most frequent first."""

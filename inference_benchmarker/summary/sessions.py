@@ -212,8 +212,8 @@ class TurnsGathered:
 
     def __init__(self, metrics: Sequence[str]) -> None:
         self._cached = PREFIX + CACHED_TOKENS if CACHED_TOKENS in metrics else None
-        reported = () if self._cached is None else (self._cached,)
-        self.columns = ("turn", "outcome", "sent", "done", "first_token", "tokens_in", *reported)
+        cached = () if self._cached is None else (self._cached,)
+        self.columns = ("turn", "outcome", "sent", "done", "first_token", "tokens_in", *cached)
         self._counts = {
             name: np.zeros(0, np.int64) for name in ("sent", "ok", "failed", "reported", "tokens", "of_cached")
         }

@@ -63,7 +63,7 @@ def _with_sessions(facts: WaveFacts, summary: Summary) -> Summary:
 def numbers(facts: WaveFacts) -> Summary:
     """The numbers of a wave's window, or of a part of it."""
     if facts.counts is not None:
-        return _counted(facts, facts.counts)
+        return _summary_of_counts(facts, facts.counts)
     records, window, plan = facts.records, facts.window, facts.plan
     streams, labelled = _seen(records)
     times, tokens, errors = TimesGathered(streams, open_loop=facts.open_loop), TokensGathered(), ErrorsGathered()
@@ -102,7 +102,7 @@ def numbers(facts: WaveFacts) -> Summary:
     )
 
 
-def _counted(facts: WaveFacts, counts: Counts) -> Summary:
+def _summary_of_counts(facts: WaveFacts, counts: Counts) -> Summary:
     """The numbers of requests that were counted."""
     window, found = facts.window, Counted(counts.window, facts.records, facts.window)
     return Summary(

@@ -51,12 +51,12 @@ class TokensGathered:
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
         self._sums.add(part)
-        has_in, has_out = _counted(part)
+        has_in, has_out = _with_known_tokens(part)
         if not (has_in | has_out).any():
             return
-        reported, tokens_out = has_usage(part), output_tokens(part)
-        self._usage |= bool((has_out & reported).any())
-        self._pieces |= bool((has_out & ~reported).any())
+        by_usage, tokens_out = has_usage(part), output_tokens(part)
+        self._usage |= bool((has_out & by_usage).any())
+        self._pieces |= bool((has_out & ~by_usage).any())
         latency = request_times(part)["latency"].values
         timed = has_out & (tokens_out > 0) & (latency > 0)
         self._each_in.add(part.int("tokens_in")[has_in])
@@ -97,7 +97,7 @@ class TokenSums:
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
-        has_in, has_out = _counted(part)
+        has_in, has_out = _with_known_tokens(part)
         if not (has_in | has_out).any():
             return
         if self._span is not None:
@@ -115,7 +115,7 @@ class TokenSums:
         return tokens_in, tokens_out
 
 
-def _counted(records: Records) -> tuple[Mask, Mask]:
+def _with_known_tokens(records: Records) -> tuple[Mask, Mask]:
     """The ok requests of which input tokens are known, and output tokens."""
     ok = records.outcome("ok")
     return ok & records.has("tokens_in"), ok & (has_usage(records) | records.has("chunks"))

@@ -20,10 +20,10 @@ _LEAST_ANSWERS = 20
 
 def length_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
     """The tool made up the conversations, each answer may be as long as the others, and a tenth is much shorter."""
-    reported = None if summary.tokens is None else summary.tokens.tokens_out_per_request
-    if "TURNS" not in facts.plan.factory_settings or reported is None or reported.count < _LEAST_ANSWERS:
+    lengths = None if summary.tokens is None else summary.tokens.tokens_out_per_request
+    if "TURNS" not in facts.plan.factory_settings or lengths is None or lengths.count < _LEAST_ANSWERS:
         return
-    short, long = reported.percentile(10), reported.percentile(90)
+    short, long = lengths.percentile(10), lengths.percentile(90)
     if short < LEAST_SHARE * long:
         yield Finding(
             "answer_lengths",

@@ -49,9 +49,9 @@ def _reported_counts(facts: WaveFacts, name: str) -> tuple[int, int]:
     """The number of requests that tell a metric, and of those where it is 1."""
     if name not in facts.records.metrics:
         return 0, 0
-    reported = ones = 0
+    number = ones = 0
     for part in facts.records.parts(PREFIX + name):
         values = part.metric(name)
-        reported += int(np.count_nonzero(~np.isnan(values)))
+        number += int(np.count_nonzero(~np.isnan(values)))
         ones += int(np.count_nonzero(values == 1))
-    return reported, ones
+    return number, ones

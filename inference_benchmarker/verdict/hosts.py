@@ -49,11 +49,11 @@ def _lost(facts: WaveFacts, host: HostFacts) -> Finding:
 
 def _clock(name: str, clock: HostClock, limit_s: float) -> Iterator[Finding]:
     """Of a clock that cannot be trusted, the gravest thing alone; and that somebody corrects it."""
-    reported, limit = duration_text(clock.uncertainty_s, limit_s), duration_text(limit_s)
+    uncertainty, limit = duration_text(clock.uncertainty_s, limit_s), duration_text(limit_s)
     if clock.ahead_s > 0:
         measured = f"{name}: a request ended {duration_text(clock.ahead_s)} after its record had arrived here"
         advice = "Its clock was set or is wrong: the times at which its requests started are unknown."
-        yield Finding("host_clock", "invalid", measured, f"± {reported}", advice)
+        yield Finding("host_clock", "invalid", measured, f"± {uncertainty}", advice)
     elif clock.round_trip_s < -limit_s:
         measured = f"{name}: by its clock it took {duration_text(-clock.round_trip_s)} longer to answer than it did"
         advice = "Its clock cannot be trusted: the time that its requests took is unknown. Leave this host out."
@@ -64,7 +64,7 @@ def _clock(name: str, clock: HostClock, limit_s: float) -> Iterator[Finding]:
             "Drift cannot explain it: find out what set the clock or moved the virtual machine, and send the "
             "wave again."
         )
-        yield Finding("host_clock", "invalid", measured, f"± {reported}", advice)
+        yield Finding("host_clock", "invalid", measured, f"± {uncertainty}", advice)
     elif clock.uncertainty_s > FAR_BEYOND * limit_s:
         measured = (
             f"{name}: the uncertainty of its clock is ± {duration_text(clock.uncertainty_s, FAR_BEYOND * limit_s)}"
@@ -72,7 +72,7 @@ def _clock(name: str, clock: HostClock, limit_s: float) -> Iterator[Finding]:
         advice = f"The time when it began to send is as uncertain. {_MEASURE}{_EXACT}"
         yield Finding("host_clock", "invalid", measured, duration_text(FAR_BEYOND * limit_s), advice)
     elif clock.uncertainty_s > limit_s:
-        measured, advice = f"{name}: the uncertainty of its clock is ± {reported}", f"{_MEASURE}{_EXACT}"
+        measured, advice = f"{name}: the uncertainty of its clock is ± {uncertainty}", f"{_MEASURE}{_EXACT}"
         yield Finding("host_clock", "warning", measured, limit, advice)
     if clock.is_slewed:
         yield _slewed(name, clock.slew_ppm or 0.0)

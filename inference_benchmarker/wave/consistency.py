@@ -82,15 +82,15 @@ def _check_counts(wave: WaveFacts, checked: RecordsCheck) -> None:
             _require_equal(f"{outcome} requests", count, ledger[outcome])
         return
     for outcome, by_worker in checked.by_worker.items():
-        for number, reported in enumerate(wave.ledgers):
-            _require_equal(f"{outcome} requests of worker {number}", by_worker[number], getattr(reported, outcome))
-    for number, reported in enumerate(wave.ledgers):
+        for number, of_worker in enumerate(wave.ledgers):
+            _require_equal(f"{outcome} requests of worker {number}", by_worker[number], getattr(of_worker, outcome))
+    for number, of_worker in enumerate(wave.ledgers):
         for ending in ENDINGS:
-            counted = getattr(reported, f"sessions_{ending}")
+            counted = getattr(of_worker, f"sessions_{ending}")
             _require_equal(f"sessions of worker {number} that {ending}", checked.sessions[ending][number], counted)
         stored = checked.sessions["later_turns"][number]
-        if not stored <= reported.later_turns <= stored + reported.in_flight:
-            _require_equal(f"later turns of worker {number}", stored, reported.later_turns)
+        if not stored <= of_worker.later_turns <= stored + of_worker.in_flight:
+            _require_equal(f"later turns of worker {number}", stored, of_worker.later_turns)
 
 
 def _require_equal(what: str, found: int, value: int) -> None:

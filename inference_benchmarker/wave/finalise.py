@@ -105,11 +105,9 @@ def _ledgers(plan: WavePlan, spool_state: SpoolState) -> list[Ledger]:
     """Each worker's count. Of a change that it never heard of, before it was done, it could not say so itself."""
     end, counts = plan.bounds.duration_ns, plan.counts_requests
     ledgers = [worker.counted_ledger if counts else worker.ledger for worker in spool_state.workers]
-    reported = sum(end is None or change.at_ns < end for change in spool_state.changes)
+    changes = sum(end is None or change.at_ns < end for change in spool_state.changes)
     return [
-        replace(ledger, late_changes=ledger.late_changes + max(0, reported - worker.changes))
-        if worker.final
-        else ledger
+        replace(ledger, late_changes=ledger.late_changes + max(0, changes - worker.changes)) if worker.final else ledger
         for ledger, worker in zip(ledgers, spool_state.workers, strict=True)
     ]
 

@@ -50,14 +50,14 @@ def not_checked(folder: Path, data: Mapping[str, Any]) -> str:
     """Clauses on the results that it is built on and that are gone, or may be others; empty where all were checked."""
     children = list(_all_below(folder, data))
     gone = sum(not is_folder(child) for child in children)
-    reported = []
+    clauses = []
     if gone:
         are = "is" if gone == 1 else "are"
         number = pluralize(len(children), "result", "results")
-        reported.append(f"{gone} of the {number} that it is built on {are} missing, and cannot be checked")
+        clauses.append(f"{gone} of the {number} that it is built on {are} missing, and cannot be checked")
     if gone < len(children) and KEY not in data:
-        reported.append(WITHOUT)
-    return "; ".join(reported)
+        clauses.append(WITHOUT)
+    return "; ".join(clauses)
 
 
 def _children(folder: Path, data: Mapping[str, Any]) -> Iterator[tuple[Path, str | None]]:

@@ -161,11 +161,11 @@ def without(text: str, also: Iterable[str] = ()) -> str:
     They are those of this process's environment (see ``hide_values_of``), which nobody can leave out, and ``also``. Of
     secrets that overlap nothing is left, and one ``HIDDEN`` stands for them.
     """
-    pieces, reported = [], 0
+    pieces, begin = [], 0
     for start, end in places(text, _own_and(also)):
-        pieces += [text[reported:start], HIDDEN]
-        reported = end
-    return "".join((*pieces, text[reported:])) if pieces else text
+        pieces += [text[begin:start], HIDDEN]
+        begin = end
+    return "".join((*pieces, text[begin:])) if pieces else text
 
 
 def decided(text: str, also: Iterable[str] = ()) -> int:
@@ -246,12 +246,12 @@ def written(value: object, limit: int = 100) -> str:
 
 def part(text: str, start: int, end: int, also: Iterable[str] = ()) -> str:
     """The part of a text between two places, hidden as in the whole of it: it may be half of a secret."""
-    pieces, reported = [], start
+    pieces, begin = [], start
     for first, last in places(text, _own_and(also)):
         if first < end and last > start:
-            pieces += [text[reported:first], HIDDEN]
-            reported = min(last, end)
-    return _without_forms("".join((*pieces, text[reported:end])))
+            pieces += [text[begin:first], HIDDEN]
+            begin = min(last, end)
+    return _without_forms("".join((*pieces, text[begin:end])))
 
 
 def _own_and(also: Iterable[str]) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ def environment_of(environment: Mapping[str, str], arguments: Sequence[str], scr
 def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str], None]) -> None:
     """Until it ends; every ten seconds how many requests its export has."""
     say("aiperf: starting, which takes a few seconds ...")
-    begun = reported = time.monotonic()
+    begun = last_said = time.monotonic()
     done = read = 0
     while process.poll() is None:
         time.sleep(_POLL_S)
@@ -194,8 +194,8 @@ def _watch(process: subprocess.Popen[bytes], records: Path, say: Callable[[str],
                 file.seek(read)
                 part = file.read()
             read, done = read + len(part), done + part.count(b"\n")
-        if (now := time.monotonic()) - reported >= _TELL_S:
-            reported = now
+        if (now := time.monotonic()) - last_said >= _TELL_S:
+            last_said = now
             say(f"aiperf: {done:,} requests done after {now - begun:.0f} s")
 
 

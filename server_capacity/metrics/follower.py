@@ -103,13 +103,13 @@ class _Watch:
     def followed(self, interval: Interval) -> Followed:
         """The counts, and what the service reports of that time. A fault of ours keeps its traceback."""
         late = f"The scaling activities of {self.of} did not all arrive within {EVENTS_S:g} s."
-        reported: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
+        answers: list[tuple[list[ScalingEvent], list[str]]] = [([], [late])]
         asking = threading.Thread(
-            target=lambda: reported.append(self._scaling_events(interval)), name="scaling-events", daemon=True
+            target=lambda: answers.append(self._scaling_events(interval)), name="scaling-events", daemon=True
         )
         asking.start()
         asking.join(EVENTS_S)
-        events, unknown = reported[-1]
+        events, unknown = answers[-1]
         scaled = len({(count.current, count.desired) for count in self.counts}) > 1
         remarks = (*self._remarks(), *(unknown if scaled or events else ()))  # where nothing scaled nothing is missing
         return Followed(self.of, self._source.source, tuple(self.counts), tuple(events), remarks)

@@ -53,13 +53,13 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
             f"{folder}: is not the folder of a search (it has no {capacity_folder.FILE}).",
             "Give a <timestamp>_capacity folder that `benchmark capacity` wrote, or a <timestamp>_ranking.",
         )
-    data, _, reported = capacity_folder.load(folder)
+    data, _, stored = capacity_folder.load(folder)
     try:
         found = measured(data, str(folder), instances, instance_type)
         if isinstance(found, str):
             code = worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code)
             return Refused.of(found, [*left_open_by(data), *best.beside], code)
-        found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, reported))
+        found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, stored))
         return replace(
             found,
             variant=best.variant,

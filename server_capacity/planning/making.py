@@ -198,11 +198,11 @@ def _files(endpoints: Sequence[EndpointPlan], cases: Sequence[Case]) -> tuple[di
     for planned, case in zip(endpoints, cases, strict=True):
         above = "" if len(cases) == 1 else f"{_unused(label(planned.name), folders)}/"
         with _of_this_tool(case.main):
-            policies, reported = policy_files(planned, case.main, case.asked.endpoint_name)
+            policies, sentences = policy_files(planned, case.main, case.asked.endpoint_name)
         texts = {name: json_text(made) for name, made in policies.items()}
         texts |= kubernetes_files(planned, name_of(planned.endpoint or Endpoint(), case.asked.endpoint_name))
         files |= {above + name: text for name, text in texts.items()}
-        missing += [f"{above.rstrip('/')}: {sentence}" if above else sentence for sentence in reported]
+        missing += [f"{above.rstrip('/')}: {sentence}" if above else sentence for sentence in sentences]
     return files, missing
 
 

@@ -125,11 +125,11 @@ class Measured:
         return len(files) < 2 and self._identity() == other._identity()
 
     def _identity(self) -> tuple[object, ...]:
-        reported = self.endpoint
+        endpoint = self.endpoint
         counts = ("instances", "instance_count")
-        arguments = {name: value for name, value in (reported.arguments or {}).items() if name not in counts}
-        called = None if reported.arguments else reported.name or self.data.name
-        alike = (reported.instance_type, reported.kind, reported.region, reported.variant, reported.payload_arguments)
+        arguments = {name: value for name, value in (endpoint.arguments or {}).items() if name not in counts}
+        called = None if endpoint.arguments else endpoint.name or self.data.name
+        alike = (endpoint.instance_type, endpoint.kind, endpoint.region, endpoint.variant, endpoint.payload_arguments)
         return alike, called, arguments, [row.expression for row in self.data.limits]
 
     def remarks(self) -> Iterator[str]:
@@ -219,9 +219,9 @@ def _require_no_conflict(endpoint: Endpoint, folder: str, instances: int | None,
     )
     refuse(
         [
-            f"{flag} {value}: {folder} was measured with {known}. Leave the flag out."
-            for flag, value, known in given
-            if value is not None and known not in (None, value)
+            f"{flag} {value}: {folder} was measured with {stored}. Leave the flag out."
+            for flag, value, stored in given
+            if value is not None and stored not in (None, value)
         ]
     )
 

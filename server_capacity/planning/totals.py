@@ -74,7 +74,7 @@ def headline(data: PlanResult) -> str:
     endpoints, refused = data.endpoints, data.refused
     if not endpoints:
         return f"No plan: {refused[0]}"
-    reported = _of_one(endpoints[0]) if len(endpoints) == 1 else _of_several(endpoints)
+    answer = _of_one(endpoints[0]) if len(endpoints) == 1 else _of_several(endpoints)
     cost = data.cost
     priced = f"; {money_text(cost.hour, cost.currency)}/h" if cost else ""
     missed = [
@@ -82,7 +82,7 @@ def headline(data: PlanResult) -> str:
     ]
     open_ones = [f"{each.name}: {'; '.join(each.warnings)}." for each in endpoints if each.warnings]
     return " ".join(
-        [f"{reported}{priced}.", *open_ones, *missed, *([f"{len(refused)} refused: {refused[0]}"] if refused else [])]
+        [f"{answer}{priced}.", *open_ones, *missed, *([f"{len(refused)} refused: {refused[0]}"] if refused else [])]
     )
 
 
@@ -90,8 +90,8 @@ def _of_one(plan: EndpointPlan) -> str:
     chosen = plan.chosen
     kind = plan.endpoint.instance_type if plan.endpoint else None
     values = {name: text for name, text in (plan.variant or {}).items() if name != "instance_type" or not kind}
-    reported = [kind, *([label_of(values)] if values else [])]
-    what = instances_text(chosen.instances) + (f" of {', '.join(filter(None, reported))}" if any(reported) else "")
+    names = [kind, *([label_of(values)] if values else [])]
+    what = instances_text(chosen.instances) + (f" of {', '.join(filter(None, names))}" if any(names) else "")
     alone = f" ({limit_alone(plan):,} without headroom)"
     return f"{what} can serve {load_text(plan.target_rps)}{alone}, {bounds_text(chosen)} with autoscaling"
 

@@ -98,9 +98,9 @@ def _orders(signalled: int) -> Iterator[tuple[dict[str, Any], socket.socket | No
 
 def _heed_signals() -> int:
     """A descriptor that can be read once a signal asked for the end; none of them ends this process by itself."""
-    heard, reported = os.pipe()
-    os.set_blocking(reported, False)
-    signal.set_wakeup_fd(reported, warn_on_full_buffer=False)
+    heard, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    signal.set_wakeup_fd(signalled, warn_on_full_buffer=False)
     for number in _ENDING:
         signal.signal(number, lambda *_: None)
     return heard

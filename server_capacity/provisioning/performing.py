@@ -230,8 +230,8 @@ def _remove(client: Any, call: Call) -> None:
     try:
         getattr(client, call.operation)(**call.parameters)
     except _failures() as error:
-        reported = _response(error).get("Error", {})
-        said = f"{reported.get('Code')}: {reported.get('Message')}"
+        error_body = _response(error).get("Error", {})
+        said = f"{error_body.get('Code')}: {error_body.get('Message')}"
         if _GONE.search(said):
             raise GoneError from None
         failure = _failure(error, client, call.operation)

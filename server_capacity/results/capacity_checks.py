@@ -87,9 +87,9 @@ def _of_limit(row: LimitRow) -> Iterator[str]:
         return
     bound = None if slo.stat in ("success", "goodput") else slo.limit
     allowed = 1 - slo.limit if bound is None else 1 - float(slo.stat[1:]) / 100 if slo.stat[1].isdigit() else None
-    for reported, meant in ((row.bound, bound), (row.allowed, allowed)):
-        if reported is not None and meant is not None and not like(reported, meant):
-            yield f"{row.expression} is stored with {reported:g}, and has {meant:g}"
+    for stored, meant in ((row.bound, bound), (row.allowed, allowed)):
+        if stored is not None and meant is not None and not like(stored, meant):
+            yield f"{row.expression} is stored with {stored:g}, and has {meant:g}"
 
 
 def _at_low(found: CapacityResult) -> Iterator[str]:
@@ -113,11 +113,11 @@ def _counts(found: CapacityResult) -> Iterator[str]:
         if found.in_ == "rps" and not each.void and not expected / 2 - _FEW <= each.sent <= 2 * expected + _FEW:
             yield f"stretch {each.number} sent {each.sent:,} requests, but its rate and time give {expected:,.0f}"
     rates = [each.rate for each in stretches] + [each.rate for each in found.confirmation or []]
-    reported = found.at_least.rate if found.at_least else found.rate
+    answer = found.at_least.rate if found.at_least else found.rate
     if not stretches and found.interval is not None:  # it is confirmed at its lower end
-        reported = found.interval.low
-    if rates and reported is not None and reported > _OFFERED * max(rates):
-        yield f"it tells of {reported:g}, and the highest rate that was tried is {max(rates):g}"
+        answer = found.interval.low
+    if rates and answer is not None and answer > _OFFERED * max(rates):
+        yield f"it tells of {answer:g}, and the highest rate that was tried is {max(rates):g}"
 
 
 def _of_windows(windows: Windows | None) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _kept_nowhere(found: CapacityResult) -> Iterator[str]:
         return
     counting = [each for each in found.stretches or [] if not each.void]
     for place, limit in enumerate(found.limits):
-        reported = [each.share_over[place] for each in counting if place < len(each.share_over)]
-        over = [share for share in reported if share is not None]
+        shares = [each.share_over[place] for each in counting if place < len(each.share_over)]
+        over = [share for share in shares if share is not None]
         if limit.allowed is not None and over and min(over) > max(limit.allowed, _MOST):
             yield f"its outcome is {found.outcome.replace('_', ' ')}, and every stretch is over {limit.expression}"

@@ -48,9 +48,9 @@ def _of_fleet(found: ProofResult) -> Iterator[str]:
     if endpoint is None:
         return
     arguments = endpoint.arguments or {}
-    for reported in (endpoint.instances, *(arguments.get(name) for name in _COUNTS)):
-        if isinstance(reported, int) and reported != found.instances:
-            yield f"it is for {found.instances} instances, but its endpoint had {reported}"
+    for number in (endpoint.instances, *(arguments.get(name) for name in _COUNTS)):
+        if isinstance(number, int) and number != found.instances:
+            yield f"it is for {found.instances} instances, but its endpoint had {number}"
 
 
 def _of_proven(row: ProvenLimit) -> Iterator[str]:

@@ -85,8 +85,8 @@ def require_order(found: RankingResult) -> None:
         raise ValueError("its exit_code does not follow from its rows")
     if _equivalent(found.payload_variants) not in map(_equivalent, (made.payload_variants, traffics(found.rows))):
         raise ValueError("its payload_variants does not follow from its rows")
-    for place, (reported, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
-        if _place_of(reported) != _place_of(row):
+    for place, (stored, row) in enumerate(zip(found.rows, made.rows, strict=True), 1):
+        if _place_of(stored) != _place_of(row):
             raise ValueError(f"row {place} is not the one that follows from the rates, costs and counts of the rows")
 
 
@@ -110,17 +110,17 @@ def _earlier_codes(found: RankingResult) -> Iterator[int]:
     ranked = [row for row in found.rows if row.rank is not None]
     others = [row for row in found.rows if row.rank is None]
     for code in (OK, INVALID):
-        reported = [replace(row, exit_code=code, warnings=[]) if _added_less(row) else row for row in others]
-        yield _exit_code(ranked, reported, interrupted=found.interrupted)
+        lenient = [replace(row, exit_code=code, warnings=[]) if _added_less(row) else row for row in others]
+        yield _exit_code(ranked, lenient, interrupted=found.interrupted)
 
 
 def _added_less(row: RankedRow) -> bool:
     return is_unknown(row) or row.outcome == "interrupted"
 
 
-def _equivalent(reported: Traffics | None) -> tuple[float | None, ...]:
+def _equivalent(answer: Traffics | None) -> tuple[float | None, ...]:
     """The answer on its traffic patterns, where it has one: another version may put it in other words."""
-    return () if reported is None else (reported.equivalent, reported.within)
+    return () if answer is None else (answer.equivalent, answer.within)
 
 
 def _place_of(row: RankedRow) -> tuple[object, ...]:

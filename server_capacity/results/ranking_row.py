@@ -34,7 +34,7 @@ def row_of(variant: dict[str, str], folder: str, found: CapacityResult, price: P
     """The row of a search."""
     endpoint, interval = found.endpoint, found.interval
     at_least = None if found.at_least is None else found.at_least.rate
-    rate, reported = found.rate if interval else at_least, standing(found)
+    rate, status = found.rate if interval else at_least, standing(found)
     row = RankedRow(
         variant=variant,
         capacity=folder,
@@ -49,9 +49,9 @@ def row_of(variant: dict[str, str], folder: str, found: CapacityResult, price: P
         price=price,
         seconds_to_create=None if endpoint is None else endpoint.seconds_to_create,
         endpoint=endpoint,
-        ended=reported.ended,
-        confirmed=reported.confirmed,
-        exit_code=reported.exit_code,
+        ended=status.ended,
+        confirmed=status.confirmed,
+        exit_code=status.exit_code,
         warnings=list(left_open_by(found)),
     )
     return _with_needs(row, found.tokens, aim)
@@ -128,8 +128,8 @@ def _confirmed_p99(found: CapacityResult, rate: float) -> float | None:
     if not waves or not math.isclose(waves[-1], rate, rel_tol=SAME_RATE):
         return None
     times = [limit for limit in found.limits if limit.bound is not None and limit.allowed is not None]
-    reported = (limit for limit in times if limit.metric == times[0].metric and limit.at_low is not None)
-    return next((limit.at_low for limit in reported if math.isclose(limit.allowed or 0.0, 0.01)), None)
+    tails = (limit for limit in times if limit.metric == times[0].metric and limit.at_low is not None)
+    return next((limit.at_low for limit in tails if math.isclose(limit.allowed or 0.0, 0.01)), None)
 
 
 def _between(points: list[tuple[float, float]], at: float) -> float | None:

@@ -24,12 +24,12 @@ WITHIN = 0.10
 
 def traffics(rows: Sequence[RankedRow]) -> Traffics | None:
     """``equivalent``: True, False, or None where it is undecided; a sentence that says why. None without several."""
-    reported = [_of_one_endpoint(group) for group in _by_endpoint(rows) if len(group) > 1]
-    if not reported:
+    judged = [_of_one_endpoint(group) for group in _by_endpoint(rows) if len(group) > 1]
+    if not judged:
         return None
-    answers = [equivalent for equivalent, _ in reported]
+    answers = [equivalent for equivalent, _ in judged]
     whole = False if False in answers else None if None in answers else True
-    return Traffics(equivalent=whole, text=" ".join(text for _, text in reported), within=WITHIN)
+    return Traffics(equivalent=whole, text=" ".join(text for _, text in judged), within=WITHIN)
 
 
 def _by_endpoint(rows: Sequence[RankedRow]) -> list[list[RankedRow]]:

@@ -47,7 +47,7 @@ def _require_search_of(row: RankedRow, name: str, data: dict[str, Any], found: R
     if row.exit_code is not None and row.exit_code != made.exit_code:
         raise ValueError(f"{name} has exit code {made.exit_code}, not {row.exit_code}")
     of_both = [(key, getattr(row, key), getattr(made, key)) for key in _same_keys(row)]
-    if other := next((key for key, reported, there in of_both if reported != there), None):
+    if other := next((key for key, here, there in of_both if here != there), None):
         raise ValueError(f"{name} has another {other} than the ranking says")
     may_lack = made.outcome in OPEN and not row.warnings  # an earlier version had no words on these
     if row.rank is not None and bool(row.warnings) != bool(made.warnings) and not may_lack:

@@ -72,8 +72,8 @@ class _Wave:
         if slo.stat == "success":
             return self._number(self.summary.get("success_rate"))
         times = self.summary.get("response_time") or self.summary.get("latency")
-        reported = times if slo.metric == "default" else self.summary.get(slo.metric)
-        return self._number((reported or {}).get(slo.stat.replace(".", "_")))
+        statistics = times if slo.metric == "default" else self.summary.get(slo.metric)
+        return self._number((statistics or {}).get(slo.stat.replace(".", "_")))
 
     def require(self, what: str, value: float, there: float | None) -> None:
         """ValueError where its own files tell another number than it is said to have."""
@@ -126,15 +126,15 @@ def require_waves(folder: Path, found: CapacityResult) -> None:
         wave = _wave_in(folder, name) if name else None
         if wave is not None and number > wave.sent:
             raise ValueError(f"{name} sent {wave.sent:,} requests, but its stretches have {number:,}")
-    for reported in found.confirmation or []:
-        wave = _wave_in(folder, reported.directory) if reported.directory else None
+    for confirmed in found.confirmation or []:
+        wave = _wave_in(folder, confirmed.directory) if confirmed.directory else None
         if wave is None:
             continue
         wave.require_whole(RunDir(folder / wave.name))
-        if reported.exit_code is not None:
-            wave.require("exit code", reported.exit_code, wave.summary["exit_code"])
-        wave.require("the rate", reported.rate, wave.rate)
-        wave.require_limits(reported.limits)
+        if confirmed.exit_code is not None:
+            wave.require("exit code", confirmed.exit_code, wave.summary["exit_code"])
+        wave.require("the rate", confirmed.rate, wave.rate)
+        wave.require_limits(confirmed.limits)
 
 
 def require_wave(folder: Path, found: ProofResult) -> None:

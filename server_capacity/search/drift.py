@@ -97,18 +97,18 @@ def seen_of(limits: Sequence[Limit], stretches: Sequence[Stretch], least: int = 
     """The stretches that have so many answers, and are no shorter than some of them take."""
     failing = next((place for place, limit in enumerate(limits) if limit.metric == "success"), None)
     counted = [each for each in stretches if each.rate > 0 and not each.void]
-    reported = [(each, times) for each in counted if (times := _Times.of(each, failing)).number >= least]
-    reported = [(each, times) for each, times in reported if times.spent_s.sum() > 0]
-    if not reported:
+    timed = [(each, times) for each in counted if (times := _Times.of(each, failing)).number >= least]
+    timed = [(each, times) for each, times in timed if times.spent_s.sum() > 0]
+    if not timed:
         return []
-    enough = min(CALM, max(times.number for _, times in reported))
-    idle_s = min(times.mean_s for _, times in reported if times.number >= enough)
+    enough = min(CALM, max(times.number for _, times in timed))
+    idle_s = min(times.mean_s for _, times in timed if times.number >= enough)
     pace = pace_of(stretches)
     return [
         StretchTime(
             each, math.log(each.rate), math.log(times.mean_s), times.variance + _of_waits(each, times, pace, idle_s)
         )
-        for each, times in reported
+        for each, times in timed
         if each.seconds >= LONG * idle_s
     ]
 
@@ -173,12 +173,12 @@ def _errors_of(drift: Drift) -> float:
     above, of_above = _means(apart & (rates >= own_rates[:, None]), logs, variances)
     below, of_below = _means(apart & (rates <= own_rates[:, None]), logs, variances)
     expected, of = np.maximum(above, below), np.where((below > above)[:, None], of_below, of_above)
-    reported, variance = np.isfinite(above), own + of**2 @ variances
-    longer = np.where(reported, own_logs - np.where(reported, expected, 0.0), -np.inf)
-    reported[np.argmax(longer / np.sqrt(variance))] = False
-    if not reported.any():
+    comparable, variance = np.isfinite(above), own + of**2 @ variances
+    longer = np.where(comparable, own_logs - np.where(comparable, expected, 0.0), -np.inf)
+    comparable[np.argmax(longer / np.sqrt(variance))] = False
+    if not comparable.any():
         return 0.0
-    weights, longer = reported / variance, np.where(reported, longer, 0.0)
+    weights, longer = comparable / variance, np.where(comparable, longer, 0.0)
     return float(weights @ longer / np.sqrt(weights**2 @ own + (weights @ of) ** 2 @ variances))
 
 

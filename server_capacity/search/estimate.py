@@ -129,9 +129,9 @@ def _broken_at(limits: Sequence[Limit], lowest: LimitBracket, stretches: Sequenc
     """The rate that broke a limit which no rate kept, with its counts; or which was more than is kept up with."""
     for place, limit in enumerate(limits):
         if limit.expression == lowest.name:
-            reported = lowest_breaking(points_of(stretches, place, pace_of(stretches)), limit.allowed)
-            if reported is not None:
-                return reported
+            text = lowest_breaking(points_of(stretches, place, pace_of(stretches)), limit.allowed)
+            if text is not None:
+                return text
     return f"at {lowest.broken:.3g}/s requests arrive faster than they are answered"
 
 

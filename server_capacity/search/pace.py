@@ -133,12 +133,12 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
 
 def _unloaded_s(stretches: Sequence[Stretch]) -> float:
     """The mean time of the first answers that are enough, or the least of many; 0 where times are not known."""
-    answered, spent_s, kept = 0, 0.0, timed(stretches)
-    for stretch in kept:
+    answered, spent_s, usable = 0, 0.0, timed(stretches)
+    for stretch in usable:
         answered, spent_s = answered + stretch.answered, spent_s + stretch.spent_s
         if answered >= TELLING:
             break
-    return min([spent_s / max(answered, 1), *(each.mean_s for each in kept if each.answered >= MANY)])
+    return min([spent_s / max(answered, 1), *(each.mean_s for each in usable if each.answered >= MANY)])
 
 
 def timed(stretches: Sequence[Stretch]) -> list[Stretch]:

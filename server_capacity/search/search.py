@@ -268,6 +268,6 @@ class Search:
 
 def _alone(stretches: Sequence[Stretch]) -> float:
     """The rate that keeps one server busy, by the times of the answers so far: less where they are few."""
-    reported = timed(stretches)
-    spent_s = sum(each.spent_s for each in reported)
-    return (sum(each.answered for each in reported) - 1) / spent_s if spent_s else 0.0
+    usable = timed(stretches)
+    spent_s = sum(each.spent_s for each in usable)
+    return (sum(each.answered for each in usable) - 1) / spent_s if spent_s else 0.0

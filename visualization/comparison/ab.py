@@ -113,7 +113,7 @@ class Experiment:
 
     def save(self, found: Comparison | None, exit_code: int | None) -> None:
         """Write ``ab.json``; without an exit code it is still going on."""
-        reported = AbResult(
+        result = AbResult(
             schema_version=SCHEMA_VERSION,
             what=self.what,
             repeats=self.repeats,
@@ -129,7 +129,7 @@ class Experiment:
             built_on=built_on(self.folder, (self.folder / each.run for each in self.sent)),
         )
         try:
-            write_with_digest(self.folder / FILE, encoded(reported))
+            write_with_digest(self.folder / FILE, encoded(result))
         except OSError as error:
             raise cannot_write(self.folder, error) from None
 

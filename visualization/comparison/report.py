@@ -163,8 +163,8 @@ def _side_text(side: Side, quoted: Callable[[str], str] = plain) -> str:
         called = f"{called}, {len(side.waves)} runs"
     sent = sum(wave.ledger.sent for wave in side.waves)
     near = marked("", [wave.summary.distribution(time) for wave in side.waves for time in (*TIMES, "lag")])
-    reported = (*_verdicts(side), pluralize(sent, "request", "requests"), near)
-    return f"{side.name}: {quoted(called)}: {', '.join(filter(None, reported))}"
+    clauses = (*_verdicts(side), pluralize(sent, "request", "requests"), near)
+    return f"{side.name}: {quoted(called)}: {', '.join(filter(None, clauses))}"
 
 
 def _folder(waves: Sequence[Wave]) -> str:
@@ -251,16 +251,16 @@ def _closing_lines(comparison: Comparison) -> Iterator[str]:
     broken = sum(check.broken for check in comparison.checks)
     undecided = sum(check.undecided for check in comparison.checks)
     invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
-    reported = [
+    clauses = [
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
     elif comparison.failed:
-        yield f"FAILED ({', '.join(reported)})"
+        yield f"FAILED ({', '.join(clauses)})"
     elif comparison.checks:
-        yield "PASSED" + (f" ({reported[0]})" if reported else "")
+        yield "PASSED" + (f" ({clauses[0]})" if clauses else "")
 
 
 def _check_text(check: Check, comparison: Comparison) -> str:
@@ -272,9 +272,9 @@ def _check_text(check: Check, comparison: Comparison) -> str:
     if row.change is None:
         return f"{check.limit.expression}: {row.name} was not measured on both sides."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
-    if (reported := _interval(row)) == _NO_INTERVAL:
+    if (interval := _interval(row)) == _NO_INTERVAL:
         return f"{found}, cannot tell: more runs are needed"
-    return f"{found} ({reported}), {_STATES[check.state]}"
+    return f"{found} ({interval}), {_STATES[check.state]}"
 
 
 def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:

@@ -59,13 +59,13 @@ class SessionEstimates:
 
     def of(self, metric: str, stat: str) -> Estimate | None:
         """The estimate of one that was wanted; None where it was not measured."""
-        reported = self._sessions
-        if reported is None:
+        sessions = self._sessions
+        if sessions is None:
             return None
         if metric == SUCCESS:
-            return self._success(reported)
+            return self._success(sessions)
         if metric == SESSION:
-            return self._duration(reported, float(stat[1:]))
+            return self._duration(sessions, float(stat[1:]))
         turns, _, time = metric.partition(".")
         return self._turns[turns].of(time, stat) if turns in self._turns else None
 

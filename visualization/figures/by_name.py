@@ -71,8 +71,8 @@ def errors_left_out(runs: Sequence[Run]) -> int:
 
 def _turns(run: Run) -> dict[tuple[int, bool], Turn]:
     """The turns of a run's sessions by their number, and whether it stands for all that follow, too."""
-    reported = None if run.summary is None else run.summary.sessions
-    return {} if reported is None else {(row.turn, row.and_later): row for row in reported.by_turn}
+    sessions = None if run.summary is None else run.summary.sessions
+    return {} if sessions is None else {(row.turn, row.and_later): row for row in sessions.by_turn}
 
 
 def _shown_turns(runs: Sequence[Run]) -> list[tuple[int, bool]]:

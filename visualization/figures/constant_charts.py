@@ -33,10 +33,10 @@ def _alike(bars: tuple[Bar, ...], near: float) -> bool:
 def same_text(bars: Bars) -> tuple[str, str]:
     """Its name, and what all runs have of it: the mean where they differ by less than is shown."""
     unit = bars.unit if bars.unit[:1] in ("%", "/", "") else f" {bars.unit}"
-    reported = []
+    texts = []
     for choice, found in bars.statistics.items():
         values = [bar.value for bar in found if bar.value is not None]
         mean = sum(values) / len(values)
         text = f"{mean:,.0f}" if abs(mean) >= 10**_SHOWN else f"{mean:,.{_SHOWN}g}"
-        reported.append(f"{choice} {text}{unit}".lstrip())
-    return bars.title, ", ".join(reported)
+        texts.append(f"{choice} {text}{unit}".lstrip())
+    return bars.title, ", ".join(texts)

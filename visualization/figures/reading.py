@@ -172,9 +172,9 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
     if run_dir.aiperf_alone:
         plan = attempts.read(run_dir.plan, lambda _: reader.read_plan(run_dir), None)
         export = _read_aiperf(run_dir, attempts, expected=True)
-        reported, failed = attempts.sentences, attempts.failed
+        sentences, failed = attempts.sentences, attempts.failed
         return Run(
-            run_dir.path, label, hover, plan=plan, aiperf=export, problems=reported, has_wave=False, is_damaged=failed
+            run_dir.path, label, hover, plan=plan, aiperf=export, problems=sentences, has_wave=False, is_damaged=failed
         )
     wave = attempts.read(run_dir.path, load, None)
     digests: dict[str, str] = attempts.read(run_dir.summary, reader.read_digests, {})

@@ -60,8 +60,8 @@ def draw_ladder(
 
 def _chosen(chart: Bars) -> list[str]:
     """The statistics that are shown."""
-    shown = [next((name for name in names if name in chart.statistics), "") for names in _PLACES]
-    return list(dict.fromkeys(name for name in shown if name))
+    chosen = [next((name for name in names if name in chart.statistics), "") for names in _PLACES]
+    return list(dict.fromkeys(name for name in chosen if name))
 
 
 def _values(chart: Bars) -> list[float]:

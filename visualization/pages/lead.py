@@ -45,10 +45,10 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     kept = [good for _, good in valid[:place] if good]
     if not kept:
         (first,) = [run for run in valid[place][1] if run.misses_limit][:1]
-        reported = _miss(first)
-        if reported.startswith(_ABORTED):
-            return f"The lowest load, {_load(first)}, was {reported}."
-        return f"Even {_load(first)} does not meet {_names(first, common)}: {reported}."
+        miss = _miss(first)
+        if miss.startswith(_ABORTED):
+            return f"The lowest load, {_load(first)}, was {miss}."
+        return f"Even {_load(first)} does not meet {_names(first, common)}: {miss}."
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
     meets = f"{_load(best)} meets {_names(best, common)}{_value(best, common)}"
     if above:

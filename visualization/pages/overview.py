@@ -105,9 +105,9 @@ def _time_cell(run: Run, metric: str, stat: str, seconds: float | None) -> Cell:
     bound = None if times is None else times.lower_bound_from
     sign = "≥" if bound is not None and seconds >= bound else ""
     kept = [slo.met(seconds) for slo in slos_of(run) if (metric_of(slo, run), slo.stat) == (metric, stat)]
-    factor, reported = (1e3, duration_text(seconds)) if metric in TITLES else (1, number_text(seconds))
+    factor, text = (1e3, duration_text(seconds)) if metric in TITLES else (1, number_text(seconds))
     bar = Bar(factor * seconds, *_ends(run, f"{metric}.{stat}", factor), sign)
-    return Cell(f"{sign} {reported}".lstrip(), factor * seconds, bar, "" if all(kept) else "bad")
+    return Cell(f"{sign} {text}".lstrip(), factor * seconds, bar, "" if all(kept) else "bad")
 
 
 def _success(runs: Sequence[Run], limits: Sequence[Limit]) -> Iterator[_Filled]:

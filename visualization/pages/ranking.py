@@ -69,7 +69,7 @@ def _table(data: RankingResult, runs: Mapping[int, int]) -> Table:
     head += ["95%", "p99 there", "used"]
     found = []
     for place, row in enumerate(data.rows):
-        needed = [*(_counted(row) if targeted else []), *(_amounts(row) if priced else [])]
+        needed = [*(_needed_instances(row) if targeted else []), *(_amounts(row) if priced else [])]
         holds, *others = _measured(row)
         cells = [_label(row), _rank(row), holds, *needed, *others, _used(row)]
         strong = place == 0 and bool(row.rank) and not row.tied_with
@@ -113,7 +113,7 @@ def _p99_is_measured(row: RankedRow) -> bool:
     return row.latency is not None and row.latency.p99_measured
 
 
-def _counted(row: RankedRow) -> list[str]:
+def _needed_instances(row: RankedRow) -> list[str]:
     return ["-" if row.instances_for_target is None else f"{row.instances_for_target:,}"]
 
 

@@ -87,8 +87,8 @@ def errors(summary: Summary) -> Markup | None:
         [one_line(row.key, _LONG), f"{row.count:,}", f"{row.first_s:.1f} s", one_line(" | ".join(row.texts), _LONGEST)]
         for row in summary.errors[:_MOST_ROWS]
     ]
-    reported = table(["Error", "count", "first at", "first texts"], rows)
-    return element("div", reported, class_="texts") if rows else None
+    errors_table = table(["Error", "count", "first at", "first texts"], rows)
+    return element("div", errors_table, class_="texts") if rows else None
 
 
 def labels(summary: Summary) -> Markup | None:
@@ -142,8 +142,8 @@ def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
 
 def _payloads(facts: WaveFacts) -> int | None:
     """The number of payloads that arrivals took in turn, where it is known."""
-    reported = facts.environment.get("payloads")
-    return reported if type(reported) is int and reported > 0 else None
+    number = facts.environment.get("payloads")
+    return number if type(number) is int and number > 0 else None
 
 
 def waterfall(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:
@@ -184,8 +184,8 @@ def where_text(facts: WaveFacts, summary: Summary) -> str:
 
 def server(facts: WaveFacts, verdict: Verdict) -> Markup | None:
     """The server's instances and metrics in words."""
-    reported = [*instance_lines(facts, verdict), *metric_lines(facts.server_metrics or ())]
-    return lines([line.strip() for line in reported]) if reported else None
+    texts = [*instance_lines(facts, verdict), *metric_lines(facts.server_metrics or ())]
+    return lines([line.strip() for line in texts]) if texts else None
 
 
 def remarks(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:

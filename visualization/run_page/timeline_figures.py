@@ -93,7 +93,7 @@ def wave_figures(facts: WaveFacts, summary: Summary) -> Iterator[Figure]:
         return
     table, bands = by_second(facts), stage_bands(summary)
     for picture in _PICTURES:
-        figure = _timed(picture, table, facts, summary) if picture.metrics else _counted(picture, table, summary)
+        figure = _timed(picture, table, facts, summary) if picture.metrics else _count_figure(picture, table, summary)
         yield replace(figure, bands=bands, span=whole_wave(summary))
 
 
@@ -112,7 +112,7 @@ def _stage(name: str) -> str:
     return f"stage {name}" if name.isdecimal() else one_line(name, _LONG)
 
 
-def _counted(picture: _Picture, table: Table, summary: Summary) -> Figure:
+def _count_figure(picture: _Picture, table: Table, summary: Summary) -> Figure:
     """Counts of each second; those of what never happened are left out."""
     last_s = whole_wave(summary)[1]
     columns = [each for each in picture.columns if each[0] != _TARGET or summary.rates.target is not None]

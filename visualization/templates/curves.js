@@ -268,7 +268,7 @@ function tellRuns(chart, lines, stop) {
   return points.flatMap((p) => [...about(p.run), pair(chart.x.title, withUnit(p.x, chart.x.unit)), pair(chart.y.title, withUnit(p.y, chart.y.unit))]);
 }
 
-const MOST_TOLD = 14;
+const MOST_ROWS = 14;
 
 function tellLines(chart, lines, stop, x) {
   const title = chart.x.scale === "nines" ? percentText(stop) : `${chart.x.title} ${withUnit(stop, chart.x.unit)}`;
@@ -281,8 +281,8 @@ function tellLines(chart, lines, stop, x) {
     row.firstChild.prepend(swatch(line.run), " ");
     return [row];
   });
-  const more = rows.length - MOST_TOLD;
-  if (more > 1) rows.splice(MOST_TOLD, rows.length, make("div", {}, `and ${more} more; click a run to highlight it alone`));
+  const more = rows.length - MOST_ROWS;
+  if (more > 1) rows.splice(MOST_ROWS, rows.length, make("div", {}, `and ${more} more; click a run to highlight it alone`));
   return [make("b", {}, title), ...rows, ...(chart.strip ? tellStrip(chart.strip, stop, x.at) : [])];
 }
 

@@ -61,7 +61,7 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     several = asked.parallel > 1
     handed = {**options, **dict.fromkeys(_OF_THIS_PROCESS), "json": True, "quiet": options["quiet"] or several}
     silent = bool(options["quiet"])
-    reported = [
+    orders = [
         to_child(job, handed, str(folder), cores=asked.cores, label=job.label if several else "", silent=silent)
         for job in jobs
     ]
@@ -74,13 +74,13 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
             found = collector.ranking(results, interrupted=interrupted, created=created)
             return replace(found, recommender=recommender, quotas=beside.quotas, spend=beside.spend)
 
-        for result in run_jobs(CHILD, reported, asked.parallel, interrupts):
-            known = (result.job, result.place) in results
+        for result in run_jobs(CHILD, orders, asked.parallel, interrupts):
+            is_renewed = (result.job, result.place) in results
             results[result.job, result.place] = result
             _, unsaved = _saved(folder, so_far(interrupted=True))  # what it is if this command is killed now
             if unsaved:
                 tell(str(unsaved))
-            if not (known or interrupts.count):
+            if not (is_renewed or interrupts.count):
                 found = so_far(interrupted=False)
                 tell(f"{len(results)} of {len(found.rows)} variants: {found.headline}")
         found = so_far(interrupted=interrupts.count > 0)

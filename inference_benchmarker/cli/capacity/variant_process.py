@@ -64,7 +64,7 @@ def main() -> int:
     give_back_large_blocks()
     try:
         with redacted_streams():
-            _measure(json.loads(line), lambda reported: print(json.dumps(reported), file=results, flush=True))
+            _measure(json.loads(line), lambda result: print(json.dumps(result), file=results, flush=True))
     except (KeyboardInterrupt, BrokenPipeError):  # nobody hears the result any more
         return INTERRUPTED
     return OK
@@ -125,10 +125,10 @@ def _searches(job: dict[str, Any], questions: list[Question], folder: Path) -> G
             yield place, str(error)
 
 
-def _for_parent(reported: SearchOrReason) -> dict[str, Any]:
-    if isinstance(reported, str):
-        return {"failed": reported}
-    return {"folder": reported.folder.name, "interrupted": reported.result.exit_code == INTERRUPTED}
+def _for_parent(found: SearchOrReason) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"failed": found}
+    return {"folder": found.folder.name, "interrupted": found.result.exit_code == INTERRUPTED}
 
 
 def add_clean_up(

@@ -89,8 +89,8 @@ def _completed_share(plan: WavePlan, spool_state: SpoolState, whole: Cell) -> fl
     """The share completed of those due a median latency ago; None before there was a second of that."""
     latency = whole.times.get("latency")
     middle = (None if latency is None else latency.percentile(50)) or 0.0
-    reported = [worker.at for worker in spool_state.workers]
-    ends = (sum(reported) // len(reported) - int(middle * NS), last_arrival_ns(plan, spool_state))
+    instants = [worker.at for worker in spool_state.workers]
+    ends = (sum(instants) // len(instants) - int(middle * NS), last_arrival_ns(plan, spool_state))
     until = min(end for end in ends if end is not None)
     if until < NS:
         return None

@@ -77,13 +77,13 @@ def _of_a_run(options: Namespace) -> int:
     sources = sources_of(options.endpoint_config, wave.plan.server_limits if wave else (), afterwards=True)
     shaped = _is_shaped(options)
     if wave is not None and sources:
-        shown = {"json": options.json or shaped, "quiet": False, "verbose": options.verbose}
-        wave = print_with_metrics(wave, sources, shown)
+        options_of_wave = {"json": options.json or shaped, "quiet": False, "verbose": options.verbose}
+        wave = print_with_metrics(wave, sources, options_of_wave)
     elif wave is not None and not options.json and not shaped:
         print_wave(wave, as_json=False, next_commands=next_commands(wave, vars(options)))
     if shaped:
-        reported = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
-        hand_out(reported, options.output, options.format)
+        text = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
+        hand_out(text, options.output, options.format)
     elif result is not None:
         print_aiperf(wave, result, as_json=options.json)
     elif wave is not None and options.json:

@@ -139,13 +139,13 @@ def _row(checked: Checked) -> list[str]:
     numbers = [None if value is None else f"{value:,}" for value in (checked.cores, checked.open_files)]
     clock: list[str | None] = [None, None, None]
     if checked.clock is not None:
-        offset, known, trip = (
+        offset, uncertainty, trip = (
             duration_text(abs(value) / NS)
             for value in (checked.clock.offset_ns, checked.clock.uncertainty_ns, checked.clock.round_trip_ns)
         )
-        clock = [("-" if checked.clock.offset_ns < 0 else "+") + offset, f"± {known}", trip]
-    reported = [checked.version, checked.python, *numbers, *clock]
-    return [checked.name, "no" if checked.problem else "yes", *("-" if value is None else value for value in reported)]
+        clock = [("-" if checked.clock.offset_ns < 0 else "+") + offset, f"± {uncertainty}", trip]
+    cells = [checked.version, checked.python, *numbers, *clock]
+    return [checked.name, "no" if checked.problem else "yes", *("-" if value is None else value for value in cells)]
 
 
 def _done(command: str, names: Sequence[str], given: dict[str, Any]) -> int:

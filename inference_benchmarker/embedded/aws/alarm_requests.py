@@ -58,7 +58,7 @@ def alarm_of(request: dict[str, Any]) -> MetricAlarm:
 
 def operator_of(alarm: MetricAlarm) -> str:
     """The operator by which an alarm compares."""
-    return next(name for name, reported in _OPERATORS.items() if reported == (alarm.above, alarm.inclusive))
+    return next(name for name, comparison in _OPERATORS.items() if comparison == (alarm.above, alarm.inclusive))
 
 
 def _check(request: dict[str, Any], name: str, allowed: Collection[object], otherwise: object = None) -> None:

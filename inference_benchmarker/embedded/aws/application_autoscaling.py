@@ -129,8 +129,8 @@ class ApplicationAutoScaling:
         every_one = [each for scaler in self._fleets.scalers() for each in scaler.autoscaler.activities]
         every_one.sort(key=lambda activity: activity.started_at)
         found = filtered(reversed(every_one), request)
-        reported = [_described_activity(activity) for activity in found if every or activity.reason is None]
-        return page_of("ScalingActivities", reported, request, _MOST)
+        activities = [_described_activity(activity) for activity in found if every or activity.reason is None]
+        return page_of("ScalingActivities", activities, request, _MOST)
 
     def _describe_schedules(self, request: dict[str, Any], _: Caller) -> dict[str, Any]:
         return page_of("ScheduledActions", [], request, _MOST)

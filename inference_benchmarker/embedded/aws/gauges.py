@@ -47,15 +47,15 @@ def utilization(config: EndpointConfig, share: float) -> dict[str, float]:
     type that is not of g5 has none.
     """
     gpus = _GPUS.get(instance_type(config), 0)
-    shown = {
+    metrics = {
         "CPUUtilization": 100 * share * config.servers_at_most / config.instances,
         "MemoryUtilization": _MEMORY[0] + _MEMORY[1] * share,
         "DiskUtilization": _DISK[0] + _DISK[1] * share,
     }
     if gpus:
-        shown["GPUUtilization"] = gpus * (_GPU[0] + _GPU[1] * share)
-        shown["GPUMemoryUtilization"] = gpus * (_GPU_MEMORY[0] + _GPU_MEMORY[1] * share)
-    return shown
+        metrics["GPUUtilization"] = gpus * (_GPU[0] + _GPU[1] * share)
+        metrics["GPUMemoryUtilization"] = gpus * (_GPU_MEMORY[0] + _GPU_MEMORY[1] * share)
+    return metrics
 
 
 class Gauges:

@@ -178,10 +178,10 @@ class Engine:
         return length
 
     def _end(self, step: Step) -> None:
-        reported = self._scheduler.end()
+        jobs = self._scheduler.end()
         self.meter.stepped(step, self._now_ns - self._stepped_ns)
         self._stepped_ns = self._now_ns
-        for job in reported:
+        for job in jobs:
             if job.first_token_ns is None:
                 job.first_token_ns = self._now_ns
                 self.meter.began_answer(job)

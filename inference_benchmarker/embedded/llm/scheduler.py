@@ -86,13 +86,13 @@ class Scheduler:
 
         Those that have their last token are gone.
         """
-        due, chunks, reported = self._due_now(), self._chunks, []
+        due, chunks, jobs = self._due_now(), self._chunks, []
         self._step += 1
         self._chunks = []
         for job in due:
             self._settle(job)
             if job.ends_piece:
-                reported.append(job)
+                jobs.append(job)
             self._go_on(job)
         for job, done, tokens in chunks:
             job.done = done + tokens
@@ -103,9 +103,9 @@ class Scheduler:
             self._leads += job.lead
             job.produced += 1
             if job.ends_piece or job.produced == 1 or job.preemptions:
-                reported.append(job)
+                jobs.append(job)
             self._go_on(job)
-        return reported
+        return jobs
 
     def abort(self, job: TokenJob) -> None:
         """Nobody wants the rest of a request that is not done: it goes at once, also out of the step under way."""

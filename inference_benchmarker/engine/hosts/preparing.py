@@ -123,10 +123,10 @@ def _look(name: str) -> Kind | HostOutcome:
     """The kind of a host, or why nothing can be installed there."""
     marker = secrets.token_hex(8)
     line = _with_python("-c", _FACTS.format(marker=in_command(marker)))
-    reported, problem = _reply(name, line, marker, None, LOOK_S)
+    answer, problem = _reply(name, line, marker, None, LOOK_S)
     if problem is not None:
         return HostOutcome(name, problem=problem)
-    found = kind_of(reported)
+    found = kind_of(answer)
     return found if isinstance(found, Kind) else HostOutcome(name, problem=found)
 
 
@@ -195,14 +195,14 @@ def _install(name: str, job: HostOutcome | tuple[Kind, Path | HostOutcome]) -> H
     source = base64.b64encode(Path(__file__).with_name("unpacking.py").read_bytes()).decode()
     code = f"import base64; exec(compile(base64.b64decode({source!r}), 'unpacking.py', 'exec'))"
     with archive.open("rb") as sent:
-        reported, problem = _reply(
+        answer, problem = _reply(
             name, _with_python("-c", code, f"~/{PREPARED}", in_command(marker)), marker, sent, INSTALL_S
         )
-    if problem is None and not (isinstance(reported, dict) and {"failed", "bytes"} & set(reported)):
+    if problem is None and not (isinstance(answer, dict) and {"failed", "bytes"} & set(answer)):
         problem = _NOT_ASKED
-    if problem is not None or "failed" in reported:
-        return HostOutcome(name, kind.text, problem=plain(redact(problem or reported["failed"])))
-    return HostOutcome(name, kind.text, size=reported["bytes"])
+    if problem is not None or "failed" in answer:
+        return HostOutcome(name, kind.text, problem=plain(redact(problem or answer["failed"])))
+    return HostOutcome(name, kind.text, size=answer["bytes"])
 
 
 def _clean(name: str) -> HostOutcome:
@@ -236,10 +236,10 @@ def _reply(name: str, script: str, marker: str, sent: IO[bytes] | None, patience
         return None, str(error)
     except OSError as error:
         raise BenchmarkError(f"ssh cannot be started ({error.strerror}).", "Install OpenSSH's client.") from None
-    _, found, reported = done.stdout.decode(errors="replace").partition(marker)
+    _, found, answer = done.stdout.decode(errors="replace").partition(marker)
     if found and not done.returncode:
         try:
-            return json.loads(reported.splitlines()[0]), None
+            return json.loads(answer.splitlines()[0]), None
         except (ValueError, IndexError, RecursionError):
             return None, _NOT_ASKED
     said = done.stderr.decode(errors="replace")

@@ -97,8 +97,8 @@ class Lines:
                 now = time.monotonic_ns()
                 *lines, rest = data.split(b"\n")
                 for line in lines:
-                    if reported := self._message_in(bytes(pending + line)):
-                        take(_message(reported), now)
+                    if message := self._message_in(bytes(pending + line)):
+                        take(_message(message), now)
                     pending.clear()
                 pending += rest
                 self._bound(pending)
@@ -116,10 +116,10 @@ class Lines:
         """The message of a line; nothing where it is noise."""
         if not self._marker:
             return line
-        _, found, reported = line.partition(self._marker)
+        _, found, message = line.partition(self._marker)
         if found:
             self._marker = b""
-        return reported
+        return message
 
 
 def _message(line: bytes) -> Message:

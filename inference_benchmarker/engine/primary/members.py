@@ -89,17 +89,17 @@ class Members:
 
     def take_ready(self, msg: Any) -> None:
         """A worker has loaded its target, or says why it cannot."""
-        member, reported = self._members[msg.sender], msg.data
-        member.client_id, member.error = msg.node_id, reported["error"]
+        member, ready = self._members[msg.sender], msg.data
+        member.client_id, member.error = msg.node_id, ready["error"]
         member.payloads, member.in_turn, member.sessions = (
-            reported["payloads"],
-            reported["in_turn"],
-            reported["sessions"],
+            ready["payloads"],
+            ready["in_turn"],
+            ready["sessions"],
         )
-        member.descriptors = reported["descriptors"]
-        if reported["canaries"] is not None:
-            self.canaries = reported["canaries"]
-        self.warmed = reported["warmed"] or self.warmed
+        member.descriptors = ready["descriptors"]
+        if ready["canaries"] is not None:
+            self.canaries = ready["canaries"]
+        self.warmed = ready["warmed"] or self.warmed
         member.ready = True
         self.changed.set()
 

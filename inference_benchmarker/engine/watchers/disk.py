@@ -74,8 +74,8 @@ class DiskForecast:
             return None
         growth = (before - free) / (now_s - begun)
         left_s = max(free, 0) / growth
-        reported, self._is_short = self._is_short, left_s < (2 * LEFT_S if self._is_short else LEFT_S)
-        if reported or not self._is_short:
+        was_short, self._is_short = self._is_short, left_s < (2 * LEFT_S if self._is_short else LEFT_S)
+        if was_short or not self._is_short:
             return None
         return (
             f"{self._name}: {_size(free + to_store)} of disk is free{_stored(to_store)}, and {_size(growth)} are "

@@ -167,10 +167,10 @@ class Checks:
         """Add to a slot's usage what its canary shows. Raises UnexpectedAnswerError."""
         assert slot.arrival is not None
         if self._canaries is not None:
-            reported = self._canaries.judge(slot.arrival.index, slot.answer)
-            if reported:
-                self._writer.metric_numbers.take_up(reported)
-                metrics = Response(metrics=reported)
+            values = self._canaries.judge(slot.arrival.index, slot.answer)
+            if values:
+                self._writer.metric_numbers.take_up(values)
+                metrics = Response(metrics=values)
                 slot.usage = metrics if slot.usage is None else slot.usage.updated(metrics)
             if self._canaries.is_one(slot.arrival.index):
                 return

@@ -94,10 +94,10 @@ def in_hand(exception: BaseException, payload: Any, home: Path) -> Iterator[str]
     found = _users_frame(exception, home)
     if found is None:
         return
-    reported = 0
+    number = 0
     for name, value in reversed(list(found[0].f_locals.items())):
-        if reported < _MOST_VALUES and value is not payload and (text := _shown(value)):
-            reported += 1
+        if number < _MOST_VALUES and value is not payload and (text := _shown(value)):
+            number += 1
             yield f"{name} = {text}"
 
 

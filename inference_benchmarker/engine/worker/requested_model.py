@@ -51,8 +51,8 @@ def requested_model(payload: Any, most: int = MOST_EACH) -> str:
     A payload may be anything.
     """
     try:
-        reported = payload if isinstance(payload, dict) else _parsed(payload, most)
-        model = reported.get("model") if isinstance(reported, dict) else None
+        body = payload if isinstance(payload, dict) else _parsed(payload, most)
+        model = body.get("model") if isinstance(body, dict) else None
     except BaseException:  # of a class of the user's
         return ""
     return model if type(model) is str else ""

@@ -136,12 +136,8 @@ def _agent(line: int, value: dict[str, Any]) -> ConversationRow:
 
 def _think_s(request: dict[str, Any], before: dict[str, Any]) -> float:
     """The time between an answer and the next request: as recorded, else what is left of the time between requests."""
-    reported = request.get("think_time")
-    gap = (
-        reported
-        if reported is not None
-        else float(request["t"]) - float(before["t"]) - float(before.get("api_time") or 0)
-    )
+    think = request.get("think_time")
+    gap = think if think is not None else float(request["t"]) - float(before["t"]) - float(before.get("api_time") or 0)
     return seconds_of(max(0.0, float(gap)))
 
 

@@ -121,11 +121,11 @@ def _block(seed: str, own: int, block: int, size: int, words: int) -> str:
 def _number(number: int) -> list[str]:
     """A number in words: its digits, as many for each number but the largest."""
     digits = _DIGITS if 0 <= number < len(WORDS) ** _DIGITS else 2 * _DIGITS
-    rest, reported = number % len(WORDS) ** digits, []
+    rest, words = number % len(WORDS) ** digits, []
     for _ in range(digits):
         rest, digit = divmod(rest, len(WORDS))
-        reported.append(WORDS[digit])
-    return reported
+        words.append(WORDS[digit])
+    return words
 
 
 @lru_cache(4)

@@ -65,7 +65,7 @@ class GroupedHistogram:
         self._counts.add(groups, ages)
         self._counts.count()
         bounds = [float(some.min()) if len(some) else None for some in each_ages]
-        return [self._counted(self._moments, group, bound) for group, bound in enumerate(bounds)]
+        return [self._bucketed(self._moments, group, bound) for group, bound in enumerate(bounds)]
 
     def _exact(self, number: int) -> list[Floats]:
         groups = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in self._held)])
@@ -73,7 +73,7 @@ class GroupedHistogram:
         order = np.argsort(groups, kind="stable")
         return np.split(values[order], np.searchsorted(groups[order], range(1, number)))
 
-    def _counted(self, moments: _EachMoments, group: int, lower_bound_from: float | None) -> Distribution | None:
+    def _bucketed(self, moments: _EachMoments, group: int, lower_bound_from: float | None) -> Distribution | None:
         exact = moments.of(group)
         return (
             bucketed_distribution(exact, *self._counts.of(group), lower_bound_from, self._counts.precision)

@@ -74,7 +74,7 @@ class StreamingHistogram:
         if not self.count:
             return None
         if len(self._counts):
-            return self._counted(None).middle
+            return self._bucketed(None).middle
         places = (self.count - 1) // 2, self.count // 2
         lower, upper = np.partition(self._joined(), places)[list(places)].tolist()
         return lower, upper
@@ -89,7 +89,7 @@ class StreamingHistogram:
             return Distribution.of(self._held[0] if len(self._held) == 1 else self._joined(), held)
         both = deepcopy(self)
         both.add(held)
-        return both._counted(float(held.min()) if len(held) else None)  # noqa: SLF001 - another of this class
+        return both._bucketed(float(held.min()) if len(held) else None)  # noqa: SLF001 - another of this class
 
     def _joined(self) -> Floats:
         return np.concatenate([np.zeros(0), *self._held])
@@ -115,7 +115,7 @@ class StreamingHistogram:
             self._first -= before
         self._counts += np.bincount(buckets - self._first, minlength=len(self._counts))
 
-    def _counted(self, lower_bound_from: float | None) -> Distribution:
+    def _bucketed(self, lower_bound_from: float | None) -> Distribution:
         taken = np.flatnonzero(self._counts)
         stdev = math.sqrt(self._squares / self._counted_in)
         moments = Moments(self._counted_in, self._mean, stdev, self._least, self._most)

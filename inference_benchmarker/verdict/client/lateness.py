@@ -55,7 +55,7 @@ class Lateness:
     def of(cls, facts: WaveFacts, limit_s: float) -> Self:
         """The arrivals of a wave that were later than this."""
         if facts.counts is not None:
-            return cls._counted(facts.counts.window, limit_s)
+            return cls._of_counts(facts.counts.window, limit_s)
         total, late, longest = len(facts.records), 0, 0
         gathered: list[tuple[Int64, Int64]] = []
         for part in facts.records.parts("due", "sent", "build_ns"):
@@ -68,7 +68,7 @@ class Lateness:
         return cls(total, late, whole, longest / NS)
 
     @classmethod
-    def _counted(cls, counts: Counts, limit_s: float) -> Self:
+    def _of_counts(cls, counts: Counts, limit_s: float) -> Self:
         """The same where requests were counted: the seconds in which late ones were over stand for the hold-ups."""
         series = counts["lag"]
         lags = bucket_values(series.key) / NS
@@ -157,11 +157,11 @@ class Moved:
 
 def moved(facts: WaveFacts, summary: Summary, limit_s: float) -> Moved | None:
     """The p99 where arrivals later than this moved it, else another that is shown; None where none did."""
-    reported = summary.response_time
-    rest = without_lag(facts, summary, limit_s) if reported is not None else None
-    if reported is None or rest is None:
+    times = summary.response_time
+    rest = without_lag(facts, summary, limit_s) if times is not None else None
+    if times is None or rest is None:
         return None
-    pairs = {percent: (reported.percentile(percent), rest.percentile(percent)) for percent in PERCENTILES}
+    pairs = {percent: (times.percentile(percent), rest.percentile(percent)) for percent in PERCENTILES}
     changed = [percent for percent, (value, without) in pairs.items() if value > (1 + NOTABLE_CHANGE) * without]
     if not changed:
         return None

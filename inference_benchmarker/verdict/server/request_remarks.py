@@ -55,7 +55,7 @@ def failing_since(platform: PlatformMetrics) -> float | None:
     seen = [row.first_s for row in platform.summary.errors if SERVER_ERROR.search(row.key)]
     if seen:
         return max(0.0, min(seen) - _BEFORE_S)
-    return 0.0 if _counted(platform, _SERVER_ERRORS, SERVER_ERROR)[0] else None
+    return 0.0 if _error_count(platform, _SERVER_ERRORS, SERVER_ERROR)[0] else None
 
 
 def error_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
@@ -71,7 +71,7 @@ def request_remarks(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _errors(platform: PlatformMetrics) -> Iterator[Remark]:
-    errors, whose, counted = _counted(platform, _SERVER_ERRORS, SERVER_ERROR)
+    errors, whose, counted = _error_count(platform, _SERVER_ERRORS, SERVER_ERROR)
     if not errors or not counted:
         return
     advice = [] if platform.facts.server_logs else [_where_to_look(platform)]
@@ -90,7 +90,7 @@ def _errors(platform: PlatformMetrics) -> Iterator[Remark]:
 
 
 def _refusals(platform: PlatformMetrics) -> Iterator[Remark]:
-    refused, whose, counted = _counted(platform, _REFUSALS, REFUSAL)
+    refused, whose, counted = _error_count(platform, _REFUSALS, REFUSAL)
     if refused and counted:
         share = percent_text(refused / counted)
         yield Remark(
@@ -101,7 +101,7 @@ def _refusals(platform: PlatformMetrics) -> Iterator[Remark]:
         )
 
 
-def _counted(platform: PlatformMetrics, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
+def _error_count(platform: PlatformMetrics, places: Sequence[Place], key: re.Pattern[str]) -> tuple[float, str, float]:
     """The number by the server's count, else by the client's; whose count it is; and of how many requests."""
     sent = float(platform.facts.ledger.sent)
     for place in places:

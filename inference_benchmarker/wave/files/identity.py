@@ -28,9 +28,9 @@ def marked(schema: pa.Schema, start_unix_ns: int) -> pa.Schema:
 def check_of_wave(path: Path, start_unix_ns: int) -> None:
     """Raise BenchmarkError for a file of another wave, which may be whole for itself. Older ones have no start."""
     with opened(path) as file, pa.OSFile(own_path(file)) as source:
-        reported = (pq.read_schema(source).metadata or {}).get(_KEY)
+        mark = (pq.read_schema(source).metadata or {}).get(_KEY)
     with suppress(ValueError):  # a mark that is none says nothing
-        if reported is not None and int(reported) != start_unix_ns:
+        if mark is not None and int(mark) != start_unix_ns:
             raise BenchmarkError(
                 f"{path}: belongs to another wave than the summary.json beside it.",
                 "Was one of the two copied? Restore the files of one wave.",

@@ -44,8 +44,8 @@ def read_instances(path: Path) -> tuple[Followed, ...]:
         found = gathered(map(parse_json, lines))
         if len(found) > _MOST_FOLLOWED:
             raise ValueError(f"has {len(found):,} servers")
-        if (reported := max((len(each.events) + len(each.remarks) for each in found), default=0)) > _MOST_EVENTS:
-            raise ValueError(f"has {reported:,} events and remarks of one server")
+        if (most := max((len(each.events) + len(each.remarks) for each in found), default=0)) > _MOST_EVENTS:
+            raise ValueError(f"has {most:,} events and remarks of one server")
     except (OSError, *UNREADABLE) as error:
         raise foreign(path, error) from None
     return found

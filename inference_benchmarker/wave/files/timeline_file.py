@@ -46,15 +46,15 @@ def read_timeline(path: Path) -> Table:
 
 def check_timeline(path: Path, facts: WaveFacts) -> None:
     """Raise ValueError where a column differs from the one that follows from the wave's requests."""
-    reported, found = _columns(read_bytes(path, MOST_TABLE)), _columns(timeline(facts).encode())
-    for name in reported.keys() & found.keys():
-        if len(reported[name]) != len(found[name]):
-            raise ValueError(f"has {len(reported[name]):,} seconds, and its wave {len(found[name]):,}")
-        odd = ~np.isclose(reported[name], found[name], rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
+    stored, found = _columns(read_bytes(path, MOST_TABLE)), _columns(timeline(facts).encode())
+    for name in stored.keys() & found.keys():
+        if len(stored[name]) != len(found[name]):
+            raise ValueError(f"has {len(stored[name]):,} seconds, and its wave {len(found[name]):,}")
+        odd = ~np.isclose(stored[name], found[name], rtol=_ROUNDING, atol=_ROUNDING, equal_nan=True)
         if odd.any():
             second = int(np.flatnonzero(odd)[0])
             raise ValueError(
-                f"{name} of second {second:,} is {reported[name][second]:g}, "
+                f"{name} of second {second:,} is {stored[name][second]:g}, "
                 f"and {found[name][second]:g} follows from the requests"
             )
 

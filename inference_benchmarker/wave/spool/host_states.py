@@ -41,9 +41,9 @@ class HostStates:
     def _take_hosts(self, hosts: list[dict[str, Any]], ahead_ns: list[int | None]) -> None:
         """``ahead_ns``: by how much each worker's reports were ahead of their arrival."""
         require(ahead_ns, list[int | None], "ahead_ns")
-        for reported in hosts:
+        for host in hosts:
             for key, kind in _HOST_FIELDS.items():
-                require(reported[key], kind, f"host.{key}")
+                require(host[key], kind, f"host.{key}")
         self._reported, self._ahead_ns = hosts, ahead_ns
 
     def _take_samples(self, host: str, samples: list[list[Any]]) -> None:
@@ -62,7 +62,7 @@ class HostStates:
 
         ValueError, TypeError or KeyError where they are none that a wave leaves.
         """
-        return tuple(self._facts(reported, first_s, last_s, here) for reported in self._reported)
+        return tuple(self._facts(host, first_s, last_s, here) for host in self._reported)
 
     def _facts(self, fields: Mapping[str, Any], first_s: float, last_s: float, here: HostUse | None) -> HostFacts:
         use = here

@@ -202,9 +202,9 @@ class SpoolState:
     @property
     def whole_seconds(self) -> int:
         """Seconds of the wave that the feed knows whole; a worker that is silent holds them up for a while only."""
-        reported = [worker.at // NS for worker in self.workers if worker.lost_at is None and not worker.final]
+        instants = [worker.at // NS for worker in self.workers if worker.lost_at is None and not worker.final]
         newest = max((worker.at // NS for worker in self.workers), default=0)
-        return max(min(reported, default=newest), newest - SILENT_S, 0)
+        return max(min(instants, default=newest), newest - SILENT_S, 0)
 
     def _take_event(self, event: dict[str, Any]) -> None:
         _require_members(event, _EVENTS.get(event["event"], {}), "event")
@@ -213,8 +213,8 @@ class SpoolState:
                 self.start = event
             case "stop":
                 self._take_stop(event["at"], event.get("cause", STOP_ASKED))  # a spool of an older version has none
-                reported = event.get("aborted")
-                self.aborted = None if reported is None else decoded(reported, Aborted)
+                aborted = event.get("aborted")
+                self.aborted = None if aborted is None else decoded(aborted, Aborted)
             case "rate":
                 self._take_change(event["at"], event["rate"])
             case "lost":
@@ -287,11 +287,11 @@ class SpoolState:
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
             self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE))
             if "totals" not in meta:
-                reported = np.frombuffer(values, METRIC_DTYPE)
-                reported = reported[reported["name"] != FIRST_ANSWER]
-                self._named.add(rows, reported, worker.labels, worker.metrics)
-                for take in self.takers if len(reported) else ():
-                    take(rows, reported, worker.metrics)
+                measured = np.frombuffer(values, METRIC_DTYPE)
+                measured = measured[measured["name"] != FIRST_ANSWER]
+                self._named.add(rows, measured, worker.labels, worker.metrics)
+                for take in self.takers if len(measured) else ():
+                    take(rows, measured, worker.metrics)
 
     def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
         """Take in what a batch counted; of its size it bears out about as many requests."""

@@ -102,7 +102,7 @@ class BatchIndex:
         self._most_turns = max(self._most_turns, most_turns)
         number, size = len(self._batches) // len(batch), batch.size
         self._batches.extend(batch)
-        for stretch, rows in _counted(index, self._stretch):
+        for stretch, rows in _rows_by_stretch(index, self._stretch):
             self._touched.extend((stretch, number, rows, size * rows // len(index)))
         self.rows += len(index)
         self.bytes += size
@@ -214,7 +214,7 @@ def _together(reporter: Reporter, batches: Iterable[WorkerColumns]) -> WorkerCol
     return reporter.columns(joined, np.concatenate(attempts))
 
 
-def _counted(index: Int64, stretch: int) -> Iterable[tuple[int, int]]:
+def _rows_by_stretch(index: Int64, stretch: int) -> Iterable[tuple[int, int]]:
     """The stretches that these arrivals are in, and how many of them in each."""
     first, last = int(index.min()) // stretch, int(index.max()) // stretch
     if first == last:

@@ -60,8 +60,8 @@ class WorkerState:
         """Take in the outcomes of a batch's cells, which were found to be some."""
         for cell in cells:
             for name in OUTCOMES:
-                reported = cell.get(name, 0)
-                self.outcomes[name] += sum(reported[1::2]) if type(reported) is list else reported
+                counts = cell.get(name, 0)
+                self.outcomes[name] += sum(counts[1::2]) if type(counts) is list else counts
 
     @property
     def worker_use(self) -> WorkerUse:

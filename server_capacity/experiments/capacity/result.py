@@ -44,7 +44,7 @@ EXIT_CODES = {"found": OK, "not_kept": MISSED, "cannot_tell": MISSED, "client_li
 
 def content(question: Question, explored: SearchEvidence, answer: Answer, confirmed: list[Confirmed]) -> CapacityResult:
     """The result but for what is computed from the waves beside the answer. Rates in requests/s, times in seconds."""
-    reported = attach_server_metrics(question.plan.server_limits, explored, confirmed)
+    attached = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     output = generated_in(explored)
     points, low = curve(explored.rows, question.limits), answer.interval.low if answer.interval else answer.at_least
     at_low = at_answer(confirmed)
@@ -75,14 +75,14 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         limits=[
             *(_limit(place, answer, confirmed, question) for place in range(len(question.limits))),
             *user_limit_rows(question, explored, confirmed),
-            *reported.limit_rows(confirmed),
+            *attached.limit_rows(confirmed),
         ],
         curve=points,
-        stretches=[_stretch(row, reported, output[row.stretch.number]) for row in explored.rows],
+        stretches=[_stretch(row, attached, output[row.stretch.number]) for row in explored.rows],
         islands=[Interval(each.low, each.high) for each in answer.islands],
         memory=None if answer.memory is None else Memory(side_of(answer.memory.below), side_of(answer.memory.above)),
         slower=_slower(explored),
-        resources=None if question.in_users else reported.resources(question.plan.server_limits, low),
+        resources=None if question.in_users else attached.resources(question.plan.server_limits, low),
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
         tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
         errors=_errors(explored, confirmed),
@@ -114,8 +114,8 @@ def _client_limit(explored: SearchEvidence, answer: Answer) -> str:
 
 def _limit(place: int, answer: Answer, confirmed: list[Confirmed], question: Question) -> LimitRow:
     """A limit with its value in the last wave at the interval's lower end that nothing spoilt."""
-    limit, reported = question.limits[place], [each for each in confirmed if not each.spoilt]
-    at_low = reported[-1].to_result(question).limits[place] if reported else None
+    limit, usable = question.limits[place], [each for each in confirmed if not each.spoilt]
+    at_low = usable[-1].to_result(question).limits[place] if usable else None
     return limit_row(
         limit.expression,
         limit.metric,

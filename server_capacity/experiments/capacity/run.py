@@ -165,7 +165,7 @@ def _answer(
 
     Until it is the ``final`` one, limits on metrics that have not come yet are left open.
     """
-    reported = attach_server_metrics(question.plan.server_limits, explored, confirmed)
+    attached = attach_server_metrics(question.plan.server_limits, explored, confirmed)
     found = without_queueing(answer_of(question, explored.stretches), explored.queueing)
     of_users = users_estimates(question, explored)
-    return with_limits_of_server(found, [*of_users, *(reported.estimates if final else reported.known)])
+    return with_limits_of_server(found, [*of_users, *(attached.estimates if final else attached.known)])

@@ -45,7 +45,7 @@ class Completions:
         for wave in waves:
             for records in (wave.warmup, wave.records):
                 for part in records.parts("done", "outcome"):
-                    counts += _counted(part, wave.window.start_unix_ns - first * BIN_NS, counts.shape[1])
+                    counts += _ended_by_bin(part, wave.window.start_unix_ns - first * BIN_NS, counts.shape[1])
         edges = (first + np.arange(counts.shape[1] + 1)).astype(np.float64) * (BIN_NS / NS)
         begun = np.zeros((2, 1))
         good, failed = np.concatenate((begun, counts.cumsum(axis=1)), axis=1)
@@ -57,6 +57,6 @@ class Completions:
         return float(good[0]), float(failed[0])
 
 
-def _counted(part: Records, offset_ns: int, bins: int) -> Floats:
+def _ended_by_bin(part: Records, offset_ns: int, bins: int) -> Floats:
     places = np.clip((part.int("done") + offset_ns) // BIN_NS, 0, bins - 1)
     return np.array([np.bincount(places[part.outcome(name)], minlength=bins) for name in ("ok", "failed")], float)

@@ -71,10 +71,10 @@ def count_stages(wave: WaveFacts, limits: Sequence[Limit], users: Sequence[UserL
         stretch = Stretch(number, rate, start_s, end_s, slices, "", before, in_flight, inherited=inherited)
         failed = int(counts.failed[first:stop].sum())
         completed = int(counts.done_by[stop] - counts.done_by[first])
-        reported = tuple(
+        user_sums = tuple(
             tuple(Sums(int(of), *sums) for of, *sums in each.T[first:stop].tolist()) for each in counts.user_sums
         )
-        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed, reported))
+        found.append(Counted(stretch, failed, counts.times[number].distribution(), completed, user_sums))
         first = stop
     return found
 
@@ -142,9 +142,9 @@ class _Counts:
         place = np.searchsorted(self.edges, part.arrived, "right") - 1
         inside = (place >= 0) & (place < len(self.sent))
         abandoned = part.outcome("abandoned")
-        self.sent += self._counted(place, inside)
-        self.answered += self._counted(place, inside & ~abandoned)
-        self.failed += self._counted(place, inside & part.outcome("failed"))
+        self.sent += self._per_slice(place, inside)
+        self.answered += self._per_slice(place, inside & ~abandoned)
+        self.failed += self._per_slice(place, inside & part.outcome("failed"))
         done_by = np.searchsorted(np.sort(part.int("done")[~abandoned]), self.edges)
         self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - done_by
         self.done_by += done_by
@@ -157,8 +157,8 @@ class _Counts:
             self.spent_ns += np.bincount(place[rows[ours]], np.rint(seconds[ours] * NS), len(self.spent_ns))
         for limit, pair in zip(self._limits, self.pairs, strict=True):
             for rows, over in judged(part, limit, goodput, times):
-                pair[0] += self._counted(place[rows], inside[rows])
-                pair[1] += self._counted(place[rows], inside[rows] & over)
+                pair[0] += self._per_slice(place[rows], inside[rows])
+                pair[1] += self._per_slice(place[rows], inside[rows] & over)
 
         for user, sums in zip(self._users, self.user_sums, strict=True):
             self._add_reported(user, sums, part, place, inside & part.outcome("ok"))
@@ -179,5 +179,5 @@ class _Counts:
         for stage in np.unique(stages).tolist():
             self.times[stage].add(values[stages == stage])
 
-    def _counted(self, place: Int64, where: Mask) -> Int64:
+    def _per_slice(self, place: Int64, where: Mask) -> Int64:
         return np.bincount(place[where], minlength=len(self.sent))

@@ -40,8 +40,8 @@ def tokens_at_answer(waves: Sequence[Wave], limits: Sequence[Limit]) -> Tokens |
             by_label.add(wave, part, streams, by_label.numbering.of(codes, names))
             lengths = by_length.numbering.of(_bits(part), _LENGTHS)
             by_length.add(wave, part, streams, lengths, part.has("tokens_in") & (part.int("tokens_in") > 0))
-    reported = [wave.summary.tokens for wave in waves]
-    rates = [each.tokens_out_per_s for each in reported if each is not None and each.tokens_out_per_s is not None]
+    tokens = [wave.summary.tokens for wave in waves]
+    rates = [each.tokens_out_per_s for each in tokens if each is not None and each.tokens_out_per_s is not None]
     labels = [row for row in by_label.rows(seconds) if row.name]
     known_lengths = sorted(by_length.rows(seconds), key=lambda row: _LENGTHS.index(row.name))
     if not rates and not labels and not known_lengths:
@@ -65,9 +65,11 @@ class Kinds:
         self._times = GroupedHistogram()
         self._ages: list[tuple[Int64, Floats]] = [(np.zeros(0, np.int64), np.zeros(0))]
 
-    def add(self, wave: WaveFacts, part: Records, streams: Streams, kinds: Int64, reported: Mask | None = None) -> None:
-        """Take in a part of a wave whose requests are of these kinds; ``reported``: those whose kind is known."""
-        known = np.ones(len(part), bool) if reported is None else reported
+    def add(
+        self, wave: WaveFacts, part: Records, streams: Streams, kinds: Int64, with_kind: Mask | None = None
+    ) -> None:
+        """Take in a part of a wave whose requests are of these kinds; ``with_kind``: those whose kind is known."""
+        known = np.ones(len(part), bool) if with_kind is None else with_kind
         self._sent = summed(self._sent, np.bincount(kinds[known & ~part.repeats]))
         times = dict(samples(part, open_loop=True, streams=streams))
         for place, limit in enumerate(self._limits):
@@ -76,12 +78,12 @@ class Kinds:
                 of, beyond = self._pairs[place]
                 more = np.bincount(kinds[rows][mine]), np.bincount(kinds[rows][mine & over])
                 self._pairs[place] = summed(of, more[0]), summed(beyond, more[1])
-        shown = times.get(shown_metric(self._limits))
-        if shown is not None:
-            rows, values = timed_rows(part, shown)
+        sample = times.get(shown_metric(self._limits))
+        if sample is not None:
+            rows, values = timed_rows(part, sample)
             self._times.add(kinds[rows][known[rows]], values[known[rows]])
-            aged = np.flatnonzero(shown.aged_in)
-            self._ages.append((kinds[aged][known[aged]], shown.ages[known[aged]]))
+            aged = np.flatnonzero(sample.aged_in)
+            self._ages.append((kinds[aged][known[aged]], sample.ages[known[aged]]))
 
     def rows(self, seconds: float) -> Iterator[Kind]:
         """A row for each kind, the most frequent first: requests, requests/s, p99 (s), the share over each limit."""

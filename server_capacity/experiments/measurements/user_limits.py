@@ -32,8 +32,8 @@ def user_limit_rows(question: Question, explored: SearchEvidence, confirmed: Seq
 
 def _row(found: UserEstimate, question: Question, confirmed: Sequence[Confirmed]) -> LimitRow:
     limit = found.limit
-    reported = [row for each in confirmed if not each.spoilt for row in each.to_result(question).limits]
-    at_low = next((row for row in reversed(reported) if row.expression == limit.expression), None)
+    rows = [row for each in confirmed if not each.spoilt for row in each.to_result(question).limits]
+    at_low = next((row for row in reversed(rows) if row.expression == limit.expression), None)
     return limit_row(
         limit.expression,
         limit.metric,

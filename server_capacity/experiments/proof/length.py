@@ -93,11 +93,11 @@ def main_of(limits: Sequence[Limit], planned: Planned) -> Limit:
 
 def bursts_of(limit: Limit, planned: Planned) -> Bursts:
     """The bursts of a limit: as the search measured them, or as dense as any where it did not."""
-    allowed, reported = max(limit.allowed, LEAST_ALLOWED), planned.correlation
-    if reported is None or not _is_measured(limit, planned):
+    allowed, measured = max(limit.allowed, LEAST_ALLOWED), planned.correlation
+    if measured is None or not _is_measured(limit, planned):
         dispersion = UNKNOWN_OF_SUCCESS if limit.metric == "success" else UNKNOWN_DISPERSION
         return Bursts(allowed, dispersion, UNKNOWN_SLOPE)
-    return Bursts(allowed, max(reported.dispersion, 1.0), max(reported.slope, 1.0))
+    return Bursts(allowed, max(measured.dispersion, 1.0), max(measured.slope, 1.0))
 
 
 def _is_measured(limit: Limit, planned: Planned) -> bool:

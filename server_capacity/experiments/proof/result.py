@@ -31,7 +31,7 @@ def content(
     """The proof. Rates in requests/s, times in seconds. ``ended_early``: why the wave was not sent to its end."""
     confirmed = proven.confirmed
     wave, aim = confirmed.wave, planned.aim
-    reported = confirmed.to_result(question)
+    confirmation = confirmed.to_result(question)
     outcome = _outcome(proven, length, ended_early)
     return concluded(
         ProofResult(
@@ -55,8 +55,8 @@ def content(
             backlog=proven.backlog,
             limits=proven.limits(question, planned),
             latency=_times(proven),
-            server_metrics=reported.server_metrics,
-            directory=reported.directory,
+            server_metrics=confirmation.server_metrics,
+            directory=confirmation.directory,
         )
     )
 

@@ -60,8 +60,8 @@ def prove(question: Question, planned: Planned, waves: Waves, before: Before) ->
         pilot = ProofPilot(question, planned, length)
         wave = waves.prove(plan, pilot)
         waiting = [wave]
-        reported = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
-        found = content(question, planned, length, judged(question, planned, reported[0]), ended_early=pilot.why)
+        complete = until_interrupted(lambda: waves.server.wait(waiting, interrupts), interrupts) or waiting
+        found = content(question, planned, length, judged(question, planned, complete[0]), ended_early=pilot.why)
         return save(waves.folder, replace(found, quotas=before.quotas, spend=before.spend))
 
 

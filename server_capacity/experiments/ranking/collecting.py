@@ -73,6 +73,6 @@ def quotas_of_target(found: RankingResult) -> list[StatedQuota]:
     for row in found.rows:
         endpoint = row.endpoint or Endpoint()
         if row.rank == 1 and endpoint.instance_type is not None and row.instances_for_target is not None:
-            reported = quota(endpoint.instance_type, endpoint.region, row.instances_for_target)
-            quotas += [] if reported is None else [with_text(reported)]
+            found_quota = quota(endpoint.instance_type, endpoint.region, row.instances_for_target)
+            quotas += [] if found_quota is None else [with_text(found_quota)]
     return quotas

@@ -62,22 +62,22 @@ def planned_spend(endpoints: Sequence[Needed], seconds: float, prices: Prices) -
     return spend(made)
 
 
-def check_spend(reported: Spend, most: float | None) -> None:
+def check_spend(expected: Spend, most: float | None) -> None:
     """BenchmarkError where it may cost more than ``most``, or nobody knows."""
     if most is None:
         return
-    if reported.cost is None:
+    if expected.cost is None:
         try_this = (
-            "Leave --max-cost out" if reported.unpriced == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
+            "Leave --max-cost out" if expected.unpriced == [UNTYPED] else "Give --price TYPE=USD, or leave it out"
         )
         raise BenchmarkError(
-            f"--max-cost {most:g}: there is no price of {', '.join(reported.unpriced) or 'one currency'}.",
+            f"--max-cost {most:g}: there is no price of {', '.join(expected.unpriced) or 'one currency'}.",
             f"{try_this}.",
         )
-    if reported.cost > most:
+    if expected.cost > most:
         raise BenchmarkError(
-            f"--max-cost {most:g}: the search may cost {reported.cost:.2f} {reported.currency or 'USD'}.",
-            f"Shorten --time, {'vary fewer values, ' if reported.endpoints > 1 else ''}or raise it.",
+            f"--max-cost {most:g}: the search may cost {expected.cost:.2f} {expected.currency or 'USD'}.",
+            f"Shorten --time, {'vary fewer values, ' if expected.endpoints > 1 else ''}or raise it.",
         )
 
 
@@ -92,7 +92,7 @@ def quotas_for(endpoints: Iterable[Needed], parallel: int) -> list[StatedQuota]:
     return [with_text(each) for each in found if each is not None]
 
 
-def with_text(reported: Quota) -> StatedQuota:
+def with_text(found: Quota) -> StatedQuota:
     """A quota with a sentence where it is too small."""
-    text = f"{reported.name} is limited to {reported.limit}, and {reported.needed} are needed: {reported.increase}"
-    return StatedQuota(**asdict(reported), text=None if reported.enough else text)
+    text = f"{found.name} is limited to {found.limit}, and {found.needed} are needed: {found.increase}"
+    return StatedQuota(**asdict(found), text=None if found.enough else text)

@@ -42,16 +42,16 @@ def measured_endpoint(
     for block in blocks:
         dimensions |= dict(block.dimensions)
     named = name or dimensions.get("EndpointName")
-    reported = _described(named, dimensions.get("VariantName")) if named and _NAME.fullmatch(named) else Endpoint()
+    described = _described(named, dimensions.get("VariantName")) if named and _NAME.fullmatch(named) else Endpoint()
     given = arguments or {}
     count = next((given[key] for key in _COUNTS if isinstance(given.get(key), int)), None)
     return replace(
-        reported,
+        described,
         name=named,
         arguments=None if arguments is None else dict(arguments),
         payload_arguments=None if payload_arguments is None else dict(payload_arguments),
-        instance_type=given.get("instance_type") or reported.instance_type,
-        instances=count or reported.instances,
+        instance_type=given.get("instance_type") or described.instance_type,
+        instances=count or described.instances,
         seconds_to_create=seconds,
     )
 

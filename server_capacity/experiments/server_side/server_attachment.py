@@ -97,9 +97,9 @@ def disturbed_confirmations(confirmed: Sequence[Confirmed], explored: SearchEvid
 
 def at_answer(confirmed: Sequence[Confirmed]) -> list[Wave]:
     """The waves at the interval's lower end: the last one that nothing spoilt, and those at about its rate."""
-    reported = [each for each in confirmed if not each.spoilt]
-    rates = [each.stage.stretch.rate for each in reported]
-    return [each.wave for each, rate in zip(reported, rates, strict=True) if abs(rate / rates[-1] - 1) < SAME_RATE]
+    usable = [each for each in confirmed if not each.spoilt]
+    rates = [each.stage.stretch.rate for each in usable]
+    return [each.wave for each, rate in zip(usable, rates, strict=True) if abs(rate / rates[-1] - 1) < SAME_RATE]
 
 
 def with_limits_of_server(answer: Answer, estimates: Iterable[ServerEstimate | UserEstimate]) -> Answer:
@@ -169,8 +169,8 @@ def _whole(wave: Wave) -> Span:
 
 
 def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> LimitRow:
-    reported = [each for each in confirmed if not each.spoilt]
-    held = held_against(found.limit, reported[-1].wave.server_metrics or ()) if reported else None
+    usable = [each for each in confirmed if not each.spoilt]
+    held = held_against(found.limit, usable[-1].wave.server_metrics or ()) if usable else None
     known = held is not None and held.kept is not None
     unit = "share" if held is not None and is_share(found.limit, held.metric) else found.limit.unit
     return limit_row(

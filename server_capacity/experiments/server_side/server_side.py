@@ -110,8 +110,8 @@ class ServerSide:
             if interrupts.count:
                 return [*found, *waves[len(found) :]]
             rows = self._collected(wave, self._late)
-            reported = wave.with_server_metrics(rows)
-            found.append(self._stored(reported.with_instances(by_samples(reported.instances, rows))))
+            renewed = wave.with_server_metrics(rows)
+            found.append(self._stored(renewed.with_instances(by_samples(renewed.instances, rows))))
         return found
 
     def _collected(self, wave: Wave, sources: Sequence[Source]) -> list[ServerMetric]:
@@ -134,8 +134,8 @@ def waited(
     Where a limit is waited for that interrupts the search itself: its answer may change with what is missing.
     """
     waves = all_waves(explored, confirmed)
-    reported = until_interrupted(lambda: server.wait(waves, interrupts), interrupts) or waves
+    complete = until_interrupted(lambda: server.wait(waves, interrupts), interrupts) or waves
     explored.interrupted = explored.interrupted or (server.waits and interrupts.count > 0)
-    by_name = {name_of(wave): wave for wave in reported}
+    by_name = {name_of(wave): wave for wave in complete}
     explored.waves = [by_name[name_of(wave)] for wave in explored.waves]
     return [replace(each, wave=by_name[name_of(each.wave)]) for each in confirmed]

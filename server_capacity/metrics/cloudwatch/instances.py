@@ -57,7 +57,7 @@ class VariantInstances:
 
         try:
             answer = self._client.describe_endpoint(EndpointName=self._endpoint)
-            count = self._counted(answer)
+            count = self._instance_count(answer)
         except (BotoCoreError, ClientError, ResponseParserError, *UNREADABLE) as error:
             failure = call_failure(error, self._client, PERMISSION)
             raise CannotCountError(failure.text, final=failure.final) from None
@@ -75,7 +75,7 @@ class VariantInstances:
         )
         return [_moved(event, -ahead) for event in events], remarks
 
-    def _counted(self, answer: dict[str, Any]) -> Count:
+    def _instance_count(self, answer: dict[str, Any]) -> Count:
         at, status = self._clock(), answer.get("EndpointStatus")
         for each in answer.get("ProductionVariants") or []:
             if each["VariantName"] == self._variant and "CurrentInstanceCount" in each:
@@ -93,9 +93,9 @@ def by_samples(followed: Iterable[Followed], metrics: Iterable[ServerMetric]) ->
     An instance may send several samples in a period of CloudWatch's, and not in each as many: a number that changes
     shows nothing of instances, and one that is the same throughout may be a multiple of theirs.
     """
-    reported = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
+    inferred = {_of(metric.dimensions): metric.instances for metric in metrics if metric.instances}
     for each in followed:
-        points = () if each.counts else reported.get(each.of, ())
+        points = () if each.counts else inferred.get(each.of, ())
         if len({number for _, number in points}) == 1:
             counts = tuple(Count(at, number) for at, number in points)
             each = replace(each, source="inferred from SampleCount", counts=counts)  # noqa: PLW2901 - the same, renewed

@@ -84,9 +84,9 @@ class CloudWatch:
         """
         described = self._asked_before(ahead=ahead)
         self._absent = frozenset(variant for variant, each in described.items() if each.absent)
-        reported = [text for each in described.values() for text in (each.absent, each.denied) if text]
+        refusals = [text for each in described.values() for text in (each.absent, each.denied) if text]
         never = [publishers.silence_text(block) for block in self._blocks if self._is_silent(block)]
-        return list(dict.fromkeys([*warnings(self._blocks, seconds), *reported, *never]))
+        return list(dict.fromkeys([*warnings(self._blocks, seconds), *refusals, *never]))
 
     def instances(self) -> list[InstanceSource]:
         """The variants that the blocks name."""

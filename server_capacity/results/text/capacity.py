@@ -63,8 +63,8 @@ def _limits(found: CapacityResult) -> Iterator[str]:
     rows, unit = found.limits, unit_of(found)
     if not rows:
         return
-    reported = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
-    at = f"at {rate_text(reported[-1], found.interval, unit)}" if reported else "at the lower end"
+    rates = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
+    at = f"at {rate_text(rates[-1], found.interval, unit)}" if rates else "at the lower end"
     yield from aligned([["Limit", at, "violated at", "95%"], *(_limit(row, unit) for row in rows)])
 
 
@@ -88,8 +88,8 @@ def _confidence(found: CapacityResult) -> Iterator[str]:
     """Windows and confirmation waves that speak for it, and all that makes it less sure."""
     for failure in found.failures or []:
         yield from folded_sentence(f"✗ {failure}")
-    reported = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
-    yield from (f"{INDENT}{line}" for line in reported)
+    lines = (*_windows(found), *_confirmations(found), *_soak(found), *_law(found), *_errors(found), *_notes(found))
+    yield from (f"{INDENT}{line}" for line in lines)
 
 
 def _windows(found: CapacityResult) -> Iterator[str]:

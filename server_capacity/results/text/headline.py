@@ -21,7 +21,7 @@ _ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"
 
 def headline(found: CapacityResult) -> str:
     """``Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals``, or why there is no such number."""
-    reported = {
+    answer = {
         "found": _found,
         "at_least": _at_least,
         "client_limited": _at_least,
@@ -30,7 +30,7 @@ def headline(found: CapacityResult) -> str:
         "interrupted": _interrupted,
     }[found.outcome](found)
     left = f". Something that was created for it {NOT_REMOVED}" if found.clean_up == "failed" else ""
-    return ("PENDING: " if found.pending else "") + reported + left
+    return ("PENDING: " if found.pending else "") + answer + left
 
 
 def rate_text(rate: float | None, interval: Interval | None = None, unit: str = "/s") -> str:

@@ -176,16 +176,16 @@ def _why(row: RankedRow) -> str:
 
 
 def _recommender(data: RankingResult) -> Iterator[str]:
-    reported = data.recommender
-    if not reported:
+    recommender = data.recommender
+    if not recommender:
         return
     rows = [["Inference Recommender", "calls/min", "a second", "ModelLatency", "CostPerHour", "CostPerInference"]]
-    for each in reported.rows:
+    for each in recommender.rows:
         numbers = (each.MaxInvocations, each.rate, each.ModelLatency, each.CostPerHour)
         per_call = "-" if each.CostPerInference is None else f"{each.CostPerInference:.3g}"
         rows.append([one_line(_recommended(each), _SHORTER_NAME), *map(_number, numbers), per_call])
     yield from aligned(rows)
-    yield from _folded(f"Job {reported.job} ({reported.status}). {reported.note}")
+    yield from _folded(f"Job {recommender.job} ({recommender.status}). {recommender.note}")
 
 
 def _recommended(row: Recommendation) -> str:

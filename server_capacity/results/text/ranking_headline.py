@@ -91,10 +91,10 @@ def _interrupted(rows: list[RankedRow]) -> str:
 
 def _why_not(rows: list[RankedRow]) -> str:
     """The reason of a lone variant, to the last whole word; all of it stands in its row."""
-    reported = [row for row in rows if row.outcome != "interrupted"]
-    if len(reported) != 1:
+    tried = [row for row in rows if row.outcome != "interrupted"]
+    if len(tried) != 1:
         return "."
-    return f": {_ended(_shortened(reported[0].headline))}"
+    return f": {_ended(_shortened(tried[0].headline))}"
 
 
 def _shortened(reason: str) -> str:

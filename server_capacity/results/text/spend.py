@@ -48,15 +48,15 @@ def paid_s(made: PaidEndpoint) -> float:
     return made.seconds + (BESIDE_S if (made.instance_type or "").startswith("ml.") else 0.0)
 
 
-def spend_text(reported: Spend, parallel: int = 1) -> str:
+def spend_text(total: Spend, parallel: int = 1) -> str:
     """``2 endpoints, about 30 min each: 1.1 instance hours, about $0.25``, or why there is no sum."""
-    minutes = reported.seconds / max(reported.endpoints, 1) / 60
+    minutes = total.seconds / max(total.endpoints, 1) / 60
     at_a_time = f", {parallel} at a time" if parallel > 1 else ""
-    number = f"{reported.instance_hours:.2g}"
+    number = f"{total.instance_hours:.2g}"
     hours = f"{number} instance {'hour' if number == '1' else 'hours'}"
-    if reported.cost is not None:
-        money = f"about {money_text(reported.cost, reported.currency or 'USD')}"
+    if total.cost is not None:
+        money = f"about {money_text(total.cost, total.currency or 'USD')}"
     else:
-        money = f"no price of {', '.join(reported.unpriced) or 'one currency'}"
-    endpoints = pluralize(reported.endpoints, "endpoint", "endpoints")
+        money = f"no price of {', '.join(total.unpriced) or 'one currency'}"
+    endpoints = pluralize(total.endpoints, "endpoint", "endpoints")
     return f"{endpoints}, about {minutes:,.0f} min each{at_a_time}: {hours}, {money}"

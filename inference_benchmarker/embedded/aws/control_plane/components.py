@@ -125,10 +125,10 @@ class Components:
     def _list(self, request: dict[str, Any], caller: Caller) -> dict[str, Any]:
         of = request.get("EndpointNameEquals")
         found = [made for made in self.registry if of in (None, made.config_name)]
-        reported = self.registry.page(found, request, caller, changes=True)
-        names = [each["InferenceComponentName"] for each in reported["InferenceComponents"]]
+        answer = self.registry.page(found, request, caller, changes=True)
+        names = [each["InferenceComponentName"] for each in answer["InferenceComponents"]]
         return {
-            **reported,
+            **answer,
             "InferenceComponents": [self._named(self.registry.find(name, caller), caller) for name in names],
         }
 

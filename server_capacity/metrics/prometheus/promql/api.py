@@ -124,8 +124,8 @@ class Api:
             said = f"{body.get('errorType', 'error')}: {body.get('error', 'no reason given')}"
             raise WebError(self._web.hide(said) if reply.status not in (401, 403) else self._web.refusal(reply, said))
         warnings = body.get("warnings")
-        reported = tuple(self._web.hide(str(each)) for each in warnings) if isinstance(warnings, list) else ()
-        return decoded(dict, body.get("data")), reported
+        notes = tuple(self._web.hide(str(each)) for each in warnings) if isinstance(warnings, list) else ()
+        return decoded(dict, body.get("data")), notes
 
     def _lives(self) -> bool:
         """Tells whether the server answers something light after it did not answer in time, a few times."""

@@ -120,13 +120,13 @@ def _grouped(buckets: Sequence[tuple[Labels, float]]) -> dict[Labels, Buckets]:
 
 
 def _distribution(bins: Sequence[Bin], count: float, summed: float | None, note: str) -> Quantity:
-    reported = estimates(of_buckets(DEFAULTS["histogram"]), bins)
-    values = {statistic: estimate.value for statistic, estimate in reported.items()}
+    found = estimates(of_buckets(DEFAULTS["histogram"]), bins)
+    values = {statistic: estimate.value for statistic, estimate in found.items()}
     if summed is not None and count > 0:
         values["Average"] = summed / count
     observed = max(count, 0.0) if math.isfinite(count) else 0.0
     notes = [note] if note else []
     if not bins or observed == 0:
         notes.append("nothing was observed within the window" if observed == 0 else "the bucket le=+Inf is missing")
-    bounds = {statistic: estimate.bound for statistic, estimate in reported.items() if estimate.bound}
+    bounds = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
     return Quantity(values, bounds, round(observed), notes)

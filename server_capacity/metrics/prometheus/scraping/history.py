@@ -76,8 +76,8 @@ class History:
         """A round and, where it brought one, its page."""
         index = len(self.rounds)
         if page:
-            for kept, reported in ((self.types, page.types), (self.units, page.units), (self.broken, page.broken)):
-                kept.update((name, text) for name, text in reported.items() if name in kept or self._takes(name, text))
+            for kept, texts in ((self.types, page.types), (self.units, page.units), (self.broken, page.broken)):
+                kept.update((name, text) for name, text in texts.items() if name in kept or self._takes(name, text))
             self.left_out.update(dict.fromkeys(page.left_out, TOO_LARGE))
             for sample in page.samples:
                 key = (sample.name, sample.labels)
