@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_TEXT_LENGTH = 500
+MAX_TEXTS = 3  # of each error
 _NAMES = ("labels", "finish_reasons", "errors")
 
 # A packed outcome: two bits are the outcome, five the number of the finish reason, 0 where none was reported.

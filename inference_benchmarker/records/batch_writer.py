@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.batch import BASE, HAS_STREAM, MAX_TEXT_LENGTH, STREAM, TURN, joined_batch
+from inference_benchmarker.records.batch import BASE, HAS_STREAM, MAX_TEXT_LENGTH, MAX_TEXTS, STREAM, TURN, joined_batch
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.feed_writer import MOST_ROWS, FeedWriter
 from inference_benchmarker.records.names import MAX_NAME_LENGTH, Names
@@ -20,7 +20,6 @@ from inference_benchmarker.words.redact import beginning, excerpt
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-MAX_TEXTS = 3  # of each error
 RAW_TEXT_LENGTH = 4 * MAX_TEXT_LENGTH  # of what a worker keeps: more than is shown is searched for credentials
 _READ_NAME_LENGTH = 4 * MAX_NAME_LENGTH
 MAX_GAP_US = (1 << 32) - 1

@@ -98,9 +98,9 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Count what another one counted, too."""
-        counts, known = self.counts, self.counts.get
+        counts, count_of = self.counts, self.counts.get
         for bucket, count in other.counts.items():
-            counts[bucket] = known(bucket, 0) + count
+            counts[bucket] = count_of(bucket, 0) + count
         self.count += other.count
 
     def _take(self, bucket: int, count: int) -> None:

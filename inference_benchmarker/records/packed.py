@@ -240,12 +240,12 @@ def _named(
     place = {name: number for number, name in enumerate(everyone)}
     codes = [np.zeros(0, np.int32)]
     for some, own in zip(numbers, names, strict=True):
-        known = np.array([place.get(name, 0) for name in own or [""]], np.int32)
+        places = np.array([place.get(name, 0) for name in own or [""]], np.int32)
         if zero_is_null:
-            known[0] = -1
-        if len(some) and (highest := int(some.max())) >= len(known):
+            places[0] = -1
+        if len(some) and (highest := int(some.max())) >= len(places):
             raise ValueError(f"number {highest} of a name is out of bounds")
-        codes.append(known[some])
+        codes.append(places[some])
     taken = np.concatenate(codes).take(order)
     return pa.DictionaryArray.from_arrays(
         arrow.nullable(taken, -1) if zero_is_null else arrow.column(taken), arrow.texts(everyone)

@@ -29,8 +29,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from inference_benchmarker.records.batch import BASE, MAX_TEXT_LENGTH, STREAM, Report, redacted, split_batch
-from inference_benchmarker.records.batch_writer import MAX_GAP_US, MAX_TEXTS, RAW_TEXT_LENGTH, BatchWriter
+from inference_benchmarker.records.batch import BASE, MAX_TEXT_LENGTH, MAX_TEXTS, STREAM, Report, redacted, split_batch
+from inference_benchmarker.records.batch_writer import MAX_GAP_US, RAW_TEXT_LENGTH, BatchWriter
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.error_cause import causes, connection_cause, local_errno
 from inference_benchmarker.records.error_key import error_key

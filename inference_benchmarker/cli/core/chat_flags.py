@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.core.flags import Flag, parse_path
+from inference_benchmarker.cli.core.flags import Flag, by_text, parse_path
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import SharedPrefix, TurnCount
 from inference_benchmarker.plan.media import Audio, Images
@@ -22,13 +22,13 @@ _PROMPTS = ("conversations", "turns", "body", "prompt", "input_tokens", "image",
 """Flags that say what is sent to a model."""
 
 
-def _history(_: str, text: str) -> str:
+def _history(text: str) -> str:
     if text not in HISTORIES:
         raise BenchmarkError(f"--history must be {', '.join(HISTORIES[:-1])} or {HISTORIES[-1]}, not {quoted(text)}.")
     return text
 
 
-def _header_name(_: str, text: str) -> str:
+def _header_name(text: str) -> str:
     if not HEADER_NAME.fullmatch(text):
         raise BenchmarkError(f"--session-header must be the name of a header, X-Session-Id, not {quoted(text)}.")
     return text
@@ -39,7 +39,7 @@ MODEL_MIX = Flag(
     "A=3,B=1",
     "models that requests ask for, such as LoRA adapters, with their weights; all turns of a conversation use the same"
     " model, and the report has a row for each",
-    lambda _, text: ModelMix.parse(text),
+    by_text(ModelMix.parse),
 )
 CHAT_FLAGS = [
     Flag(
@@ -47,34 +47,39 @@ CHAT_FLAGS = [
         "N",
         "conversations of N turns with such a server, in which each turn repeats all earlier ones: 5, uniform:3..8, "
         "geometric:4; --client-rps counts conversations, --think-time is the time between turns",
-        lambda _, text: TurnCount.parse(text),
+        by_text(TurnCount.parse),
     ),
     Flag(
         "--shared-prefix",
         "TOKENS",
         "with --turns, a system prompt with this number of tokens, shared by groups of conversations: 4000, "
         "4000:groups=20:zipf=1.1",
-        lambda _, text: SharedPrefix.parse(text),
+        by_text(SharedPrefix.parse),
     ),
     Flag(
         "--history",
         "KIND",
         "with --turns, how a later turn repeats the earlier answers: live (default): as received; with-reasoning: "
         "including the model's reasoning; recorded: as synthetic text of --output-tokens tokens",
-        _history,
+        by_text(_history),
     ),
-    Flag("--session-header", "NAME", "with --turns, a request header that carries the conversation id", _header_name),
+    Flag(
+        "--session-header",
+        "NAME",
+        "with --turns, a request header that carries the conversation id",
+        by_text(_header_name),
+    ),
     Flag(
         "--image",
         "WxH[:N]",
         "N images of this size in each chat, new ones for each request: 512x512, 512x512:2, 512x512:share=30%",
-        lambda _, text: Images.parse(text),
+        by_text(Images.parse),
     ),
     Flag(
         "--audio",
         "S",
         "S seconds of audio (WAV) in each chat, new for each request: 5s, 5s:share=30%",
-        lambda _, text: Audio.parse(text),
+        by_text(Audio.parse),
     ),
 ]
 

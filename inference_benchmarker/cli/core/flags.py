@@ -34,6 +34,11 @@ def parse_text(_: str, text: str) -> str:
     return text
 
 
+def by_text(parse: Callable[[str], Any]) -> Callable[[str, str], Any]:
+    """A flag's parser that needs its text alone, since its errors name the flag."""
+    return lambda _, text: parse(text)
+
+
 class Flag(NamedTuple):
     """A flag: ``metavar`` names its value (None: a switch), ``about`` says what it means.
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from inference_benchmarker.cli.core.chat_flags import MODEL_MIX
 from inference_benchmarker.cli.core.expect_flags import EXPECT
-from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int, parse_number, parse_path, table_for
+from inference_benchmarker.cli.core.flags import (
+    Flag,
+    by_text,
+    parse_decimal,
+    parse_int,
+    parse_number,
+    parse_path,
+    table_for,
+)
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS
 from inference_benchmarker.cli.core.url_flags import MAX_ANSWER_SIZE, SET_FLAG, URL_FLAGS
 from inference_benchmarker.cli.wave.aiperf_flags import AIPERF_FLAGS
@@ -27,38 +35,14 @@ from inference_benchmarker.words.units import MAX_SECONDS
 PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
 
 
-def _slo(_: str, text: str) -> Slo | ServerLimit:
+def _slo(text: str) -> Slo | ServerLimit:
     return ServerLimit.parse(text) if is_server_limit(text) else Slo.parse(text)
 
 
-def _abort_on(_: str, text: str) -> AbortOn:
-    return AbortOn.parse(text)
-
-
-def _stage(_: str, text: str) -> Stage:
-    return Stage.parse(text)
-
-
-def _think(_: str, text: str) -> Think:
-    return Think.parse(text)
-
-
-def _backoff(_: str, text: str) -> Backoff:
-    return Backoff.parse(text)
-
-
-def _request_limit(_: str, text: str) -> RequestLimit:
-    return RequestLimit.parse(text)
-
-
-def _cache(_: str, text: str) -> str:
+def _cache(text: str) -> str:
     if text not in (AS_IS, FRESH, WARM):
         raise BenchmarkError(f"--cache must be {AS_IS}, {FRESH} or {WARM}, not {quoted(text)}.")
     return text
-
-
-def _without_secrets(_: str, text: str) -> str:
-    return redact(text)
 
 
 def _seconds_to_wait(flag: str, text: str) -> float:
@@ -109,7 +93,7 @@ WAVE_FLAGS = table_for(
                 "TEXT",
                 "open loop at changing rates, instead of --client-rps and --obs-time: a rate or from..to, and a "
                 "duration: 50:30s, 50..400:2m, spike=2000:10s",
-                _stage,
+                by_text(Stage.parse),
                 repeatable=True,
             ),
             Flag(
@@ -132,7 +116,7 @@ WAVE_FLAGS = table_for(
                 "KIND",
                 "state of the server's prefix cache: as-is (default); fresh: a new word begins each conversation, so "
                 "that nothing cached by an earlier run helps; warm: each shared prefix is sent once before the wave",
-                _cache,
+                by_text(_cache),
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
             *REPLAY_FLAGS,
@@ -149,7 +133,7 @@ WAVE_FLAGS = table_for(
                 "TIME",
                 "with --concurrency: C users who pause between an answer and their next request; with sessions: the "
                 "time between turns: 5s, exponential:5s, uniform:2s..8s, lognormal:5s:0.5",
-                _think,
+                by_text(Think.parse),
                 sets="think",
             ),
             Flag("--arrivals", "KIND", "arrival process of an open loop: {default} (default) or poisson"),
@@ -200,7 +184,7 @@ WAVE_FLAGS = table_for(
                 "--backoff",
                 "WAIT",
                 "wait before a retry: none (default), fixed:0.5s, exponential[:BASE..MAX] with jitter",
-                _backoff,
+                by_text(Backoff.parse),
             ),
             MAX_ANSWER_SIZE,
             EXPECT,
@@ -233,7 +217,7 @@ WAVE_FLAGS = table_for(
                 "EXPR",
                 "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
                 "metric.cache_hit.mean>0.8, server.CPUUtilization<70%, session.p95<60s, turn2+.ttft.p95<400ms",
-                _slo,
+                by_text(_slo),
                 sets="slos",
                 repeatable=True,
             ),
@@ -242,7 +226,7 @@ WAVE_FLAGS = table_for(
                 "LIMITS",
                 "count the requests that meet every limit, repeatable: ttft<1s,itl<50ms (also latency, "
                 "response_time, tpot)",
-                _request_limit,
+                by_text(RequestLimit.parse),
                 repeatable=True,
             ),
             Flag(
@@ -250,7 +234,7 @@ WAVE_FLAGS = table_for(
                 "EXPR",
                 "end the wave early if this holds over the last 10 seconds (or the time given after @), repeatable: "
                 "success<50%@10s, p99>2s@10s, ttft.p90>3s@30s",
-                _abort_on,
+                by_text(AbortOn.parse),
                 repeatable=True,
             ),
             Flag(
@@ -290,7 +274,7 @@ WAVE_FLAGS = table_for(
                 "long wave then takes little disk, and percentiles are accurate to 1%",
             ),
             Flag("--output-dir", "DIR", "where to create the run directory", parse_path),
-            Flag("--name", "TEXT", "name of the run in reports", _without_secrets),
+            Flag("--name", "TEXT", "name of the run in reports", by_text(redact)),
             Flag("--json", None, "print the summary as JSON"),
             Flag("--quiet", None, "print no progress"),
             Flag("--verbose", None, "on a terminal, print the whole report, with every server metric"),

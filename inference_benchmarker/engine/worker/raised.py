@@ -10,8 +10,7 @@ from pathlib import Path
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.batch import MAX_TEXT_LENGTH
-from inference_benchmarker.records.batch_writer import MAX_TEXTS
+from inference_benchmarker.records.batch import MAX_TEXT_LENGTH, MAX_TEXTS
 from inference_benchmarker.records.error_cause import before, causes
 from inference_benchmarker.records.error_key import error_key, error_text, storable
 from inference_benchmarker.records.record import RequestRecord

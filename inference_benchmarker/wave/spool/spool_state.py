@@ -19,14 +19,14 @@ from inference_benchmarker.plan.load import MAX_STAGES
 from inference_benchmarker.plan.numbers import exact
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.aggregation import BatchAggregator
-from inference_benchmarker.records.batch import split_batch
+from inference_benchmarker.records.batch import MAX_TEXTS, split_batch
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.label_counters import LabelCounters
 from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, TURN_DTYPE
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import MOST_TURN, Ledger
 from inference_benchmarker.records.turn_feed import TurnFeed
-from inference_benchmarker.records.user_metrics import FIRST_ANSWER, check_metric_names
+from inference_benchmarker.records.user_metrics import FIRST_ANSWER
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.wave.spool.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.records.columns import Records
     from inference_benchmarker.records.counts import Counts
-
 
 _READING = "Reading what was reported"
 SILENT_S = 3  # a report is due every half second
@@ -251,29 +250,9 @@ class SpoolState:
         meta, base, streams, _, values, turns = split_batch(data)
         _require_members(meta, _BATCH_META, "batch")
         worker = self._worker(meta["worker"])
-        worker.ledger = Ledger.from_json(meta["ledger"])
-        worker.silence_ns = max(worker.silence_ns, meta["at"] - max(worker.at, 0))
-        worker.at = meta["at"]
-        worker.final = meta["final"] and not self.command_gone  # a worker that was ended early has no last report
-        worker.changes = meta.get("changes", 0)  # a spool of an older version has none
-        require(worker.changes, int, "changes")
-        worker.use = meta.get("use", {})  # a spool of an older version has none
-        delays = worker.use.pop("delays_us", [])
-        require(delays, list[int], "delays_us")
-        worker.delays_us.add(delays)
-        worker.labels += meta["labels"]
-        worker.errors += meta["errors"]
-        finish_reasons = meta.get("finish_reasons", [])  # a spool of an older version has none
-        require(finish_reasons, list[str], "finish_reasons")
-        worker.finish_reasons += finish_reasons
-        metrics = meta.get("metrics", [])  # where none is new there is none
-        require(metrics, list[str], "metrics")
-        worker.metrics += metrics
-        check_metric_names(worker.metrics)
-        for key, text in meta["texts"]:
-            texts = self.texts.setdefault(key, [])
-            if text not in texts and len(texts) < 3:
-                texts.append(text)
+        worker.take_report(meta)
+        worker.final = worker.final and not self.command_gone  # a worker that was ended early has no last report
+        self._take_texts(meta["texts"])
         rows, attempts = np.frombuffer(base, BASE_DTYPE), meta.get("attempts", [])
         worker.take_rows(rows, attempts, np.frombuffer(turns, TURN_DTYPE))
         most_turns = MOST_TURN if len(turns) else 1
@@ -281,26 +260,28 @@ class SpoolState:
         if "prompt_rows" in meta:
             self.prompts.take(meta["worker"], meta["prompt_rows"], meta["prompt_sums"], meta["stems"])
         if "totals" in meta:
-            self._take_counts(meta, worker, len(data))
+            self._adder.add(meta, labels=worker.labels, errors=worker.errors, reasons=worker.finish_reasons)
+            worker.take_counts(meta, len(data))
         if self._live:
             host = self.hosts.name_of(meta["worker"])
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
             self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE))
             if "totals" not in meta:
-                measured = np.frombuffer(values, METRIC_DTYPE)
-                measured = measured[measured["name"] != FIRST_ANSWER]
-                self._named.add(rows, measured, worker.labels, worker.metrics)
-                for take in self.takers if len(measured) else ():
-                    take(rows, measured, worker.metrics)
+                self._take_values(worker, rows, np.frombuffer(values, METRIC_DTYPE))
 
-    def _take_counts(self, meta: dict[str, Any], worker: WorkerState, size: int) -> None:
-        """Take in what a batch counted; of its size it bears out about as many requests."""
-        self._adder.add(meta, labels=worker.labels, errors=worker.errors, reasons=worker.finish_reasons)
-        worker.take_cells(meta.get("feed", []))
-        worker.counted += size
-        worker.last_due = max(worker.last_due, meta["totals"]["last_due"])
-        if done := meta["totals"]["last_done"]:
-            worker.last_done = max(worker.last_done or 0, done)
+    def _take_texts(self, texts: Iterable[Sequence[str]]) -> None:
+        """Keep the first texts of each error."""
+        for key, text in texts:
+            first = self.texts.setdefault(key, [])
+            if text not in first and len(first) < MAX_TEXTS:
+                first.append(text)
+
+    def _take_values(self, worker: WorkerState, rows: npt.NDArray[Any], values: npt.NDArray[Any]) -> None:
+        """Count requests by label, and hand the values of the user's own to those who want them."""
+        own = values[values["name"] != FIRST_ANSWER]
+        self._named.add(rows, own, worker.labels, worker.metrics)
+        for take in self.takers if len(own) else ():
+            take(rows, own, worker.metrics)
 
     def _worker(self, number: int) -> WorkerState:
         if not 0 <= number < len(self.workers):

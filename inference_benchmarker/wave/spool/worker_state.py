@@ -14,10 +14,11 @@ from inference_benchmarker.facts.client_use import LoopDelay, WorkerUse
 from inference_benchmarker.records.batch import OUTCOME
 from inference_benchmarker.records.columns import MOST_ATTEMPT
 from inference_benchmarker.records.record import ABANDONED, OUTCOMES, Ledger
+from inference_benchmarker.records.user_metrics import check_metric_names
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import numpy.typing as npt
 
@@ -56,12 +57,38 @@ class WorkerState:
         """The ledger of requests that were counted: those of which a worker forgot the counts are not over."""
         return replace(self.ledger, **{name: min(getattr(self.ledger, name), self.outcomes[name]) for name in OUTCOMES})
 
-    def take_cells(self, cells: Iterable[Mapping[str, Any]]) -> None:
-        """Take in the outcomes of a batch's cells, which were found to be some."""
-        for cell in cells:
+    def take_report(self, meta: Mapping[str, Any]) -> None:
+        """Take in what a batch says beside its requests: the ledger, the worker's use, and names that are new.
+
+        A spool of an older version lacks some of it.
+        """
+        self.ledger = Ledger.from_json(meta["ledger"])
+        self.silence_ns = max(self.silence_ns, meta["at"] - max(self.at, 0))
+        self.at, self.final = meta["at"], meta["final"]
+        self.changes = meta.get("changes", 0)
+        require(self.changes, int, "changes")
+        self.use = meta.get("use", {})
+        delays = self.use.pop("delays_us", [])
+        require(delays, list[int], "delays_us")
+        self.delays_us.add(delays)
+        self.labels += meta["labels"]
+        self.errors += meta["errors"]
+        for kind, names in (("finish_reasons", self.finish_reasons), ("metrics", self.metrics)):
+            new = meta.get(kind, [])
+            require(new, list[str], kind)
+            names.extend(new)
+        check_metric_names(self.metrics)
+
+    def take_counts(self, meta: Mapping[str, Any], size: int) -> None:
+        """Take in what a batch counted, whose form was checked; its size bears out about as many requests."""
+        for cell in meta.get("feed", []):
             for name in OUTCOMES:
                 counts = cell.get(name, 0)
                 self.outcomes[name] += sum(counts[1::2]) if type(counts) is list else counts
+        self.counted += size
+        self.last_due = max(self.last_due, meta["totals"]["last_due"])
+        if done := meta["totals"]["last_done"]:
+            self.last_done = max(self.last_done or 0, done)
 
     @property
     def worker_use(self) -> WorkerUse:
