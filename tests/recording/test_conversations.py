@@ -17,7 +17,7 @@ from inference_benchmarker.engine.launch import resolve
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.replay import Replay
-from inference_benchmarker.recording.conversations import grouping, objects, reading
+from inference_benchmarker.recording.conversations import conversation_file, grouping, objects
 from inference_benchmarker.recording.conversations.prompts import RecordedConversation
 from inference_benchmarker.recording.conversations.reading import are_in, read_conversations, replayed
 from inference_benchmarker.recording.rows import RowFile
@@ -365,7 +365,7 @@ def test_a_conversation_that_memory_need_not_hold_is_left_out(tmp_path: Path, mo
     facts, rows = found(tmp_path, lines({**turns[0], "session_id": "b"}, *turns))
     assert ([row["id"] for row in rows], facts.left_out) == (["b"], 1)
     assert facts.first_left_out.startswith("line 2: its session would take more than")
-    monkeypatch.setattr(reading, "_MOST_KEPT", 30_000)
+    monkeypatch.setattr(conversation_file, "_MOST_KEPT", 30_000)
     facts, rows = found(tmp_path, lines(*turns[:2], {**turns[0], "session_id": "b"}))
     assert ([row["id"] for row in rows], facts.turns) == (["b"], 1)
     assert facts.first_left_out.startswith("line 1: its turns add more than 30,000 characters")
