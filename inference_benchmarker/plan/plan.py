@@ -164,27 +164,7 @@ class WavePlan:
         values = {
             key: value for key, value in data.items() if key not in ("schema_version", "environment", "calibration")
         }
-        load = dict(values.pop("load"))
-        kind = load.pop("kind")
-        think = load.get("think")  # older plans have none, and no populations
-        thought = None if think is None else Think.parse(think)
-        if kind == "open":
-            replay = load.get("replay")
-            values["load"] = OpenLoop(
-                exact(load["rate"]),
-                load["arrivals"],
-                _stages(load.get("stages", ())),
-                None if replay is None else Replay.from_json(replay),
-                load.get("steered", False),  # older plans have none
-                thought,
-            )
-        else:
-            values["load"] = ClosedLoop(
-                load["concurrency"],
-                thought,
-                load.get("steered", False),
-                tuple(Population(row["users"], exact(row["duration_s"])) for row in load.get("populations", ())),
-            )
+        values["load"] = _load_of(values["load"])
         bounds = values.pop("bounds")
         values["bounds"] = Bounds(_decimal(bounds["duration_s"]), bounds["num_requests"])
         values["slos"], values["server_limits"] = limits_of(values["slos"])
@@ -259,6 +239,17 @@ def _texts(settings: Any) -> dict[str, str]:
 
 def _redacted(data: dict[str, Any]) -> dict[str, Any]:
     return {key: redact(value) if isinstance(value, str) else value for key, value in data.items()}
+
+
+def _load_of(data: Mapping[str, Any]) -> OpenLoop | ClosedLoop:
+    """The load of a stored plan; older plans have no replay, think time, steering or populations."""
+    think = None if data.get("think") is None else Think.parse(data["think"])
+    if data["kind"] == "open":
+        replay = None if data.get("replay") is None else Replay.from_json(data["replay"])
+        stages = _stages(data.get("stages", ()))
+        return OpenLoop(exact(data["rate"]), data["arrivals"], stages, replay, data.get("steered", False), think)
+    populations = (Population(row["users"], exact(row["duration_s"])) for row in data.get("populations", ()))
+    return ClosedLoop(data["concurrency"], think, data.get("steered", False), tuple(populations))
 
 
 def _stages(rows: list[dict[str, str]]) -> tuple[Stage, ...]:

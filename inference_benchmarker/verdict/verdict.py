@@ -19,11 +19,11 @@ from inference_benchmarker.verdict.hosts import host_findings
 from inference_benchmarker.verdict.missed_limits import threshold_findings
 from inference_benchmarker.verdict.missed_server_limits import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
+from inference_benchmarker.verdict.processes import process_findings
 from inference_benchmarker.verdict.recovery import recovery_findings
 from inference_benchmarker.verdict.wave_findings import (
     load_findings,
     metric_findings,
-    process_findings,
     sample_findings,
     session_findings,
     usage_findings,

@@ -1,4 +1,4 @@
-"""The findings on a wave itself: its processes, the load that it offered, and how much was measured. Pure."""
+"""The findings on a wave itself: the load that it offered, and how much was measured. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.facts.hosts import host_of_worker
-from inference_benchmarker.records.record import OUTCOMES
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.client.evidence import FAILED_HERE_SHARE
 from inference_benchmarker.verdict.finding import Finding
-from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import percent_text, pluralize
 
 if TYPE_CHECKING:
@@ -27,84 +24,15 @@ if TYPE_CHECKING:
 LEAST_SENT_SHARE = 0.99
 
 
-def process_findings(facts: WaveFacts) -> Iterator[Finding]:
-    """Processes and hosts of the client that were lost or changed what they were to do."""
-    ledger = facts.ledger
-    if facts.loopback_down_s is not None:
-        yield Finding(
-            "loopback_down",
-            "invalid",
-            f"this host could not reach itself on 127.0.0.1 from about {facts.loopback_down_s:.0f} s on",
-            "the processes of the wave reach each other throughout",
-            "The loopback interface (lo) was down, or a firewall closed it: what the workers reported since may be "
-            "late or lost. As root, `ip link set lo up` brings it up.",
-        )
-    if facts.primary_lost:
-        yield Finding(
-            "primary_lost",
-            "invalid",
-            "the primary process ended in the middle of the wave",
-            "it runs until its last report",
-            "See logs/primary.log in the run directory; this report has what was reported until then.",
-        )
-    if facts.lost_workers:
-        yield Finding(
-            "worker_lost",
-            "invalid",
-            f"{_where(facts)}{len(facts.lost_workers)} of {facts.plan.workers} workers, {ledger.lost:,} arrivals with "
-            "them",
-            "0 workers",
-            f"See logs/worker_{facts.lost_workers[0]}.log in the run directory: killed, out of memory, "
-            "or blocked in invoke forever.",
-        )
-    if facts.disk_error:
-        yield Finding(
-            "disk_full",
-            "invalid",
-            f"the run directory could not be written: {facts.disk_error}",
-            "all records stored",
-            "Free some space, or choose another place with --output-dir; the wave was stopped when it happened.",
-        )
-    if facts.left_behind:
-        yield Finding(
-            "processes_left",
-            "warning",
-            f"{pluralize(len(facts.left_behind), 'process', 'processes')} outlived the wave: "
-            + one_line(", ".join(facts.left_behind)),
-            "0",
-            "They were ended. This report does not count what they sent: let invoke stop the processes that it starts.",
-        )
-    if facts.foreign_connections:
-        yield Finding(
-            "foreign_connections",
-            "warning",
-            pluralize(facts.foreign_connections, "connection", "connections") + " of other programs to the wave's port",
-            "0",
-            "They were refused and changed nothing. Leave --port out, or check what else uses that port: a Locust "
-            "worker of another test, a port scan.",
-        )
-    if not all(ledger.balanced for ledger in facts.ledgers):
-        yield Finding(
-            "ledger_broken",
-            "invalid",
-            f"scheduled {ledger.scheduled:,}, sent {ledger.sent:,}, repeated {ledger.repeated:,}, "
-            f"dropped {ledger.dropped:,}, lost {ledger.lost:,}",
-            "scheduled + repeated = sent + dropped + lost",
-            "This is a bug in this tool: please report it with the run directory.",
-        )
-    if unrecorded := _unrecorded(facts) or _miscounted(facts):
-        yield Finding(
-            "ledger_broken",
-            "invalid",
-            unrecorded,
-            "each is recorded once",
-            "A worker was out of memory while recording, so the report has the other requests alone: keep less in "
-            "invoke, or give the worker more memory (ulimit -v shows the limit).",
-        )
-
-
 def load_findings(facts: WaveFacts) -> Iterator[Finding]:
     """The load that was planned and not offered."""
+    yield from _dropped_findings(facts)
+    yield from _late_findings(facts)
+    yield from _rate_findings(facts)
+
+
+def _dropped_findings(facts: WaveFacts) -> Iterator[Finding]:
+    """Arrivals and turns for which there was no place."""
     ledger = facts.ledger
     if ledger.dropped:
         share = ledger.dropped / (ledger.scheduled or ledger.dropped)  # a broken ledger may have none planned
@@ -125,17 +53,26 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
             "All allowed requests were in flight: answers came more slowly than turns. "
             f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
-    if ledger.late_changes:
+
+
+def _late_findings(facts: WaveFacts) -> Iterator[Finding]:
+    """Changes of the load that workers heard of too late."""
+    if changes := facts.ledger.late_changes:
         late = [number for number, each in enumerate(facts.ledgers) if each.late_changes]
         yield Finding(
             "schedule_late",
             "invalid",
-            f"{_workers(late)} received {pluralize(ledger.late_changes, 'change', 'changes')} of the load too late",
+            f"{_workers(late)} received {pluralize(changes, 'change', 'changes')} of the load too late",
             "each is received before it takes effect",
             "What was sent around a change (the start, another rate, the planned end) differs from the plan, because "
             "the worker or the link to its host was blocked. Let invoke block less, use more --workers, or run fewer "
             "other programs on this machine.",
         )
+
+
+def _rate_findings(facts: WaveFacts) -> Iterator[Finding]:
+    """Less was sent than was planned."""
+    ledger = facts.ledger
     share = ledger.arrivals / ledger.scheduled if ledger.scheduled else 1.0
     if facts.open_loop and share < LEAST_SENT_SHARE:
         yield Finding(
@@ -159,12 +96,6 @@ def load_findings(facts: WaveFacts) -> Iterator[Finding]:
 
 def _unit(facts: WaveFacts) -> str:
     return "session" if facts.has_sessions else "request"
-
-
-def _where(facts: WaveFacts) -> str:
-    """The hosts whose workers were lost."""
-    names = dict.fromkeys(host_of_worker(facts.hosts, number) for number in facts.lost_workers)
-    return f"{', '.join(filter(None, names))}: " if facts.hosts else ""
 
 
 def _workers(numbers: list[int]) -> str:
@@ -250,22 +181,6 @@ def usage_findings(facts: WaveFacts) -> Iterator[Finding]:
             "If they came in pieces, the pieces were counted instead. Check the usage that the server reports, and "
             "that invoke yields only generated text.",
         )
-
-
-def _unrecorded(facts: WaveFacts) -> str:
-    """The requests whose record was lost, in words: a worker that reported to the end leaves none in flight."""
-    there = (ledger for number, ledger in enumerate(facts.ledgers) if number not in facts.lost_workers)
-    lost = sum(ledger.in_flight for ledger in there)
-    return f"{lost:,} of {facts.ledger.sent:,} requests were sent and not recorded" if lost > 0 else ""
-
-
-def _miscounted(facts: WaveFacts) -> str:
-    """Of a wave without records what was not counted as often as it came, first sendings, in words; else nothing."""
-    if facts.counts is None:
-        return ""
-    window = facts.counts.window
-    pairs = ((name, getattr(facts.ledger, name), window.total(name)) for name in ("sent", *OUTCOMES))
-    return next((f"{came:,} {name} requests, {found:,} counted" for name, came, found in pairs if came != found), "")
 
 
 def _impossible(facts: WaveFacts) -> int:

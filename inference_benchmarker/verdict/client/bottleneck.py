@@ -81,8 +81,8 @@ def _stage_findings(evidence: Evidence, clean_ns: int | None) -> Iterator[Findin
 
 def _clean_until_ns(evidence: Evidence, found: Iterable[Finding]) -> int | None:
     """From when on the client itself made answers late or missing; 0 where that is not known, None where it did not."""
-    known = {SCHEDULE_LAG: in_time_until_ns}
-    causes = [known.get(finding.code, _always)(evidence) for finding in found if finding.code in CAUSES]
+    first_instant = {SCHEDULE_LAG: in_time_until_ns}
+    causes = [first_instant.get(finding.code, _always)(evidence) for finding in found if finding.code in CAUSES]
     return min((instant for instant in (*causes, clear_until_ns(evidence)) if instant is not None), default=None)
 
 

@@ -117,10 +117,8 @@ def _growth(evidence: Evidence, until_ns: int | None, when: str) -> str | None:
     flow, least = Flow.of(evidence.facts, until_ns), 1 - KEPT_UP_SHARE
     grown = _latency_growth(evidence, until_ns) if flow.share >= least and flow.errors >= LEAST_FLOW_ERRORS else None
     if grown is None and not (flow.share - flow.slow >= least and flow.is_straight):
-        flow, when = (
-            Flow.of(evidence.facts, until_ns, until_ns // 2),
-            " in the second half" + when.replace(" in", " of"),
-        )
+        flow = Flow.of(evidence.facts, until_ns, until_ns // 2)
+        when = " in the second half" + when.replace(" in", " of")
         if not (flow.share - flow.slow >= 2 * least and flow.begins):
             return None
     first, last = flow.in_flight[[0, -1]]

@@ -163,10 +163,8 @@ def _descriptors(evidence: Evidence) -> Iterator[Finding]:
     cap = sum(evidence.facts.caps)
     capped = evidence.facts.plan.max_in_flight is None and 0 < cap < DEFAULT_MAX_IN_FLIGHT
     if failed:
-        measured, severity = (
-            f"{failed:,} requests failed because no file descriptor was free",
-            evidence.of_failed_here(failed),
-        )
+        measured = f"{failed:,} requests failed because no file descriptor was free"
+        severity = evidence.of_failed_here(failed)
     elif capped and evidence.summary.ledger.dropped:
         measured, severity = f"file descriptors allowed {cap:,} requests in flight, so arrivals were dropped", "warning"
     elif limit and peak > NEAR * limit:

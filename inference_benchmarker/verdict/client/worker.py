@@ -123,10 +123,8 @@ def _changed(change: Moved) -> str:
 
 def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:
     """The client's lag alone broke a limit: whether the endpoint keeps it is not known."""
-    late, value = (
-        _lateness_text(Lateness.of(evidence.facts, SPOILING_S)),
-        duration_text(rest.statistic(slo.stat), slo.limit),
-    )
+    late = _lateness_text(Lateness.of(evidence.facts, SPOILING_S))
+    value = duration_text(rest.statistic(slo.stat), slo.limit)
     measured = f"{late}; {slo.expression} is missed with that lag and met without it ({slo.stat} {value})"
     return Finding(SCHEDULE_LAG, "invalid", measured, duration_text(SPOILING_S), late_advice(evidence, SPOILING_S))
 
