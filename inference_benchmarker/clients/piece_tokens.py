@@ -46,8 +46,8 @@ class TokenCounter:
         if tokens == 0 and self.has_counted:
             return _with_tokens(text, 0)
         if tokens:
-            counted = min(self._ahead, tokens - 1)
-            self._ahead, tokens = self._ahead - counted, tokens - counted
+            already = min(self._ahead, tokens - 1)
+            self._ahead, tokens = self._ahead - already, tokens - already
         elif text:
             self._ahead += 1
         if not 1 < tokens <= len(text.encode("utf-8", "surrogatepass")) + _HIDDEN:

@@ -260,12 +260,8 @@ class Endpoint:
         return json_answer(200, {"stalled_s": seconds, "from_ns": now})
 
     def _render_metrics(self) -> Answer:
-        now, queue, cache, instances = (
-            time.monotonic_ns(),
-            self._own.queue,
-            self._own.cache,
-            self._own.scaling.instances,
-        )
+        now, queue, cache = time.monotonic_ns(), self._own.queue, self._own.cache
+        instances = self._own.scaling.instances
         state = State(
             queue.servers,
             queue.busy(now),

@@ -109,10 +109,10 @@ class WaveFacts:
     @property
     def warmed(self) -> tuple[int, float] | None:
         """The number of requests that were sent once before the load, and their time in seconds; None without any."""
-        reported = self.environment.get("warmed")
-        if not isinstance(reported, dict):
+        stored = self.environment.get("warmed")
+        if not isinstance(stored, dict):
             return None
-        requests, seconds = reported.get("requests"), reported.get("seconds")
+        requests, seconds = stored.get("requests"), stored.get("seconds")
         if not (_is_sane(requests) and _is_sane(seconds)):
             return None
         return int(requests), float(seconds)

@@ -18,7 +18,7 @@ from inference_benchmarker.plan.think import Think  # noqa: TC001 - as those of 
 from inference_benchmarker.words.units import MAX_SECONDS, NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 MAX_CONCURRENCY = 1_000_000
 MAX_STAGES = 1_000
@@ -26,6 +26,7 @@ RATE_OVER_S = 5.0
 
 Arrivals = Literal["constant", "poisson"]
 """The kinds of arrivals: ``stripe`` draws the instants of each, and ``pacing`` counts them."""
+ARRIVALS_IN_WORDS: Mapping[Arrivals, str] = {"constant": "evenly spaced arrivals", "poisson": "Poisson arrivals"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +159,9 @@ class OpenLoop:
             yield Problem(
                 ("steered", "replay"), "--interactive changes a rate: give --client-rps in place of --replay."
             )
-        if self.arrivals not in ("constant", "poisson"):
-            yield Problem(("arrivals",), f"--arrivals must be constant or poisson, not {self.arrivals!r}.")
+        if self.arrivals not in ARRIVALS_IN_WORDS:
+            kinds = " or ".join(ARRIVALS_IN_WORDS)
+            yield Problem(("arrivals",), f"--arrivals must be {kinds}, not {self.arrivals!r}.")
 
     def _replay_problems(self, replay: Replay) -> Iterator[Problem]:
         yield from (Problem(("speed", "window"), text) for text in replay.problems())

@@ -184,8 +184,8 @@ def clock_text(at_ns: int, zone: str) -> str:
     """An instant as people write it in the recording's zone; of a recording without a clock, its seconds."""
     if not zone:
         return f"{at_ns / NS:g} s"
-    shown = datetime.fromtimestamp(at_ns // NS, zone_of(zone))
-    return f"{shown:%Y-%m-%d %H:%M:%S}"
+    instant = datetime.fromtimestamp(at_ns // NS, zone_of(zone))
+    return f"{instant:%Y-%m-%d %H:%M:%S}"
 
 
 def unix_ns(instant: datetime) -> int:

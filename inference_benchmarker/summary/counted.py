@@ -101,14 +101,14 @@ class Counted:
 
     def tokens(self) -> Tokens | None:
         """The tokens; in a second as many as the completed requests had on average."""
-        known = {name: self.counts.total(name) for name in ("tokens_in", "tokens_out")}
-        if not any(known.values()):
+        totals = {name: self.counts.total(name) for name in ("tokens_in", "tokens_out")}
+        if not any(totals.values()):
             return None
-        sums = {name: self.counts.total(f"{name}_sum") if number else None for name, number in known.items()}
+        sums = {name: self.counts.total(f"{name}_sum") if number else None for name, number in totals.items()}
         ok = self.counts.total("ok")
         rates = {name: None if total is None or not ok else total / ok * self.completed for name, total in sums.items()}
         usage = self.counts.total("usage")
-        sources = ("usage" if usage else "", "pieces" if known["tokens_out"] > usage else "")
+        sources = ("usage" if usage else "", "pieces" if totals["tokens_out"] > usage else "")
         return Tokens(
             tokens_in=sums["tokens_in"],
             tokens_out=sums["tokens_out"],
@@ -201,10 +201,10 @@ class Counted:
     def _waiting(self) -> Int64:
         """Ages of abandoned streams whose first token had not come; all abandoned ones if all others are streams."""
         counts = self.counts
-        known = counts["first_age"].by_key
+        first_ages = counts["first_age"].by_key
         if counts.total("streams") != counts.total("ok"):
-            return known
-        return more(known, less(counts["age"].by_key, counts["stream_age"].by_key))
+            return first_ages
+        return more(first_ages, less(counts["age"].by_key, counts["stream_age"].by_key))
 
     @property
     def _token_ages(self) -> Int64:

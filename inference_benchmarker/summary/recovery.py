@@ -124,12 +124,12 @@ class _CountedUsers(_Users):
     @staticmethod
     def _median(over: Counts) -> float | None:
         answered = of_buckets(less(over["response_time"].by_key, over["response_age"].by_key))
-        known = 0 if answered is None else answered.count
-        count = known + over.total("failed") + over.total("abandoned")
+        answers = 0 if answered is None else answered.count
+        count = answers + over.total("failed") + over.total("abandoned")
         rank = (count + 1) // 2
         if not count:
             return None
-        return math.inf if answered is None or rank > known else answered.at(rank)
+        return math.inf if answered is None or rank > answers else answered.at(rank)
 
 
 class _Waits:

@@ -42,11 +42,8 @@ class TokensGathered:
     def __init__(self) -> None:
         self._sums = TokenSums()
         self._usage = self._pieces = False
-        self._each_in, self._each_out, self._each_out_per_s = (
-            StreamingHistogram(),
-            StreamingHistogram(),
-            StreamingHistogram(),
-        )
+        self._each_in, self._each_out = StreamingHistogram(), StreamingHistogram()
+        self._each_out_per_s = StreamingHistogram()
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""

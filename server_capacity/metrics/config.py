@@ -168,13 +168,13 @@ def _check(block: Any, number: int) -> Iterable[str]:
     if not isinstance(block, dict):
         yield f"{where}: must be an object, not {block!r}."
         return
-    known = ", ".join(STREAMS)
+    names = ", ".join(STREAMS)
     stream = block.get("stream")
     if "stream" not in block:
-        yield f'{where}: "stream" is missing; streams are {known}.'
+        yield f'{where}: "stream" is missing; streams are {names}.'
     elif not isinstance(stream, str) or stream not in STREAMS:
         close = nearest(stream, STREAMS) if isinstance(stream, str) else ""
-        yield f'{where}: "stream" is {stream!r}; streams are {known}.{close}'
+        yield f'{where}: "stream" is {stream!r}; streams are {names}.{close}'
     else:
         yield from _stream(stream).check_block(block, where)
 

@@ -191,16 +191,16 @@ def _with_one_lost(case: Case, law: Law, instances: int) -> WithOneLost:
 
 def _scale_out(case: Case) -> ScaleOut | None:
     """The time to scale out and the factor that the growth asks for; BenchmarkError where that time is not known."""
-    known, growth = case.seconds_to_create, case.asked.growth_per_min
-    if known is None and growth is None:
+    creation, growth = case.seconds_to_create, case.asked.growth_per_min
+    if creation is None and growth is None:
         return None
-    if known is None:
+    if creation is None:
         raise BenchmarkError(
             f"--growth needs the time until a new instance of {case.main.name} serves, which the search did not "
             "measure.",
             "Give --seconds-to-create.",
         )
-    create_s, source = known
+    create_s, source = creation
     return ScaleOut(
         ALARM_S, create_s, source, growth, safety_factor=None if growth is None else safety_factor(growth, create_s)
     )

@@ -259,9 +259,9 @@ def _never_judged(data: CapacityResult, rate: float) -> str:
     """The reason why a rate that was kept until an interrupt is none to plan with: no limit was found beside it."""
     near = [each for each in data.stretches or [] if each.rate == rate and not each.void]
     seconds = sum(each.end_s - each.start_s for each in near)
-    kept = f" for {length_text(seconds)}" if seconds > 0 else ""
+    for_how_long = f" for {length_text(seconds)}" if seconds > 0 else ""
     unit = unit_of(data)
     return (
         f"the search was interrupted before there was an answer: {rate_text(rate, None, unit)} met every "
-        f"limit{kept}, and no limit was found. Search again"
+        f"limit{for_how_long}, and no limit was found. Search again"
     )

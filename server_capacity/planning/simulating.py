@@ -30,12 +30,12 @@ def simulation(case: Case, plan: EndpointPlan, *, compare: bool) -> Simulation |
     demand = _demand(case, plan)
     if demand is None:
         return None
-    known = case.seconds_to_create
+    creation = case.seconds_to_create
     if not plan.linear:
         return not_simulated(f"its capacity does not grow linearly with the instances: {case.main.not_linear}")
     if disagree(case.main.data):
         return not_simulated("the measurement and the queueing model disagree")
-    if known is None:
+    if creation is None:
         return not_simulated("the time until a new instance serves is not known: give --seconds-to-create")
     requests = _requests(demand)
     if requests > MOST_REQUESTS:
@@ -46,7 +46,7 @@ def simulation(case: Case, plan: EndpointPlan, *, compare: bool) -> Simulation |
         instances=chosen.instances,
         minimum=chosen.minimum,
         maximum=chosen.maximum,
-        instance_start_s=known[0],
+        instance_start_s=creation[0],
         routing=routing_of(plan),
         concurrency=None if isinstance(targets.concurrency, str) else targets.concurrency,
         cpu=None if isinstance(targets.cpu, str) else (targets.cpu.value, targets.cpu.use),

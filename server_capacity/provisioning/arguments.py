@@ -43,9 +43,9 @@ class Signature:
         """A parameter's value of a text. BenchmarkError where there is none of that name, or the text is no value."""
         found = {each.name: each for each in self.parameters}
         if name not in found and not self.takes_any:
-            known = ", ".join(found) or "none"
+            names = ", ".join(found) or "none"
             raise BenchmarkError(
-                f"{function} takes no argument {name!r}; it takes {known}.{question(meant(name, found))}"
+                f"{function} takes no argument {name!r}; it takes {names}.{question(meant(name, found))}"
             )
         try:
             return value_of(found[name].annotation if name in found else None, text)

@@ -31,15 +31,15 @@ LEAST_EXPECTED, CLEARLY, WELL_ABOVE = 8.0, 0.7, 1.1
 ALIKE, UNLIKELY = 0.2, 0.002
 
 
-def estimate_of(known: LimitBracket) -> Estimate:
+def estimate_of(bracket: LimitBracket) -> Estimate:
     """The estimate that is reported; of a step the rate is the one that was kept."""
-    if known.broken is None or not known.kept:
-        return Estimate(known.name, kept_everywhere=known.broken is None)
-    if known.fit is None:
-        rate = known.kept if known.step else known.rate
-        return Estimate(known.name, rate, Interval(known.kept, known.broken))
-    fitted = known.fit
-    return Estimate(known.name, fitted.rate, fitted.interval, fitted.slope, fitted.dispersion)
+    if bracket.broken is None or not bracket.kept:
+        return Estimate(bracket.name, kept_everywhere=bracket.broken is None)
+    if bracket.fit is None:
+        rate = bracket.kept if bracket.step else bracket.rate
+        return Estimate(bracket.name, rate, Interval(bracket.kept, bracket.broken))
+    fitted = bracket.fit
+    return Estimate(bracket.name, fitted.rate, fitted.interval, fitted.slope, fitted.dispersion)
 
 
 def answer(limits: Sequence[Limit], settings: Settings, stretches: Sequence[Stretch]) -> Answer:

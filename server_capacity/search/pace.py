@@ -19,11 +19,8 @@ CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation
 FEW_FLOWS = 4
 NEAR, NEAR_BACKLOG = ("below", "above"), 0.2  # purposes, and a share of what was sent
 CHANCE = 2.0  # standard errors
-CALM, TELLING, MANY = (
-    8,
-    20,
-    100,
-)  # stretches and answers, of those at low rates, or anywhere, that tell an answer's time
+# The time of an answer follows from so many stretches or answers at low rates, or so many answers anywhere.
+CALM, TELLING, MANY = 8, 20, 100
 MOSTLY = 0.8  # of what was sent
 
 

@@ -176,12 +176,12 @@ def answer_in_users(
     )
 
 
-def estimate_of(known: UserBracket) -> Estimate:
+def estimate_of(bracket: UserBracket) -> Estimate:
     """The estimate that is reported."""
-    if known.broken is None:
-        return Estimate(known.name, kept_everywhere=True)
-    if known.crossing is None:
-        return Estimate(known.name, math.floor(known.users), Interval(known.kept, known.broken))
-    fitted = known.crossing
+    if bracket.broken is None:
+        return Estimate(bracket.name, kept_everywhere=True)
+    if bracket.crossing is None:
+        return Estimate(bracket.name, math.floor(bracket.users), Interval(bracket.kept, bracket.broken))
+    fitted = bracket.crossing
     interval = Interval(math.floor(fitted.interval.low), math.ceil(fitted.interval.high))
-    return Estimate(known.name, math.floor(fitted.at), interval, fitted.slope, fitted.dispersion)
+    return Estimate(bracket.name, math.floor(fitted.at), interval, fitted.slope, fitted.dispersion)

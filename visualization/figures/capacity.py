@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.system.files import is_there
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, length_text, supported
@@ -133,8 +134,8 @@ def _fact_lines(capacity: Capacity) -> Iterator[str]:
     found = capacity.found
     if found.limit:
         yield found.limit
-    if capacity.unit == "/s":
-        yield {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}.get(str(found.arrivals), "")
+    if capacity.unit == "/s" and found.arrivals:
+        yield ARRIVALS_IN_WORDS[found.arrivals]
     if found.load_s is not None:
         yield f"{length_text(found.load_s)} of load" + (
             f", {length_text(found.void_s)} discarded" if found.void_s else ""

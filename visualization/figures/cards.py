@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
+from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS, ClosedLoop, OpenLoop
 from inference_benchmarker.url import address_of
 from inference_benchmarker.words.wording import pluralize, precision_text
 from visualization.comparison.changes import TIMES
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.report.summary_types import Stage
     from inference_benchmarker.verdict.finding import Finding
     from visualization.figures.runs import Run
-
-
-_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}
 
 
 def card(run: Run) -> Card:
@@ -66,7 +63,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     if plan is not None:
         yield "load", _offered(plan.load, None if run.summary is None else run.summary.stages)
         if isinstance(plan.load, OpenLoop):
-            yield "arrivals", _ARRIVALS[plan.load.arrivals]
+            yield "arrivals", ARRIVALS_IN_WORDS[plan.load.arrivals]
     if window is not None:
         yield "duration", f"{window.duration_s:.4g} s"
     if plan is not None:

@@ -23,9 +23,9 @@ def forest(comparison: Comparison) -> Table | None:
     if not rows:
         return None
     base, new = comparison.base.name, comparison.new.name
-    shown = tuple(TableRow(tuple(cells(row, comparison.rows)), strong=row.primary, bar=_bar(row)) for row in rows)
+    table_rows = tuple(TableRow(tuple(cells(row, comparison.rows)), strong=row.primary, bar=_bar(row)) for row in rows)
     head = ("Metric", base, new, "change", "95% interval", "verdict")
-    return Table(f"From {base} to {new}", head, shown, (_KEY,), bar_at=_AT, signed=True)
+    return Table(f"From {base} to {new}", head, table_rows, (_KEY,), bar_at=_AT, signed=True)
 
 
 def _bar(row: MetricChange) -> Bar | None:

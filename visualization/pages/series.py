@@ -150,8 +150,8 @@ def make_figures(
     sections = [_section(key, charts[key], runs, limits, folded=wanted is None) for key in _TEXTS]
     shown = [section for section in sections if section.charts or section.same]
     # some fifty charts: a picture of them only where they were chosen
-    reported = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
-    everything = (*capacity_sections(capacities, first=len(runs)), *reported)
+    pictured = (replace(each, pictured=wanted is not None or each.key != ALL_OF_AIPERF) for each in shown)
+    everything = (*capacity_sections(capacities, first=len(runs)), *pictured)
     cards = (*map(card, runs), *map(capacity_card, capacities))
     drawn = (
         Figures(

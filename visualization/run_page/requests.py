@@ -167,8 +167,8 @@ def _records(part: Records) -> Iterator[RequestRecord]:
     from inference_benchmarker.records.record import RequestRecord
 
     for row in part.table.to_pylist():
-        known = {name: row[name] for name in Worst.columns}
-        yield RequestRecord(**{**known, "label": known["label"] or ""})
+        columns = {name: row[name] for name in Worst.columns}
+        yield RequestRecord(**{**columns, "label": columns["label"] or ""})
 
 
 class ErrorsBySecond:

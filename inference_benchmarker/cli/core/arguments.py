@@ -70,12 +70,12 @@ class Parser(argparse.ArgumentParser):
             group = self.add_argument_group(title)
             for flag in flags:
                 self.flags[flag.name] = flag
-                shown: dict[str, Any] = {"default": flag.default, "help": flag.help.replace("%", "%%")}
+                keywords: dict[str, Any] = {"default": flag.default, "help": flag.help.replace("%", "%%")}
                 if flag.metavar is None:
-                    group.add_argument(flag.flag, action="store_true", **shown)
+                    group.add_argument(flag.flag, action="store_true", **keywords)
                 else:
                     action = "append" if flag.repeatable else "store"
-                    group.add_argument(flag.flag, metavar=flag.metavar, action=action, **shown)
+                    group.add_argument(flag.flag, metavar=flag.metavar, action=action, **keywords)
 
     def parsed(self, arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
         """The flags as text, and a problem for each argument that is none; what was surely meant counts as given.

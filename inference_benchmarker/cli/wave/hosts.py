@@ -51,8 +51,8 @@ def run(arguments: list[str]) -> int:
         print(HOSTS_HELP, end="")
         return OK
     if command not in _FLAGS:
-        known = ", ".join(_FLAGS)
-        raise BenchmarkError(f"There is no command {command!r} of benchmark hosts.", f"Commands are {known}.")
+        commands = ", ".join(_FLAGS)
+        raise BenchmarkError(f"There is no command {command!r} of benchmark hosts.", f"Commands are {commands}.")
     options, problems = hosts_parser(command).parsed(rest)
     hosts, read = _hosts(command, options, problems)
     if command == "check":

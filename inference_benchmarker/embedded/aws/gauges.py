@@ -94,21 +94,21 @@ class Gauges:
         if self._concurrency:  # samples miss what is shorter than a second
             self._concurrency.append(self._queue.take_peak(now_ns))
         share = (self._worked[0] - before[0]) / (self._worked[1] - before[1])
-        shown = {name: ("Percent", value) for name, value in utilization(self._config, share).items()}
+        metrics = {name: ("Percent", value) for name, value in utilization(self._config, share).items()}
         if self._models is not None:
-            shown["LoadedModelCount"] = ("None", len(self._models))
+            metrics["LoadedModelCount"] = ("None", len(self._models))
         for interval in intervals:
-            self._publish_interval(interval, shown)
+            self._publish_interval(interval, metrics)
         self._concurrency = []
 
     def _work(self, now_ns: int) -> tuple[int, int]:
         """The work that the servers did and could have done, in ns of one server."""
         return self._queue.busy_ns(now_ns), self._queue.server_ns(now_ns)
 
-    def _publish_interval(self, interval: int, shown: dict[str, tuple[str, float]]) -> None:
+    def _publish_interval(self, interval: int, metrics: dict[str, tuple[str, float]]) -> None:
         telemetry, clock = self._telemetry, self._telemetry.clock
         for name in telemetry.names:
-            for metric, (unit, value) in shown.items():
+            for metric, (unit, value) in metrics.items():
                 cell = clock.cell(interval, unit, [value], [telemetry.instances])
                 telemetry.add(HARDWARE, metric, name, cell)
             if self._concurrency:

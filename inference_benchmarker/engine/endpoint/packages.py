@@ -40,8 +40,8 @@ def pip_line(error: BaseException) -> str:
     if not name:
         return ""
     parts = _asked_for(error, name).split(".")
-    known = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
-    package = next((DISTRIBUTIONS[each] for each in known if each in DISTRIBUTIONS), parts[0])
+    names = [".".join(parts[:length]) for length in range(len(parts), 0, -1)]
+    package = next((DISTRIBUTIONS[each] for each in names if each in DISTRIBUTIONS), parts[0])
     if package == parts[0] and (sys.modules.get(parts[0]) or parts[0] in _NAMESPACES):
         return ""
     return f"Unless {parts[0]} is a file of yours, install it: {sys.executable} -m pip install {package}"

@@ -91,12 +91,8 @@ class Members:
         """A worker has loaded its target, or says why it cannot."""
         member, ready = self._members[msg.sender], msg.data
         member.client_id, member.error = msg.node_id, ready["error"]
-        member.payloads, member.in_turn, member.sessions = (
-            ready["payloads"],
-            ready["in_turn"],
-            ready["sessions"],
-        )
-        member.descriptors = ready["descriptors"]
+        member.payloads, member.in_turn = ready["payloads"], ready["in_turn"]
+        member.sessions, member.descriptors = ready["sessions"], ready["descriptors"]
         if ready["canaries"] is not None:
             self.canaries = ready["canaries"]
         self.warmed = ready["warmed"] or self.warmed

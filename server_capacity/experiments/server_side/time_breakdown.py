@@ -31,14 +31,14 @@ def time_breakdown(
     """
     if not waves or low is None:
         return None
-    shown = waves[-1].summary.distribution("default" if metric == "response_time" else metric)
-    if shown is None:
+    times = waves[-1].summary.distribution("default" if metric == "response_time" else metric)
+    if times is None:
         return None
     unloaded = _unloaded_s(curve, low)
-    waiting = None if unloaded is None else max(shown.mean - unloaded, 0.0)
-    lines = [*_waiting(shown.mean, unloaded, waiting), *_by_server(waves[-1])]
+    waiting = None if unloaded is None else max(times.mean - unloaded, 0.0)
+    lines = [*_waiting(times.mean, unloaded, waiting), *_by_server(waves[-1])]
     wrapped = [part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  ")]
-    return WhereTimeWent(metric, shown.mean, unloaded, waiting, wrapped)
+    return WhereTimeWent(metric, times.mean, unloaded, waiting, wrapped)
 
 
 def _unloaded_s(curve: Sequence[Point], low: float) -> float | None:

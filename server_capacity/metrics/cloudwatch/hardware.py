@@ -57,24 +57,24 @@ def describe(client: Any | None, given: Mapping[Variant, str | None]) -> dict[Va
     from botocore.exceptions import BotoCoreError, ClientError
     from botocore.parsers import ResponseParserError
 
-    known = {variant: Described(_hardware(kind)) for variant, kind in given.items()}
+    by_variant = {variant: Described(_hardware(kind)) for variant, kind in given.items()}
     if client is None:
-        return known
+        return by_variant
     for endpoint in dict.fromkeys(name for name, _ in given):
         here = {variant: kind for variant, kind in given.items() if variant[0] == endpoint}
         try:
-            known |= _endpoint(client, endpoint, here)
+            by_variant |= _endpoint(client, endpoint, here)
         except ClientError as error:
             if _is_not_found(error):
                 absent = f"there is no endpoint {endpoint!r} in {client.meta.region_name}"
-                known |= dict.fromkeys(here, Described(absent=absent))
+                by_variant |= dict.fromkeys(here, Described(absent=absent))
             elif is_denied(error):
                 why = call_failure(error, client, PERMISSION).text
                 denied = f"endpoint {endpoint!r}: {why}: its instances are not followed"
-                known |= {variant: replace(known[variant], denied=denied) for variant in here}
+                by_variant |= {variant: replace(by_variant[variant], denied=denied) for variant in here}
         except (BotoCoreError, ResponseParserError, *UNREADABLE):
             break  # nobody answers there: another endpoint would only wait as long again
-    return known
+    return by_variant
 
 
 def _endpoint(client: Any, endpoint: str, given: Mapping[Variant, str | None]) -> dict[Variant, Described]:

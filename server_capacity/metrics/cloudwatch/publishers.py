@@ -32,9 +32,9 @@ def silent(client: Any, blocks: Sequence[CloudWatchBlock], now: float) -> frozen
         for number, (namespace, dimensions, name) in enumerate(series)
     ]
     answers = fetch(client, queries).answers
-    known = {query.id: publisher_of(query.namespace, query.dimensions) for query in queries}
-    heard = {known[name] for name, answer in answers.items() if answer.points or answer.failure is not None}
-    return frozenset(set(known.values()) - heard)
+    by_query = {query.id: publisher_of(query.namespace, query.dimensions) for query in queries}
+    heard = {by_query[name] for name, answer in answers.items() if answer.points or answer.failure is not None}
+    return frozenset(set(by_query.values()) - heard)
 
 
 def silence_text(block: CloudWatchBlock) -> str:

@@ -235,8 +235,8 @@ class _Waiting:
         _keep_what_came(fetched.answers, before)
         now = asked_at + self.ahead_s
         self._first = now if self._first is None else self._first
-        known = self.described, self.absent_before, self.silent
-        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, *known)
+        state_before = self.described, self.absent_before, self.silent
+        self.reading = Reading(self.wanted, fetched.answers, self._interval, now, before, *state_before)
         return self.reading
 
     def _fetch(self) -> Fetched:

@@ -143,9 +143,9 @@ def _wrong_statistics(name: str, statistics: object) -> Iterator[str]:
         return
     for statistic in statistics:
         if not isinstance(statistic, str) or not (statistic in STATISTICS or percent_of(statistic) is not None):
-            known = f"{', '.join(STATISTICS)} and percentiles as p99"
+            names = f"{', '.join(STATISTICS)} and percentiles as p99"
             close = nearest(statistic, STATISTICS) if isinstance(statistic, str) else ""
-            yield f'"metrics": {name!r} has the statistic {statistic!r}; statistics are {known}.{close}'
+            yield f'"metrics": {name!r} has the statistic {statistic!r}; statistics are {names}.{close}'
     if len({str(each) for each in statistics}) < len(statistics):
         yield f'"metrics": {name!r} has a statistic twice.'
 

@@ -92,8 +92,8 @@ def _compared(name: str, measured: float, predicted: Floats, near: float = _NEAR
 
 
 def _misfit_text(off: Compared) -> str:
-    shown = "{:.2%}".format if off.name.startswith("share") else lambda value: f"{value * 1e3:.3g} ms"
-    return f"{off.name} was {shown(off.measured)}, predicted {shown(off.low)} to {shown(off.high)}"
+    format_value = "{:.2%}".format if off.name.startswith("share") else lambda value: f"{value * 1e3:.3g} ms"
+    return f"{off.name} was {format_value(off.measured)}, predicted {format_value(off.low)} to {format_value(off.high)}"
 
 
 def responses(twin: Twin, sent_s: Floats) -> NDArray[np.float32]:

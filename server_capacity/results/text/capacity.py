@@ -125,10 +125,8 @@ def _confirmations(found: CapacityResult) -> Iterator[str]:
 
 def _wave_texts(waves: Sequence[Confirmation], found: CapacityResult) -> Iterator[str]:
     for wave in waves:
-        rate, length = (
-            rate_text(wave.rate, found.interval, unit_of(found)),
-            "" if wave.seconds is None else f" for {length_text(wave.seconds)}",
-        )
+        rate = rate_text(wave.rate, found.interval, unit_of(found))
+        length = "" if wave.seconds is None else f" for {length_text(wave.seconds)}"
         values = [f"{each.expression} ({each.text})" for each in wave.limits if each.text]
         soaked = "Soaked" if wave.soak else "Confirmed" if wave.verdict == "holds" else "Tried"
         first = f"{soaked} at {rate}{length}, {_OUTCOMES[wave.verdict]}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.words.wording import supported
 from server_capacity.results.types.result_status import EARLY, NOT_REMOVED, why_early
 from server_capacity.search.limit_bracket import KEEPS_UP
@@ -15,8 +16,6 @@ from server_capacity.search.stretch import CLIENT
 if TYPE_CHECKING:
     from server_capacity.results.types.bounds import Interval
     from server_capacity.results.types.capacity import CapacityResult
-
-_ARRIVALS = {"poisson": "Poisson arrivals", "constant": "evenly spaced arrivals"}
 
 
 def headline(found: CapacityResult) -> str:
@@ -58,9 +57,9 @@ def between(interval: Interval, unit: str) -> str:
 def _how(found: CapacityResult) -> str:
     """The load that it is true of."""
     lines = ["think time " + found.users.think] if found.users else []
-    lines += [_ARRIVALS.get(found.arrivals or "", "")] if not lines else []
+    lines += [ARRIVALS_IN_WORDS[found.arrivals]] if found.arrivals and not lines else []
     lines += ["warm cache"] if found.cache == "warm" else []
-    return "".join(f", {each}" for each in lines if each)
+    return "".join(f", {each}" for each in lines)
 
 
 def _found(found: CapacityResult, verbs: tuple[str, str] = ("Meets", "Keeps"), around: str = "95% interval") -> str:

@@ -28,7 +28,7 @@ class PaidEndpoint(NamedTuple):
 
 def spend(endpoints: Sequence[PaidEndpoint]) -> Spend:
     """The cost of them together."""
-    known = [made.price.per_hour * made.instances * paid_s(made) / 3600 for made in endpoints if made.price is not None]
+    costs = [made.price.per_hour * made.instances * paid_s(made) / 3600 for made in endpoints if made.price is not None]
     currencies = {made.price.currency for made in endpoints if made.price is not None}
     unpriced = sorted({made.instance_type or UNTYPED for made in endpoints if not made.price})
     whole = not unpriced and len(currencies) <= 1
@@ -36,8 +36,8 @@ def spend(endpoints: Sequence[PaidEndpoint]) -> Spend:
         len(endpoints),
         sum(made.instances * paid_s(made) for made in endpoints) / 3600,
         sum(paid_s(made) for made in endpoints),
-        cost=sum(known) if whole else None,
-        known=sum(known) if len(currencies) <= 1 else None,
+        cost=sum(costs) if whole else None,
+        known=sum(costs) if len(currencies) <= 1 else None,
         currency=next(iter(currencies)) if len(currencies) == 1 else None,
         unpriced=unpriced,
     )
