@@ -99,6 +99,20 @@ def streamed(index: int, first_ms: int, gaps_ms: tuple[int, ...], **more: Any) -
     return base._replace(**more)
 
 
+def talks(*turns: int) -> list[RequestRecord]:
+    """A session a second with so many streamed turns: turn t takes 10 t ms, and t ms to its first token."""
+    found = []
+    for number, count in enumerate(turns):
+        due = number * NS
+        for turn in range(1, count + 1):
+            record = RequestRecord(number, 0, due, due, due + 10 * turn * MS, session=number, turn=turn)
+            record = record._replace(first_token=due + turn * MS, last_token=record.done, chunks=2)
+            record = record._replace(gaps=(9_000 * turn,), think_ns=100 * MS if turn > 1 else None)
+            found.append(record._replace(ended="completed" if turn == count else None))
+            due = record.done + 100 * MS
+    return found
+
+
 class Worker:
     """Writes records as a worker does and joins its batches as a reader does."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
 from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import PERCENTILES, percentile_name
 from inference_benchmarker.verdict.limit_rows import limit_rows
@@ -27,6 +28,7 @@ _STATISTICS = ("mean", *map(percentile_name, PERCENTILES), "max")
 _LEDGER = ("scheduled", "sent", "ok", "failed", "abandoned", "dropped", "lost")
 _SESSIONS = ("started", "completed", "failed", "raised", "open", "good")
 _RATES = ("target", "sent", "completed")
+_TURNS, _TURN_TIMES = (FIRST_TURN, LATER_TURNS), ("latency", "ttft")
 COLUMNS = (
     *("run", "name", "start", "verdict", "exit_code", "limited_by", "interrupted", "findings"),
     *("load", "concurrency", "workers", "endpoint", "planned_s", "duration_s"),
@@ -40,6 +42,8 @@ COLUMNS = (
     *(f"session_{statistic}_s" for statistic in _STATISTICS),
     "turns_a_session",
     "labels",
+    *(f"{turns.text}_{time}_{statistic}_s" for turns in _TURNS for time in _TURN_TIMES for statistic in _STATISTICS),
+    *("later_turns", "not_begun"),
 )
 """What a row has, in this order. Times are in seconds; a cell is empty where nothing was measured."""
 UNREADABLE = "UNREADABLE"
@@ -115,6 +119,20 @@ def _sessions(summary: Summary) -> dict[str, Any]:
         "session_rate_completed": found.rates.completed,
         "turns_a_session": None if found.turns is None else found.turns.mean,
         **_time("session", found.duration),
+        **_turns(summary),
+        "later_turns": summary.ledger.later_turns,
+        "not_begun": summary.ledger.not_begun,
+    }
+
+
+def _turns(summary: Summary) -> dict[str, float]:
+    """The times of the first turns of sessions, and of all later ones."""
+    found = [(turns.text, part) for turns in _TURNS if (part := summary.of_turns.get(turns)) is not None]
+    return {
+        key: value
+        for turns, part in found
+        for name in _TURN_TIMES
+        for key, value in _time(f"{turns}_{name}", getattr(part, name)).items()
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.report.hosts import host_table
-from inference_benchmarker.report.sessions import session_lines, turn_table
+from inference_benchmarker.report.sessions import session_lines, turn_table, turns_left_out
 from inference_benchmarker.report.user_metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
@@ -39,7 +39,7 @@ def to_markdown(facts: WaveFacts, summary: Summary, verdict: Verdict, run_dir: P
         table(time_rows(summary.distribution)),
         table([[escaped(cell) for cell in row] for row in user_metric_rows(summary.metrics)]),
         _sessions(summary),
-        table([] if summary.sessions is None else turn_table(summary.sessions.by_turn)),
+        _turns(summary),
         _limits(facts, summary),
         _labels(summary),
         _errors(summary),
@@ -104,6 +104,14 @@ def _sessions(summary: Summary) -> Iterator[str]:
     """The sessions by how they ended."""
     lines = takewhile(str.strip, session_lines(summary.sessions, summary.ledger))
     return (f"- {escaped(line.strip())}" for line in lines)
+
+
+def _turns(summary: Summary) -> Iterator[str]:
+    """A table of the turns of sessions, and how many it leaves out."""
+    rows = () if summary.sessions is None else summary.sessions.by_turn
+    yield from table(turn_table(rows))
+    if left := turns_left_out(rows):
+        yield from ("", left)
 
 
 def _limits(facts: WaveFacts, summary: Summary) -> Iterator[str]:

@@ -37,8 +37,8 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
         yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
     yield ""
     yield from aligned(turn_table(sessions.by_turn), _WIDTH if width is None else width)
-    if left := len(sessions.by_turn) - len(shown(sessions.by_turn)):
-        yield f"{INDENT}… and {pluralize(left, 'more turn', 'more turns')}, in summary.json"
+    if left := turns_left_out(sessions.by_turn):
+        yield f"{INDENT}{left}"
 
 
 def turn_table(rows: Sequence[TurnRow]) -> list[list[str]]:
@@ -60,6 +60,12 @@ def shown(rows: Sequence[TurnRow]) -> list[TurnRow]:
     rest = len(rows) - _FIRST_ROWS
     places = [*range(_FIRST_ROWS), *(_FIRST_ROWS - 1 + rest * step // steps for step in range(1, steps + 1))]
     return [rows[place] for place in places]
+
+
+def turns_left_out(rows: Sequence[TurnRow]) -> str:
+    """A line on the turns that ``turn_table`` leaves out; empty if it has them all."""
+    left = len(rows) - len(shown(rows))
+    return f"… and {pluralize(left, 'more turn', 'more turns')}, in summary.json" if left else ""
 
 
 def _counts(sessions: Sessions) -> Iterator[str]:

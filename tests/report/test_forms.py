@@ -24,7 +24,7 @@ from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.situations import SITUATIONS, failing, text_of, wave
-from tests.waves import closed_plan, observe, on_time, open_plan, streamed
+from tests.waves import closed_plan, observe, on_time, open_plan, streamed, talks
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
@@ -150,7 +150,14 @@ def test_the_columns_of_the_table_are_these() -> None:
         *("tokens_in", "tokens_out", "tokens_out_per_s", "limits_kept", "limits_missed", "missed", "errors", "metrics"),
     )
     assert COLUMNS[78:80] == ("aborted", "sessions_started")
-    assert COLUMNS[-2:] == ("turns_a_session", "labels")
+    assert COLUMNS[95:97] == ("turns_a_session", "labels")
+    assert COLUMNS[97:104] == tuple(
+        f"turn1_latency_{name}_s" for name in ("mean", "p50", "p90", "p95", "p99", "p99_9", "max")
+    )
+    assert (COLUMNS[104], COLUMNS[111], COLUMNS[118]) == (
+        *("turn1_ttft_mean_s", "turn2+_latency_mean_s", "turn2+_ttft_mean_s"),
+    )
+    assert COLUMNS[125:] == ("later_turns", "not_begun")
     assert len(set(COLUMNS)) == len(COLUMNS)
 
 
@@ -164,6 +171,35 @@ def test_a_row_has_numbers_and_empty_cells() -> None:
     closed = row_of(observe(closed_plan(3), [streamed(index, 10, (5, 5)) for index in range(4)]))
     assert (closed["concurrency"], closed["response_time_p50_s"], closed["target_rate"]) == ("3", "", "")
     assert float(closed["ttft_p50_s"]) == pytest.approx(0.01)
+
+
+def test_a_row_has_the_sessions_and_their_first_and_later_turns() -> None:
+    *records, last = talks(1, 2, 3)
+    failed = last._replace(outcome="failed", error="E", ended="failed", first_token=None, last_token=None)
+    records.append(failed._replace(chunks=None, gaps=None))
+    row = row_of(observe(open_plan("1", "3"), records, environment={"sessions": True}))
+    assert (row["sessions_started"], row["sessions_completed"], row["sessions_failed"]) == ("3", "2", "1")
+    assert (row["scheduled"], row["sent"], row["later_turns"], row["not_begun"]) == ("3", "6", "3", "0")
+    times = {
+        "session_p95_s": 0.13,
+        "turn1_latency_p95_s": 0.01,
+        "turn1_ttft_p95_s": 0.001,
+        "turn2+_latency_p95_s": 0.02,
+        "turn2+_ttft_p95_s": 0.002,
+    }
+    assert {name: float(row[name]) for name in times} == pytest.approx(times)
+    single = row_of(wave(failing(3)))
+    assert {single[name] for name in (*times, "sessions_started", "later_turns", "not_begun")} == {""}
+    first = row_of(observe(open_plan("1", "1"), talks(1), environment={"sessions": True}))
+    assert (first["turn1_latency_p95_s"], first["turn2+_latency_p95_s"], first["later_turns"]) == ("0.01", "", "0")
+
+
+def test_markdown_says_how_many_turns_its_table_leaves_out() -> None:
+    text = markdown_of(observe(open_plan("1", "2"), talks(30, 30), environment={"sessions": True}))
+    assert "\n\n… and 20 more turns, in summary.json\n\n" in text
+    few = markdown_of(observe(open_plan("1", "2"), talks(3, 3), environment={"sessions": True}))
+    assert "| 3 | 2 | 0 | 3 ms |" in few
+    assert "more turns" not in few
 
 
 def test_a_wave_that_was_aborted_says_so_in_every_form() -> None:

@@ -10,7 +10,7 @@ from inference_benchmarker.report import client_table
 from inference_benchmarker.report.hosts import host_table
 from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.server_metrics import metric_lines
-from inference_benchmarker.report.sessions import session_lines, turn_table
+from inference_benchmarker.report.sessions import session_lines, turn_table, turns_left_out
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
@@ -78,7 +78,9 @@ def sessions(summary: Summary) -> Markup | None:
         return None
     texts = [line.strip() for line in takewhile(str.strip, session_lines(summary.sessions, summary.ledger))]
     head, *rows = turn_table(summary.sessions.by_turn) or [[]]
-    return element("div", lines(texts), table(head, rows) if rows else None, class_="stack")
+    left = turns_left_out(summary.sessions.by_turn)
+    note = element("p", left, class_="note") if left else None
+    return element("div", lines(texts), table(head, rows) if rows else None, note, class_="stack")
 
 
 def errors(summary: Summary) -> Markup | None:

@@ -24,7 +24,7 @@ from inference_benchmarker.wave.wave import Wave
 from inference_benchmarker.words.units import NS
 from tests.counted import counted
 from tests.situations import SITUATIONS
-from tests.waves import START, closed_plan, make_run, observe, on_time, open_plan, staged, streamed, wave
+from tests.waves import START, closed_plan, make_run, observe, on_time, open_plan, staged, streamed, talks, wave
 from visualization.run_page import run_page, sections, timeline_figures
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import framed, shown_levels
@@ -175,6 +175,16 @@ def test_streams_have_their_own_times(tmp_path: Path) -> None:
     assert {"TTFT", "Output tokens", "TTFT: percentiles", "ITL: percentiles"} <= titles
     parts = steps(found, found.summary, None)
     assert "network and endpoint, to the first token" in [part.name for part in parts]
+
+
+def test_sessions_have_a_table_of_their_turns_and_it_is_said_how_many_it_leaves_out() -> None:
+    found = as_wave(observe(open_plan("1", "2"), talks(30, 30), environment={"sessions": True}))
+    text = Page(run_page(found)).text
+    assert re.search(r"Turns/session:\s+mean 30", text)
+    assert re.search(r"Turn\s+sent\s+failed\s+TTFT p50\s+p99\s+latency p50\s+p99\s+1\s+2\s+0\s+1 ms", text)
+    assert "… and 20 more turns, in summary.json" in text
+    few = as_wave(observe(open_plan("1", "2"), talks(3, 3), environment={"sessions": True}))
+    assert "more turns" not in Page(run_page(few)).text
 
 
 def test_stages_are_stretches_of_every_picture_over_time() -> None:
