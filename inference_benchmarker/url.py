@@ -22,6 +22,8 @@ ADDRESS_SETTINGS = ("SERVER", "URL", "BASE_PATH", "PATH", "QUERY")
 """Settings of a factories file that say where it sends, as `benchmark URL` gives them."""
 SEED_SETTING = "SEED"
 """The setting from which the words of conversations are drawn; `benchmark URL` gives each wave a new one."""
+SALT_SETTING = "SALT"
+"""The setting with a word before the first message that no run before had: `--cache fresh`."""
 
 
 def address_of(settings: Mapping[str, str]) -> str | None:

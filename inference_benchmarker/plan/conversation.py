@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.record import MOST_TURN
+from inference_benchmarker.url import SALT_SETTING
 from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
@@ -113,5 +114,8 @@ def new_salt() -> str:
     return secrets.token_hex(8)
 
 
-CACHE_SETTINGS: dict[str, tuple[str, Callable[[], str]]] = {FRESH: ("SALT", new_salt), WARM: ("WARM", lambda: "true")}
+CACHE_SETTINGS: dict[str, tuple[str, Callable[[], str]]] = {
+    FRESH: (SALT_SETTING, new_salt),
+    WARM: ("WARM", lambda: "true"),
+}
 """The constant of a factories file that each kind of ``--cache`` sets, and its value."""

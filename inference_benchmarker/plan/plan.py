@@ -25,7 +25,7 @@ from inference_benchmarker.plan.server_limit import ServerLimit, is_server_limit
 from inference_benchmarker.plan.slo import RequestLimit, Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.url import address_of
+from inference_benchmarker.url import SEED_SETTING, address_of
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.redact import redact
 from inference_benchmarker.words.units import NS
@@ -219,8 +219,13 @@ class WavePlan:
         return self.on(self.hosts.with_cores(cores))
 
     def with_seed(self, seed: int) -> WavePlan:
-        """The same plan with its seed settled."""
-        return replace(self, seed=seed)
+        """The same plan with another seed; that of a URL's requests follows where it was the same.
+
+        So a wave after another repeats neither its arrivals nor its prompts, which the server may have in its cache.
+        """
+        follows = self.seed is not None and self.factory_settings.get(SEED_SETTING) == str(self.seed)
+        settings = {**self.factory_settings, SEED_SETTING: str(seed)} if follows else self.factory_settings
+        return replace(self, seed=seed, factory_settings=settings)
 
 
 def limits_of(texts: Iterable[str]) -> tuple[tuple[Slo, ...], tuple[ServerLimit, ...]]:

@@ -224,6 +224,15 @@ def test_numbers_and_paths_of_a_notebook_are_taken_as_they_print() -> None:
     assert plan == WavePlan(OpenLoop(Decimal("7.3")), Bounds(Decimal(2)), factories_file=HERE, warmup_s=Decimal("0.1"))
 
 
+def test_the_seed_of_what_a_url_sends_follows_the_waves_and_one_of_its_own_stays() -> None:
+    plan = WavePlan(OpenLoop(Decimal(1)), Bounds(num_requests=1), seed=7, factory_settings={"SEED": "7", "URL": "u"})
+    again = plan.with_seed(8)
+    assert (again.seed, again.factory_settings) == (8, {"SEED": "8", "URL": "u"})
+    for settings in ({"SEED": "6"}, {"URL": "u"}, {}):
+        assert replace(plan, factory_settings=settings).with_seed(8).factory_settings == settings
+    assert replace(plan, seed=None).with_seed(8).factory_settings["SEED"] == "7"
+
+
 def test_seconds_become_exact_nanoseconds() -> None:
     plan = replace(OPEN, bounds=Bounds(Decimal("0.1")), warmup_s=Decimal("1.000000001"), drain_timeout_s=Decimal("2.5"))
     assert (plan.bounds.duration_ns, plan.warmup_ns, plan.drain_ns) == (NS // 10, NS + 1, 5 * NS // 2)

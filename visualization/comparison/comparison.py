@@ -9,7 +9,7 @@ from inference_benchmarker.exit_codes import INVALID, MISSED, OK
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.user_metrics import PREFIX
-from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING
+from inference_benchmarker.url import ADDRESS_SETTINGS, SALT_SETTING, SEED_SETTING
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import (
@@ -264,11 +264,12 @@ def _talks(plan: WavePlan) -> str:
 def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:
     """The names of settings that are not the same in all runs; where they send to is what is compared.
 
-    The seed of conversations is each wave's own, as that of its arrivals is.
+    The seed of conversations is each wave's own, as that of its arrivals is, and so is the word of a fresh cache.
     """
     alike = {*ADDRESS_SETTINGS, SEED_SETTING}
-    names = dict.fromkeys(name for settings in given for name in settings if name not in alike)
-    return [name for name in names if len({settings.get(name) for settings in given}) > 1]
+    known = [{name: "" if name == SALT_SETTING else text for name, text in each.items()} for each in given]
+    names = dict.fromkeys(name for settings in known for name in settings if name not in alike)
+    return [name for name in names if len({settings.get(name) for settings in known}) > 1]
 
 
 def _conditions(plan: WavePlan) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
 
 def _check(asked: AbRequest, side: str) -> None:
     """Send one request to a side; one that does not answer is waited for as long as a wave would wait in the end."""
-    plan = asked.plans[side]
+    plan = asked.plan(side, asked.repeats)  # a round that is not sent: no prompt of a wave is sent before it
     passing(f"Sending {side} one request…", quiet=asked.options.quiet)
     _hand_on_headers(asked, side)
     check_one(replace(plan, request_timeout_s=plan.request_timeout_s or plan.drain_timeout_s))
@@ -118,11 +118,11 @@ def _taken_in(
 
 
 def _wave(experiment: Experiment, asked: AbRequest, side: str, number: int, export: Export) -> Wave:
-    """Send a wave. Both sides of a round have the same seed, and so the same arrivals and payloads."""
+    """Send a wave."""
     from inference_benchmarker.engine.launch import run_wave
 
     _hand_on_headers(asked, side)
-    plan = replace(asked.plans[side], output_dir=experiment.folder / side, seed=(asked.seed + number) % 2**32)
+    plan = replace(asked.plan(side, number), output_dir=experiment.folder / side)
     quiet = asked.options.quiet or not has_terminal()  # elsewhere a line a wave is enough
     foot = f"Round {number + 1} of {experiment.repeats}, {side}: {asked.what[side]}"
     view = export.follow(plan, live_view(plan, quiet=quiet, foot=foot), f"{side}: {asked.what[side]}")

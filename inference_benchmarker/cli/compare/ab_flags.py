@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.compare.compare import add_gate
@@ -14,8 +14,10 @@ from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.wave import wave_of, wave_parser
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.plan.conversation import FRESH, new_salt
 from inference_benchmarker.plan.server_limit import is_server_limit
 from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.url import SALT_SETTING
 from inference_benchmarker.words.redact import HEADERS, hidden, quoted, redact
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or can
 class AbRequest:
     """The two sides, their waves' plans and what the environment holds of their headers, and the outcome wanted.
 
-    ``exports``: where the figures of all waves go.
+    ``exports``: where the figures of all waves go. ``fresh``: no wave finds the prompts of another in a cache.
     """
 
     what: dict[str, str]
@@ -87,6 +89,13 @@ class AbRequest:
     limits: tuple[str, ...]
     exports: Exports
     options: Namespace
+    fresh: bool = False
+
+    def plan(self, side: str, number: int) -> WavePlan:
+        """The wave of a side in a round: both sides have the same arrivals and payloads, which no other round has."""
+        plan = self.plans[side].with_seed((self.seed + number) % 2**32)
+        salted = {**plan.factory_settings, SALT_SETTING: new_salt()}
+        return replace(plan, factory_settings=salted) if self.fresh else plan
 
 
 def ab_parser() -> Parser:
@@ -126,7 +135,8 @@ def asked_for(arguments: Sequence[str]) -> AbRequest:
     seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
     what = {side: redact(_side_text(each, given, side)) for side, each in zip(SIDES, sides, strict=True)}
     exports = exports_of(options, [])  # whose problems were those of both waves
-    return AbRequest(what, plans, headers, int(own.repeats), seed, tuple(own.max_regression), exports, own)
+    limits, fresh = tuple(own.max_regression), options["cache"] == FRESH
+    return AbRequest(what, plans, headers, int(own.repeats), seed, limits, exports, own, fresh)
 
 
 def _side_text(endpoint: str, given: Sequence[str], side: str) -> str:

@@ -18,7 +18,7 @@ from inference_benchmarker.cli.core.url_flags import ASKED
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import CACHE_SETTINGS
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
-from inference_benchmarker.url import ADDRESS_SETTINGS, endpoint_address
+from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING, endpoint_address
 from inference_benchmarker.words.redact import HEADERS
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ def _of_address(
         environment[HEADERS] = json.dumps(headers)
     if described is not None and described.is_seeded:
         described = described.with_seed(options.get("seed"))
+        if "seed" in options:  # the wave's own, so that another wave's seed is that of its requests, too
+            options["seed"] = described.settings[SEED_SETTING]
     _apply(described, options, problems)
     return None if problems else described
 

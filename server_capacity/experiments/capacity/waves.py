@@ -61,7 +61,7 @@ class Waves:
         """Run a wave that repeats neither payloads nor arrivals of those before; read what its server tells at once."""
         if self._seed is None:
             self._seed = secrets.randbits(32) if plan.seed is None else plan.seed
-        plan = replace(plan, seed=self._seed, first_payload=self.sent)
+        plan = replace(plan.with_seed(self._seed), first_payload=self.sent)
         beside = self.server.beside(plan.expected_s)
         wave = run_wave(plan, _Noting(self.live(plan, pilot), self), pilot=pilot or ending, beside=beside)
         self._seed += 1

@@ -9,8 +9,9 @@ from contextlib import ExitStack
 from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from inference_benchmarker import cli
@@ -127,6 +128,19 @@ class TestArguments:
         Path("r.csv").write_text("timestamp\n0\n1\n")
         assert asked_for(["old.py", "new.py", "--replay", "r.csv"]).plans["A"].warmup_s == 0
 
+    def test_a_round_has_conversations_of_its_own_and_both_sides_the_same(self) -> None:
+        """Else a round finds the prompts of the one before it in the server's cache, and B has other turns than A."""
+        urls = ["http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1", "--model", "m", "--turns", "uniform:2..4", *RATE]
+        for more in ([], ["--seed", "7"]):
+            asked = asked_for([*urls, *more])
+            rounds = [{asked.plan(side, number).factory_settings["SEED"] for side in "AB"} for number in range(3)]
+            assert rounds == [{str((asked.seed + number) % 2**32)} for number in range(3)]
+            assert "SALT" not in asked.plan("A", 0).factory_settings
+        own = asked_for([*urls, "--set", "SEED=mine", "--cache", "fresh"])
+        waves = [own.plan(side, number) for side in "AB" for number in range(2)]
+        assert {plan.factory_settings["SEED"] for plan in waves} == {"mine"}
+        assert len({plan.factory_settings["SALT"] for plan in waves}) == 4
+
     def test_every_flag_of_a_wave_is_in_its_plan_or_heeded_or_refused(self) -> None:
         """So that a new one is not ignored in silence."""
         names = {each.name for kind in PARTS_OF_A_PLAN for each in fields(kind)}
@@ -136,6 +150,30 @@ class TestArguments:
     def test_without_arguments_it_helps(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert cli.main(["ab"]) == 0
         assert "benchmark ab A B" in capsys.readouterr().out
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_no_wave_of_conversations_finds_its_prompts_in_the_cache_from_another(bench: Bench) -> None:
+    talks = ("--turns", "uniform:1..3", "--input-tokens", 40, "--output-tokens", 4, "--model", "demo")
+    load = ("--client-rps", 20, "--obs-time", 1, "--warmup", 0, "--repeats", 2, "--output-dir", "runs")
+    with bench.endpoint(prefix_cache=10**6) as a, bench.endpoint(prefix_cache=10**6) as b:
+        command = bench.start("ab", f"{a.url}/v1", f"{b.url}/v1", *talks, *load, factories=None)
+        command.finish()
+    sent: dict[str, dict[int, list[dict[str, Any]]]] = {"A": {}, "B": {}}
+    for run in sorted(command.folder.glob("runs/*_ab/[AB]/*")):
+        seed = json.loads((run / "plan.json").read_text())["seed"]
+        sent[run.parent.name].setdefault(seed, pq.read_table(run / "requests.parquet").to_pylist())  # but no repeat
+    both = sent["A"].keys() & sent["B"].keys()
+    assert len(both) == 2
+    turns = [
+        {tuple((row["index"], row["turn"], row["tokens_in"]) for row in sent[side][seed]) for side in "AB"}
+        for seed in both
+    ]
+    assert [len(each) for each in turns] == [1, 1]
+    assert turns[0] != turns[1]
+    firsts = [row for of in sent.values() for seed in both for row in of[seed] if row["turn"] == 1]
+    assert {row["metric.cached_tokens"] for row in firsts} == {0}
 
 
 LOAD = ("--client-rps", 20, "--obs-time", 1, "--warmup", 0, "--body", "{}", "--output-dir", "runs")

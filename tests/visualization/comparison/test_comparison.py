@@ -405,11 +405,13 @@ def test_other_models_and_other_expected_answers_are_said() -> None:
 def test_settings_that_differ_are_said_but_for_the_address_which_is_compared() -> None:
     common = {"SERVER": "http://one", "PATH": "/a"}
     sides = [
-        common | {"OUTPUT_TOKENS": "64", "SEED": "1"},
-        common | {"SERVER": "http://two", "OUTPUT_TOKENS": "128", "BODY": "x", "SEED": "2"},
+        common | {"OUTPUT_TOKENS": "64", "SEED": "1", "SALT": "a"},
+        common | {"SERVER": "http://two", "OUTPUT_TOKENS": "128", "BODY": "x", "SEED": "2", "SALT": "b"},
+        common | {"OUTPUT_TOKENS": "64", "SEED": "3"},
     ]
-    base, new = (wave(drawn(number), factory_settings=each) for number, each in enumerate(sides))
+    base, new, stale = (wave(drawn(number), factory_settings=each) for number, each in enumerate(sides))
     assert compare(base, new).unlike == ("the settings OUTPUT_TOKENS, BODY",)
+    assert compare(base, stale).unlike == ("the settings SALT",)
 
 
 def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
