@@ -109,6 +109,40 @@ def test_whatever_invoke_raises_is_a_failed_request(error: BaseException) -> Non
     assert (record.outcome, record.error) == ("failed", type(error).__name__)
 
 
+class ListenedTo(Bench):
+    """Requests of which a listener hears that raises."""
+
+    def __init__(self, endpoint: Endpoint, error: BaseException) -> None:
+        super().__init__(endpoint)
+        self._error = error
+
+    def _note(self, name: str, response_ms: float, length: int, exception: Exception | None) -> None:
+        super()._note(name, response_ms, length, exception)
+        raise self._error
+
+
+_OF_LISTENERS = [SystemExit(1), gevent.GreenletExit(), gevent.Timeout(), ValueError("v"), MemoryError()]
+
+
+@pytest.mark.parametrize("error", _OF_LISTENERS)
+def test_what_a_listener_of_locusts_event_raises_ends_no_slot(error: BaseException) -> None:
+    bench = ListenedTo(Endpoint(invoke=lambda payload: b"" if payload else 1 / 0, payloads=[0, 1]), error)
+    assert sorted(record.outcome for record in bench.send(*range(4))) == ["failed", "failed", "ok", "ok"]
+    ledger = bench.requests.ledger
+    assert (ledger.sent, ledger.ok, ledger.failed, len(bench.fired)) == (4, 2, 2, 4)
+
+
+@pytest.mark.parametrize("error", _OF_LISTENERS)
+def test_what_a_listener_raises_at_the_end_leaves_every_request_abandoned(error: BaseException) -> None:
+    bench = ListenedTo(Endpoint(invoke=lambda _: gevent.sleep(60), payloads=["p"]), error)
+    greenlets = [gevent.spawn(bench.send, index) for index in range(3)]
+    gevent.sleep(0)
+    bench.requests.abandon()
+    assert [record.outcome for record in bench.records()] == ["abandoned"] * 3
+    gevent.killall(greenlets)
+    assert len(bench.fired) == 3
+
+
 def test_a_coroutine_is_no_answer() -> None:
     record = one(_async_invoke)
     assert (record.outcome, record.error) == ("failed", "TypeError")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
@@ -231,8 +230,7 @@ class Requests:
             if arrival.index >= 0:
                 self._report(slot, None)
         except MemoryError as error:  # it is recorded, and its slot goes on
-            with suppress(MemoryError):
-                self._say("reported to Locust", error)
+            self._say("reported to Locust", error)
 
     def _tell_failure(
         self, slot: Slot, arrival: Arrival, failure: BaseException, key: str, found: Sequence[BaseException]
@@ -249,19 +247,23 @@ class Requests:
         slot.again = False
         if slot.session is not None:
             slot.session.following = None
-        try:  # not suppress(), which is an object itself
+        try:
             self.writer.take_back(arrival.index, arrival.due, slot.sent, slot.done)
-            self._say("recorded", error)
         except MemoryError:  # it is taken back later
             pass
+        else:
+            self._say("recorded", error)
         if not isinstance(error, Exception):  # somebody ends this greenlet
             raise error
 
     def _say(self, failed: str, error: BaseException) -> None:
         """Log the first request of which something could not be done; the report has their number."""
-        if failed not in self._said:
-            self._said.add(failed)
-            logger.error("a request could not be %s: %s", failed, type(error).__name__)
+        try:  # not suppress(), which is an object itself
+            if failed not in self._said:
+                self._said.add(failed)
+                logger.error("a request could not be %s: %s", failed, type(error).__name__)
+        except MemoryError:
+            pass
 
     def _write(self, slot: Slot, arrival: Arrival, outcome: int, error: int = 0) -> None:
         """Write and count a request: of this arrival, the slot's turn of it, and the slot's attempt at that.
@@ -334,6 +336,9 @@ class Requests:
         slot.label = self._models.get(asked) or self.writer.labels[asked]
 
     def _report(self, slot: Slot, exception: Exception | None) -> None:
-        """Report to Locust, once for each sent request."""
-        name = self.writer.labels.name(slot.label) or "invoke"
-        self._report_to_locust(name, (slot.done - slot.sent) / 1e6, max(slot.size, 0), exception)
+        """Report to Locust, once for each sent request; it is recorded, so what a listener raises ends no slot."""
+        try:
+            name = self.writer.labels.name(slot.label) or "invoke"
+            self._report_to_locust(name, (slot.done - slot.sent) / 1e6, max(slot.size, 0), exception)
+        except BaseException as error:
+            self._say("reported to Locust", error)
