@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from operator import itemgetter
 from time import time
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from locust.env import Environment
     from locust.stats import StatsEntry
+
+logger = logging.getLogger(__name__)
 
 METHOD = "invoke"
 MOST_WAITING = 256  # requests that are added in one go: a pause of some 0.3 ms
@@ -53,8 +56,14 @@ class Statistics:
             self.flush()
 
     def flush(self) -> None:
-        """Add the requests that wait."""
+        """Add the requests that wait. Whatever prevents it is logged, as Locust does: they are recorded anyway."""
         waiting, self._waiting = self._waiting, []
+        try:
+            self._add_all(waiting)
+        except Exception:  # Locust lets a file have its own bucket_response_time
+            logger.exception("%s requests cannot be added to Locust's statistics", len(waiting))
+
+    def _add_all(self, waiting: Sequence[_Ok]) -> None:
         if not waiting:
             return
         _add(self._stats.total, waiting)

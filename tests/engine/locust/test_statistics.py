@@ -70,10 +70,25 @@ reported.flush()
 assert heard == [("n", 2.0)]
 assert figures(ours.stats) == figures(theirs.stats)
 """
+_BUCKETS = """
+import logging
+logging.disable()
+draws = random.Random(1)
+of_locust, locust_stats.bucket_response_time = locust_stats.bucket_response_time, lambda ms: 1 / 0
+for _ in range(300):
+    reported.report("m", 1.0, 2, None)
+reported.flush()
+locust_stats.bucket_response_time = of_locust
+ours.stats.clear_all()
+send("m", 1.0, 2)
+reported.flush()
+assert figures(ours.stats) == figures(theirs.stats)
+"""
+_CASES = {"batches": _RANDOM, "a listener comes and goes": _LISTENER, "buckets of the file's own that raise": _BUCKETS}
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("case", [_RANDOM, _LISTENER], ids=["batches", "a listener comes and goes"])
+@pytest.mark.parametrize("case", _CASES.values(), ids=_CASES)
 def test_statistics_are_those_of_an_event_for_each_request(case: str) -> None:
     done = subprocess.run([sys.executable, "-c", _BEGINNING + case], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
