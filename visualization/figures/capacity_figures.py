@@ -27,6 +27,7 @@ LIMITS = ("limit", "allowed")
 """The names of lines that are one."""
 
 _DRAWN = 8  # points of a fitted curve to either side
+_FLATTEST = 0.5  # slope of a fit that is drawn: a search finds 1 at least, and what is flatter leaves the chart
 _WIDE = 20.0  # from where the largest is so many times the smallest, an axis is logarithmic
 
 
@@ -189,11 +190,12 @@ def _allowed(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Line]:
 def _estimated(capacity: Capacity) -> Iterator[Line]:
     """The share over near the limit, by the fit and by the ends of its interval; and where the model has it."""
     row, twin = capacity.holding, capacity.found.twin
-    if row is None or not row.allowed or row.interval is None or row.rate is None:
+    if row is None or not row.allowed or row.rate is None:
         return
-    if row.slope:
-        for name, rate in (("fit", row.rate), ("low", row.interval.low), ("high", row.interval.high)):
-            if rate > 0:
+    if row.slope is not None and row.slope >= _FLATTEST:
+        _, low, high = capacity.ends  # the band's: of a server that remembers they are farther apart than the limit's
+        for name, rate in (("fit", row.rate), ("low", low), ("high", high)):
+            if rate:
                 yield Line(None, name, tuple(_fitted(float(rate), row.slope, row.allowed)), dashed=name == "fit")
     if twin is not None and twin.fits and twin.rate is not None:
         yield Line(None, "model", ((twin.rate, row.allowed * 100),), marked=True)

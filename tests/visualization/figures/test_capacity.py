@@ -136,6 +136,27 @@ class TestOneSearch:
         assert lines["high"].points[8][0] == 179.9
         assert lines["model"].points == ((172.5, 1.0),)
 
+    @pytest.mark.parametrize("slope", [5e-324, 1e-300, 0.01, 0.0, -3.0])
+    def test_what_no_fit_can_be_is_not_drawn(self, slope: float, tmp_path: Path) -> None:
+        fitted = {**LIMIT, "rate": 174.0, "interval": {"low": 168.2, "high": 179.9}, "slope": slope}
+        chart = charts(figures(folder(tmp_path / "a_capacity", limits=[fitted])), "curve")[
+            "Over the limit against rate"
+        ]
+
+        assert isinstance(chart, Curves)
+        assert not {"fit", "low", "high"} & {line.name for line in chart.lines}
+
+    def test_the_curves_of_the_interval_begin_where_its_band_does(self, tmp_path: Path) -> None:
+        """A server that remembers has a wider interval than the fit of its limit."""
+        fitted = {**LIMIT, "rate": 174.0, "interval": {"low": 172.0, "high": 176.0}, "slope": 25.0}
+        chart = charts(figures(folder(tmp_path / "a_capacity", limits=[fitted])), "curve")[
+            "Over the limit against rate"
+        ]
+
+        assert isinstance(chart, Curves)
+        (_, low, high), lines = chart.bands[0], {line.name: line for line in chart.lines}
+        assert (lines["low"].points[8][0], lines["high"].points[8][0]) == (low, high) == (168.2, 179.9)
+
     def test_two_searches_have_no_fit_of_one(self, tmp_path: Path) -> None:
         fitted = {**LIMIT, "rate": 174.0, "interval": {"low": 168.2, "high": 179.9}, "slope": 25.0}
         paths = [folder(tmp_path / f"{name}_capacity", limits=[fitted]) for name in "ab"]
