@@ -46,9 +46,9 @@ def prove(question: Question, planned: Planned, waves: Waves, before: Before) ->
     """Send the target, judge what came of it, and write that down.
 
     ``before``: what was shown before the endpoint was made. KeyboardInterrupt where it was interrupted before anything
-    was sent. BenchmarkError where the endpoint is known to run on another number of instances.
+    was sent. BenchmarkError where the endpoint is known to run on instances of another type or number.
     """
-    _check_instances(question, planned)
+    _check_endpoint(question, planned)
     length = length_of(planned, question.limits, question.settings.time_s, waves.server.least_s)
     aim = planned.aim
     fleet = instances_text(aim.instances)
@@ -65,7 +65,14 @@ def prove(question: Question, planned: Planned, waves: Waves, before: Before) ->
         return save(waves.folder, replace(found, quotas=before.quotas, spend=before.spend))
 
 
-def _check_instances(question: Question, planned: Planned) -> None:
+def _check_endpoint(question: Question, planned: Planned) -> None:
+    """BenchmarkError where it is known to be no endpoint of the plan: of another instance type, or another number."""
+    kind = question.endpoint and question.endpoint.instance_type
+    if kind and planned.instance_type and kind != planned.instance_type:
+        raise BenchmarkError(
+            f"{endpoint_text(question.endpoint)}: runs on {kind}; {planned.file} plans {planned.instance_type}.",
+            "Verify the plan on an endpoint of its type, or make a plan from a search of this type.",
+        )
     there = instances_there(question.endpoint)
     if there is not None and there != planned.aim.instances:
         raise BenchmarkError(

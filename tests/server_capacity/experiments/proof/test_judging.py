@@ -221,3 +221,23 @@ def test_an_endpoint_of_another_number_of_instances_is_refused(tmp_path: Path) -
     waves = Waves(tmp_path, print, lambda *_: pytest.fail("nothing is sent"), ServerSide([], {}), print)
     with pytest.raises(BenchmarkError, match=r"mine: runs on 2 instances; p/fleet_plan\.json plans 3"):
         prove(question, PLANNED, waves, Before([], None))
+
+
+@pytest.mark.parametrize(("there", "planned"), [("ml.g5.xlarge", "ml.m5.large"), ("ml.m5.large", "ml.g5.xlarge")])
+def test_an_endpoint_of_another_instance_type_is_refused(tmp_path: Path, there: str, planned: str) -> None:
+    question = replace(QUESTION, endpoint=Endpoint("mine", instances=PLANNED.aim.instances, instance_type=there))
+    of_type = replace(PLANNED, endpoint=Endpoint(instance_type=planned))
+    waves = Waves(tmp_path, print, lambda *_: pytest.fail("nothing is sent"), ServerSide([], {}), print)
+    with pytest.raises(BenchmarkError, match=rf"mine: runs on {there}; p/fleet_plan\.json plans {planned}"):
+        prove(question, of_type, waves, Before([], None))
+
+
+@pytest.mark.parametrize("known", [(None, "ml.m5.large"), ("ml.m5.large", None), ("ml.m5.large", "ml.m5.large")])
+def test_an_endpoint_of_the_planned_type_or_of_an_unknown_one_is_verified(
+    tmp_path: Path, known: tuple[str | None, str | None]
+) -> None:
+    there, planned = known
+    question = replace(QUESTION, endpoint=Endpoint("mine", instances=PLANNED.aim.instances, instance_type=there))
+    of_type = replace(PLANNED, endpoint=Endpoint(instance_type=planned))
+    with pytest.raises(RuntimeError):  # of the wave, which there is none of
+        prove(question, of_type, Waves(tmp_path, print, _no_wave, ServerSide([], {}), print), Before([], None))
