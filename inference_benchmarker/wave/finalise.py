@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.client_use import HostUse, ProcessUse
 from inference_benchmarker.facts.wave_facts import Window, reconcile_ledgers
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.steering import as_offered
 from inference_benchmarker.records.counts import slowest
@@ -132,6 +133,14 @@ def make_countable(plan: WavePlan, spool_state: SpoolState) -> None:
         raise ValueError(f"about {arrivals:,.0f} arrivals were due, and {rows:,} requests were reported")
 
 
+def _planned_ns(plan: WavePlan, spool_state: SpoolState) -> int | None:
+    """The planned duration; None of a closed loop that was over with the last request of its number, whenever."""
+    number, sent = plan.bounds.num_requests, sum(ledger.arrivals for ledger in _ledgers(plan, spool_state))
+    if isinstance(plan.load, ClosedLoop) and number is not None and sent >= number:
+        return None
+    return TokenBucket.of(plan).duration_ns(spool_state.end_at)
+
+
 def _window(plan: WavePlan, spool_state: SpoolState) -> Window:
     """The duration ends with the last answer; a request that was abandoned has none."""
     assert spool_state.start is not None
@@ -140,7 +149,7 @@ def _window(plan: WavePlan, spool_state: SpoolState) -> Window:
     return Window(
         start_unix_ns=spool_state.start["wall_ns"],
         t0_monotonic_ns=spool_state.start["t0"],
-        planned_ns=TokenBucket.of(plan).duration_ns(spool_state.end_at),
+        planned_ns=_planned_ns(plan, spool_state),
         duration_ns=max(last, 0),
         stopped_at_ns=spool_state.end_at,
     )
@@ -150,7 +159,7 @@ def _client(plan: WavePlan, spool_state: SpoolState) -> dict[str, Any]:
     """The use of host and processes while the wave sent; where it was shorter than a sample, what there is."""
     assert spool_state.start is not None
     begun = spool_state.start["wall_ns"] / NS
-    planned = TokenBucket.of(plan).duration_ns(spool_state.end_at)
+    planned = _planned_ns(plan, spool_state)
     ended = float("inf") if planned is None else begun + planned / NS + 1
     samples = spool_state.samples.within(begun, ended)
     host = HostUse.of(samples, **spool_state.start["host"]) if "host" in spool_state.start else None

@@ -35,7 +35,7 @@ from inference_benchmarker.words.units import NS
 from tests.conftest import ROOT
 from tests.counted import counted
 from tests.hostile import write_frames
-from tests.waves import MS, PLAN, facts_of, on_time, spooled, use
+from tests.waves import MS, PLAN, closed_plan, facts_of, on_time, spooled, use
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +163,18 @@ class TestWave:
         assert again.verdict.exit_code == 0
         assert again.frame()["index"].tolist() == list(range(20))
         assert len(run_dir.timeline.read_text().splitlines()) == 1 + 3
+
+    @pytest.mark.parametrize(("number", "planned_ns"), [(20, None), (21, 8 * NS)])
+    def test_a_closed_loop_that_its_number_ended_has_no_planned_duration(
+        self, number: int, planned_ns: int | None, tmp_path: Path
+    ) -> None:
+        """Its rates would be of time in which nothing was to be sent."""
+        run_dir = spooled(tmp_path)
+        write_json(run_dir.plan, closed_plan(seconds="8", number=number, workers=2).public_json())
+        wave = Wave.load(run_dir.path)
+        assert (wave.ledger.sent, wave.window.planned_ns) == (20, planned_ns)
+        assert wave.summary.rates.sent == pytest.approx(20 * NS / (planned_ns or wave.window.duration_ns))
+        assert Wave.load(run_dir.path).to_json() == wave.to_json()
 
     def test_a_killed_primary_and_worker_are_reported(self, tmp_path: Path) -> None:
         wave = Wave.load(spooled(tmp_path, silent=1, ended=False).path)
