@@ -21,6 +21,11 @@ def increase(values: Sequence[float]) -> float:
     return sum(now - before if now >= before else now for before, now in pairwise(values))
 
 
+def falls(rows: Sequence[Sequence[float]]) -> int:
+    """Count the successive samples of counters of which any was below its value before."""
+    return sum(any(b > n for b, n in zip(before, now, strict=True)) for before, now in pairwise(rows))
+
+
 def bucket_increase(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """The gain of each bucket over successive samples of them all; one bucket that fell is a reset of all."""
     gained = [0.0] * len(rows[0])

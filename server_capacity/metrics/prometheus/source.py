@@ -15,6 +15,7 @@ from server_capacity.metrics.prometheus.promql.replicas import Replicas
 from server_capacity.metrics.prometheus.promql.server import PrometheusServer
 from server_capacity.metrics.prometheus.scraping.history import History
 from server_capacity.metrics.prometheus.scraping.latest import readings
+from server_capacity.metrics.prometheus.scraping.processes import STARTED
 from server_capacity.metrics.prometheus.scraping.reading import all_missing, read, sample_names, window_of
 from server_capacity.metrics.prometheus.scraping.scraper import Scraper, fetch_page
 from server_capacity.metrics.prometheus.scraping.series import Window
@@ -149,7 +150,7 @@ class Page:
         self._wanted = block.wanted
         self._url = block.url
         self._interval_s = block.interval
-        self._fetch = partial(fetch_page, web, self._url, sample_names(self._wanted))
+        self._fetch = partial(fetch_page, web, self._url, {*sample_names(self._wanted), STARTED})
         self._scraper = Scraper(self._fetch, self._interval_s)
         self._readings: list[LiveMetric] = []
         self._read_at = 0

@@ -18,12 +18,17 @@ from server_capacity.metrics.prometheus.web import WebError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from inference_benchmarker.facts.server_metric import Interval
+
 OVER_TIME = {"Average": "avg", "Maximum": "max", "Minimum": "min", "Last": "last"}
 NOT_JSON = "this is not Prometheus' JSON: is it the URL of a Prometheus server?"
 
 _QUANTILE = re.compile(r"\s*histogram_quantile\s*\(\s*(\d+\.?\d*|\.\d+)\s*,(.+)\)\s*", re.DOTALL)
 
 APART = "from the last samples before the window's start and end: too few lie inside"
+BEGAN_AGAIN = "it began again from zero between the last samples before the window's start and end"
+FARTHEST = 0.25
+"""What the time between two samples may have more or less than the window, as a share of the window."""
 
 Points = tuple[tuple[float, float], ...]
 Vector = tuple[tuple[Labels, float], ...]
@@ -47,10 +52,31 @@ def gains(series: str) -> Iterator[tuple[str, str]]:
     """The queries for what a series gained within the window, the first that brings anything to be taken.
 
     A window with fewer than two samples has no increase: then the last samples before its start and end are compared,
-    which the second text says.
+    which the second text says, where they lie close enough to these (``too_far``).
     """
     yield f"increase({series}[{WINDOW}])", ""
     yield f"{series} - {series} offset {WINDOW}", APART
+
+
+def stamps(series: str) -> tuple[str, str]:
+    """The queries for when the last samples before the window's start and end were taken."""
+    return f"timestamp({series} offset {WINDOW})", f"timestamp({series})"
+
+
+def too_far(first: float, last: float, interval: Interval) -> str | None:
+    """The reason why two samples, at ``first`` and ``last``, do not tell what a counter gained in the window.
+
+    What came before its start is in their difference, and what came after the last one is not.
+    """
+    length = interval.end - interval.start
+    if last <= interval.start:
+        return f"the server has no sample within the window of {length:.3g} s: scrape more often, or send for longer"
+    if (interval.start - first) + (interval.end - last) <= FARTHEST * length:
+        return None
+    return (
+        f"the last samples before the window's start and end are {last - first:.3g} s apart, which says too little of"
+        f" {length:.3g} s: scrape more often, or send for longer"
+    )
 
 
 def quantile_of(query: str) -> tuple[float, str] | None:

@@ -10,7 +10,15 @@ from server_capacity.metrics.prometheus.block import WINDOW
 from server_capacity.metrics.prometheus.deltas import bins_of, quantile
 from server_capacity.metrics.prometheus.exposition import Labels, render_selector
 from server_capacity.metrics.prometheus.presets import DEFAULTS
-from server_capacity.metrics.prometheus.promql.answers import OVER_TIME, gains, over_time, unnamed
+from server_capacity.metrics.prometheus.promql.answers import (
+    BEGAN_AGAIN,
+    OVER_TIME,
+    gains,
+    over_time,
+    stamps,
+    too_far,
+    unnamed,
+)
 from server_capacity.metrics.prometheus.scraping.distributions import bound_of, estimates, of_buckets, without_bound
 from server_capacity.metrics.prometheus.web import WebError
 
@@ -70,28 +78,52 @@ def counters(api: Api, selector: Selector, interval: Interval) -> tuple[Quantiti
     series = render_selector(*selector)
     found: Quantities = {}
     for query, note in gains(series):
-        for labels, total in api.values(query, interval)[0]:
-            quantity = found.setdefault(unnamed(labels), Quantity(notes=[note] if note else []))
-            quantity.values = {"Rate": total / (interval.end - interval.start), "Total": total}
+        totals = api.values(query, interval)[0]
+        troubles = _troubles(api, series, interval) if note and totals else {}
+        for labels, total in totals:
+            trouble = troubles.get(unnamed(labels)) or (BEGAN_AGAIN if total < 0 else None)
+            rate = total / (interval.end - interval.start)
+            found[unnamed(labels)] = _gained({} if trouble else {"Rate": rate, "Total": total}, trouble or note)
         if found:
             break
     return found, f"rate({series}[{WINDOW}])"
 
 
+def _gained(values: dict[str, float], note: str) -> Quantity:
+    return Quantity(values, notes=[note] if note else [])
+
+
+def _troubles(api: Api, series: str, interval: Interval) -> dict[Labels, str | None]:
+    """The reason why the last samples before the window's start and end do not give the gain of a series, if so."""
+    first, last = ({unnamed(labels): at for labels, at in api.values(q, interval)[0]} for q in stamps(series))
+    return {labels: too_far(first[labels], last[labels], interval) for labels in first.keys() & last.keys()}
+
+
 def histograms(api: Api, selector: Selector, interval: Interval) -> tuple[Quantities, str]:
     """The mean, quantiles and extremes of what was observed within the window: of classic buckets, else native ones."""
     name, labels = selector
-    for query, note in gains(render_selector(f"{name}_bucket", labels)):
+    bucket = render_selector(f"{name}_bucket", labels)
+    for query, note in gains(bucket):
         if buckets := api.values(query, interval)[0]:
             total, summed = (render_selector(name + suffix, labels) for suffix in ("_count", "_sum"))
             (sums, *_) = (each for each, why in gains(summed) if why == note)
             found = _classic(buckets, dict(api.values(sums, interval)[0]), note)
+            if note:
+                fell = {unnamed(without_bound(each)): BEGAN_AGAIN for each, gained in buckets if gained < 0}
+                far = {
+                    unnamed(without_bound(each)): why for each, why in _troubles(api, bucket, interval).items() if why
+                }
+                found |= {each: _gained({}, why) for each, why in (fell | far).items()}
             return found, f"rate({summed}[{WINDOW}]) / rate({total}[{WINDOW}])"
     series = render_selector(name, labels)
     rate = f"rate({series}[{WINDOW}])"
     for query, note in gains(series):
         if natives := api.histograms(query, interval):
             found = {unnamed(each): _distribution(bins, count, sum_, note) for each, (bins, count, sum_) in natives}
+            if note:
+                fell = {unnamed(each): BEGAN_AGAIN for each, (_, count, _) in natives if count < 0}
+                far = {each: why for each, why in _troubles(api, series, interval).items() if why}
+                found |= {each: _gained({}, why) for each, why in (fell | far).items()}
             return found, f"histogram_sum({rate}) / histogram_count({rate})"
     return {}, ""
 

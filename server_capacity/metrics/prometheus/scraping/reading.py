@@ -15,6 +15,7 @@ from server_capacity.metrics.prometheus.exposition import Labels, render_selecto
 from server_capacity.metrics.prometheus.presets import DEFAULTS
 from server_capacity.metrics.prometheus.scraping.distributions import distributions
 from server_capacity.metrics.prometheus.scraping.history import History, Round
+from server_capacity.metrics.prometheus.scraping.processes import several, start_times
 from server_capacity.metrics.prometheus.scraping.series import SeriesValues, Window, counter, gauge
 
 if TYPE_CHECKING:
@@ -59,9 +60,17 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
         reasons.append(f"the first sample is {rounds[span[0]].began - start:.1f} s after the start")
     elif span and rounds[span[-1]].ended < end - LONGEST_GAP * interval_s:
         reasons.append(f"the last sample is {end - rounds[span[-1]].ended:.1f} s before the end")
-    cut = start if interval.begin < start else None
+    started = start_times(history, span)
     return Window(
-        history, tuple(inside), tuple(span), not reasons, "; ".join(reasons) or None, max(end - start, LEAST_S), cut
+        history,
+        tuple(inside),
+        tuple(span),
+        not reasons,
+        "; ".join(reasons) or None,
+        max(end - start, LEAST_S),
+        cut=start if interval.begin < start else None,
+        several=several(history, started),
+        known=bool(started),
     )
 
 
@@ -98,6 +107,8 @@ def read(wanted: Wanted, window: Window, instance: str) -> list[ServerMetric]:
         if wanted.item and wanted.item.optional:
             return []
         return [replace(blank, reason=_absent(wanted, window))]
+    if window.several:
+        return [replace(blank, reason=window.several)]
     found = list(_series(selector, kind, tuple(blank.statistics), window))
     kept = {id(each) for _, each in sorted(found, key=lambda pair: -pair[1].size)[:MOST_SERIES]}
     rows = [

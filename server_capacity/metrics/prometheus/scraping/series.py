@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from server_capacity.metrics.prometheus.block import percent_of
-from server_capacity.metrics.prometheus.deltas import increase
+from server_capacity.metrics.prometheus.deltas import falls, increase
+from server_capacity.metrics.prometheus.scraping.processes import fell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,7 @@ class Window:
 
     ``length``: of the wave's window in seconds. ``cut``: the instant from which on gains count, where the warm-up's
     requests came before it; None: all gains do.
+    ``several``: why what was scraped is not one server's. ``known``: whether the pages say when their process started.
     ``complete`` is False, with ``reason``, where too many rounds brought nothing or parts were not watched.
     """
 
@@ -43,6 +45,8 @@ class Window:
     reason: str | None
     length: float
     cut: float | None = None
+    several: str | None = None
+    known: bool = False
 
     def time(self, index: int) -> float:
         """When the sample of that round was asked for."""
@@ -109,6 +113,8 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     times, numbers = [window.time(i) for i, _ in points], [value for _, value in points]
     if len(points) < 2:
         return SeriesValues(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
+    if unknown := fell(falls([(value,) for value in numbers]), known=window.known):
+        return SeriesValues(dict.fromkeys(asked), times[0], times[-1], reasons=(unknown,))
     inside = set(window.inside)
     within = [(window.time(i), value) for i, value in points if i in inside]
     gone = early(times, window.cut)

@@ -492,17 +492,42 @@ def test_a_statistic_that_is_refused_takes_no_other_with_it() -> None:
     assert queue.samples == 3
 
 
-def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_compared() -> None:
-    def answer(asked: Asked) -> tuple[int, str] | None:
-        nothing = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}})
-        return None if " offset " in asked.parameters["query"] else (200, nothing)
+@pytest.mark.parametrize(
+    ("gained", "sampled", "said"),
+    [
+        ("120", (97.0, 151.0), "too few lie inside"),
+        ("120", (70.0, 159.0), "are 89 s apart, which says too little of 60 s"),
+        ("120", (99.0, 129.0), "are 30 s apart, which says too little of 60 s"),
+        ("0", (99.0, 99.0), "the server has no sample within the window of 60 s"),
+        ("-500", (97.0, 157.0), "it began again from zero"),
+    ],
+)
+def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_compared_if_these_are_close(
+    gained: str, sampled: tuple[float, float], said: str
+) -> None:
+    """Else what came before the window counts, or what came last does not, or there is nothing to compare."""
 
-    with fake(200, vector_of("120"), "application/json") as server:
-        server.answer = answer
+    def answer(asked: Asked) -> tuple[int, str] | None:
+        query = asked.parameters["query"]
+        value = gained if " offset " in query else ""
+        if query.startswith("timestamp("):
+            value = str(sampled[0] if " offset " in query else sampled[1])
+        labels: list[dict[str, str]] = [{"le": "1"}, {"le": "+Inf"}] if "_bucket" in query else [{}]
+        result = [{"metric": each, "value": [160.0, value]} for each in labels if value]
+        return 200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
+
+    with fake(200, "") as server:
+        server.kind, server.answer = "application/json", answer
         found = collect({**SERVER, "url": server.url, "preset": "sglang"}, Interval(100.0, 100.0, 160.0, 1))
-    (tokens,) = (row for row in found if row.name == "output_tokens")
-    assert tokens.statistics == {"Rate": 2.0, "Total": 120.0}
-    assert "too few lie inside" in str(tokens.reason)
+    told = said == "too few lie inside"
+    for name, values in (
+        ("output_tokens", {"Rate": 2.0, "Total": 120.0}),
+        ("queue_time", {"Average": 1.0, "p50": 1.0, "p99": 1.0}),
+    ):
+        (row,) = (each for each in found if each.name == name)
+        assert said in str(row.reason)
+        assert row.complete == told
+        assert row.statistics.items() >= (values if told else dict.fromkeys(values)).items()
 
 
 def test_many_series_and_warnings_are_reported() -> None:

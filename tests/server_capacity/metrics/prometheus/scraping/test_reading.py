@@ -7,7 +7,7 @@ import math
 import random
 import threading
 import time
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -211,6 +211,49 @@ def test_a_histogram_leaves_the_warm_up_out() -> None:
 def test_a_counter_that_restarts_loses_nothing_it_showed() -> None:
     (row,) = rows(["m"], each_second([50, 60, 3, 7]), (100.5, 102.5))
     assert row.statistics["Total"] == 17
+
+
+def by_turns(values: list[float], started: list[float] | None) -> dict[float, str | None]:
+    """A page of a counter, a histogram and a gauge; each sample may be of another server."""
+    text = "# TYPE m counter\nm {0}\n# TYPE g gauge\ng {0}\n# TYPE h histogram\n" + "".join(
+        f'h_bucket{{{{le="{bound}"}}}} {{0}}\n' for bound in ("1", "+Inf")
+    )
+    starts = [f"process_start_time_seconds {at}\n" for at in started] if started else [""] * len(values)
+    return {100.0 + i: text.format(value) + starts[i] for i, value in enumerate(values)}
+
+
+@pytest.mark.parametrize(
+    ("values", "started", "said"),
+    [
+        ([50, 9000, 70, 52, 9002, 72], None, "it fell 3 times"),
+        ([50, 9000, 70, 52, 9002, 72], [7, 8, 9, 7, 8, 9], "changed 5 times"),
+        ([50, 52, 9000, 9002, 9004, 9006], [7, 7, 8, 8, 8, 8], "changed once"),  # no counter fell
+        ([50, 52, 1, 3, 1, 3], None, "it fell 2 times"),
+    ],
+)
+def test_an_address_with_several_servers_behind_it_has_no_gain(
+    values: list[float], started: list[float] | None, said: str
+) -> None:
+    found = rows({"m": ["Total", "Rate"], "h": ["Total", "p50"]}, by_turns(values, started), (100.5, 104.5))
+    for row in found:
+        assert set(row.statistics.values()) == {None}
+        assert not row.complete
+        assert said in str(row.reason)
+    (gauge,) = rows({"g": ["Maximum"]}, by_turns(values, started), (100.5, 104.5))
+    assert (gauge.statistics["Maximum"] is None) == (started is not None)
+
+
+@pytest.mark.parametrize(
+    ("values", "started"),
+    [
+        ([50, 60, 3, 7, 1, 4], [7, 7, 101.5, 101.5, 103.5, 103.5]),  # it crashes again and again, and says so
+        ([50, 60, 70, 80, 3, 7], [7, 7, 7, 7, 103.5, 103.5]),
+    ],
+)
+def test_a_server_that_says_when_it_restarted_loses_nothing(values: list[float], started: list[float]) -> None:
+    gained = sum(now if now < before else now - before for before, now in pairwise(values))
+    for row in rows({"m": ["Total"], "h": ["Total"]}, by_turns(values, started), (100.5, 104.5)):
+        assert (row.statistics["Total"], row.complete) == (gained, True)
 
 
 def test_a_counter_that_appears_during_the_wave_began_at_zero() -> None:

@@ -1,0 +1,46 @@
+"""Whether the scrapes of a window reached one process, or several by turns, as behind a load balancer. Pure."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from server_capacity.metrics.prometheus.scraping.history import History
+
+STARTED = "process_start_time_seconds"
+"""A gauge that client libraries of Prometheus put on a page: when its process started, in unix seconds."""
+
+CLOCKS_APART_S = 60.0
+"""A process that started so much before the scrape before it was there already: its server's clock may differ."""
+
+EACH_ONE = "name the page of each instance"
+
+
+def start_times(history: History, span: Iterable[int]) -> list[tuple[int, float]]:
+    """(round, start time) of the process that answered each round; none where the pages do not say it of one."""
+    tracks = [history.tracks[key] for key in history.keys(STARTED, ())]
+    if len(tracks) != 1:
+        return []
+    return [(index, value) for index in span if (value := tracks[0].at(index)) is not None]
+
+
+def several(history: History, started: Sequence[tuple[int, float]]) -> str | None:
+    """The reason why what was scraped is not one server's: a process answered that was there before the last scrape."""
+    changes = [(before, now) for before, now in pairwise(started) if before[1] != now[1]]
+    restarts = [
+        now[1] > before[1] and now[1] > history.rounds[before[0]].began - CLOCKS_APART_S for before, now in changes
+    ]
+    if all(restarts):
+        return None
+    times = "once" if len(changes) == 1 else f"{len(changes)} times"
+    return f"several servers answer at this address by turns: {STARTED} changed {times} in the window; {EACH_ONE}"
+
+
+def fell(times: int, *, known: bool) -> str | None:
+    """The reason why a counter that fell so often has no gain. ``known``: whether the pages say who answered."""
+    if known or times < 2:
+        return None
+    return f"it fell {times} times in the window: several servers answer at this address by turns, so {EACH_ONE}"
