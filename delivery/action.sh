@@ -115,16 +115,23 @@ waves() {
 # The runs of the last push to the base branch whose workflow succeeded. Pushes are by whoever may write there: a fork may
 # have a branch of the same name, but pushes nothing here.
 base() {
-    local workflow=${GITHUB_WORKFLOW_REF%@*} runs run
+    local workflow=${GITHUB_WORKFLOW_REF%@*} runs run reason
     local of_base=(--workflow "${workflow##*/}" --branch "$GITHUB_BASE_REF" --event push --status success)
     runs=$(gh run list --repo "$GITHUB_REPOSITORY" "${of_base[@]}" --limit 10 --json databaseId --jq '.[].databaseId') ||
         die "The runs of $GITHUB_BASE_REF cannot be listed; the job needs the permission 'actions: read'."
     for run in $runs; do
-        if gh run download "$run" --repo "$GITHUB_REPOSITORY" --name "$name" --dir "$base" 2>/dev/null; then
+        if reason=$(gh run download "$run" --repo "$GITHUB_REPOSITORY" --name "$name" --dir "$base" 2>&1); then
             echo "The base is what run $run of $GITHUB_BASE_REF measured."
             tell url "$GITHUB_SERVER_URL/$GITHUB_REPOSITORY/actions/runs/$run"
             return
         fi
+        rm -rf "$base" # what came before it broke off
+        # Only what gh says of a run without one, or with one that is too old, is a reason to look further: a limit of
+        # requests or an outage would let a gate pass that compares.
+        case $reason in
+            *"no artifact matches"* | *"no valid artifacts found"*) ;;
+            *) die "The artifact of run $run cannot be downloaded: ${reason%%$'\n'*}" ;;
+        esac
     done
     echo "::notice::No push to $GITHUB_BASE_REF has an artifact '$name' yet: there is nothing to compare with."
 }

@@ -32,6 +32,7 @@ class GitHub:
     folder: Path
     may_list: bool = True
     may_write: bool = True
+    download_fails: str = ""
 
     def save(self, **stored: Any) -> None:
         """Store runs or comments."""
@@ -64,7 +65,9 @@ class GitHub:
         script = folder / "gh"
         script.write_text(f'#!/bin/sh\nexec {sys.executable} -P {__file__} {self.folder} "$@"\n')
         script.chmod(0o755)
-        self.save(rights=[{"may_list": self.may_list, "may_write": self.may_write}])
+        self.save(
+            rights=[{"may_list": self.may_list, "may_write": self.may_write, "download_fails": self.download_fails}]
+        )
         return folder
 
 
@@ -203,6 +206,9 @@ class Gh:
         artifact = self.github.artifact(options.words[0], options.name)
         if not artifact.is_dir():
             raise SystemExit("no artifact matches any of the names or patterns provided")
+        if fails := self.rights["download_fails"]:  # midway
+            Path(options.dir).mkdir()
+            raise SystemExit(fails)
         shutil.copytree(artifact, options.dir)
 
     def api(self, arguments: list[str]) -> None:

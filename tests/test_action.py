@@ -192,6 +192,32 @@ def test_a_job_that_may_not_list_runs_says_so(github: GitHub, tmp_path: Path) ->
     assert "the job needs the permission 'actions: read'." in refused.log
 
 
+@pytest.mark.parametrize(
+    ("fails", "code", "said"),
+    [
+        ("HTTP 503: Service Unavailable", 2, "::error::The artifact of run 10 cannot be downloaded: HTTP 503: Service"),
+        (
+            "HTTP 403: API rate limit exceeded\n::warning::x",
+            2,
+            "cannot be downloaded: HTTP 403: API rate limit exceeded",
+        ),
+        ("no valid artifacts found to download", 0, "::notice::No push to main has an artifact"),  # it is too old
+    ],
+)
+def test_a_base_that_cannot_be_had_is_no_base_that_is_not_there(
+    github: GitHub, tmp_path: Path, fails: str, code: int, said: str
+) -> None:
+    """A gate that compares with nothing, since GitHub was down, would let a regression pass."""
+    github.finish_run(10, branch="main")
+    made_runs(github.artifact(10, "benchmark"), 20, requests=30)
+    github.download_fails = fails
+    judged = run_with_waves_of(job(github, 11, {}), made_runs(tmp_path / "runs", 20, requests=30))
+    assert judged.code == code
+    assert said in judged.log
+    assert "::warning::x" not in judged.log
+    assert not (judged.folder / "temp" / "inference-benchmarker" / "benchmark" / "base").exists()
+
+
 KNOWN = ("2", "130", "3", "1", "0")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from numbers import Number
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.returned import is_stream
 from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ProbeFacts:
     """In plain values, so that one process can send it to another. None: did not get that far, or unknown.
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
-    or ``streamed``; ``unread`` an answer that would yield pieces, were it read; ``status`` an HTTP status it has.
+    or ``streamed``; ``unread`` an answer that is read like a file.
     ``addresses`` are those it was sent to; ``raised_at`` the line of the user's code that failed, ``in_hand`` what that
     code had in its variables.
     """
@@ -39,7 +39,6 @@ class ProbeFacts:
     answer_type: str | None = None
     preview: str = ""
     unread: bool = False
-    status: int | None = None
     addresses: Sequence[Address] = ()
     is_sagemaker: bool = False
     raised_at: str = ""
@@ -64,7 +63,7 @@ class Probe:
         self._payload = (payload,)
         answer = self._invoke(payload)
         self._answer = (answer,)
-        return self._handed_on(answer) if type(answer) is GeneratorType else answer
+        return self._handed_on(answer) if is_stream(type(answer)) else answer
 
     def _handed_on(self, pieces: Iterator[Any]) -> Iterator[Any]:
         for piece in pieces:
@@ -95,7 +94,7 @@ class Probe:
         if not self._answer:
             return {}
         (answer,) = self._answer
-        if type(answer) is GeneratorType:
+        if is_stream(type(answer)):
             kinds = " and ".join(dict.fromkeys(map(type_name, self._pieces)))
             return {
                 "answer": "streamed",
@@ -107,7 +106,6 @@ class Probe:
             "answer_type": type_name(answer),
             "preview": excerpt(_text(answer), _PREVIEW),
             "unread": hasattr(answer, "__next__"),
-            "status": _status(answer),
         }
 
 
@@ -139,15 +137,3 @@ def _text(value: Any) -> str:
         return str(value)
     except Exception as error:  # of the user's own class
         return f"({type_name(error)})"
-
-
-def _status(answer: Any) -> int | None:
-    """The HTTP status of a response object; of a user's own object, an attribute may raise."""
-    for name in ("status_code", "status"):
-        try:
-            status = getattr(answer, name, None)
-        except Exception:
-            status = None
-        if isinstance(status, int):
-            return int(status)
-    return None

@@ -70,11 +70,6 @@ class Check:
                 f"invoke returned a {seen.answer_type}, which may still have unread content, whose transfer time is "
                 "not measured: return the content, or yield it piece by piece."
             )
-        if seen.status is not None and seen.status >= 400 and self.ok:
-            found["error_status"] = (
-                f"invoke returned an answer with status {seen.status}, and a wave counts any returned value as a "
-                "success: raise an exception instead."
-            )
         if seen.answer == "streamed" and not self.record.chunks and self.ok:
             found["no_piece"] = "invoke yielded only empty pieces, so there is no TTFT."
         if impossible_usage(self._records)[0]:

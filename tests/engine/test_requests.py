@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import gevent
 import pytest
+from gevent import Greenlet
+from gevent.event import AsyncResult
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker import requested_model
@@ -146,6 +149,61 @@ def test_what_a_listener_raises_at_the_end_leaves_every_request_abandoned(error:
 def test_a_coroutine_is_no_answer() -> None:
     record = one(_async_invoke)
     assert (record.outcome, record.error) == ("failed", "TypeError")
+
+
+class Answered:
+    """A response as HTTP clients have it."""
+
+    def __init__(self, **members: object) -> None:
+        vars(self).update(members)
+
+
+class Spoiled:
+    """A user's own, whose attributes raise."""
+
+    @property
+    def status_code(self) -> int:
+        raise OSError
+
+
+LAMBDA = {"ResponseMetadata": {"HTTPStatusCode": 200}, "StatusCode": 200}
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "error"),
+    [
+        (Answered(status_code=200), "ok", ""),
+        (Answered(status_code=399), "ok", ""),
+        (Answered(status_code=503), "failed", "StatusError 503"),
+        (Answered(status=429), "failed", "StatusError 429"),
+        (Answered(status="500"), "ok", ""),
+        (Answered(status=700), "ok", ""),
+        (Spoiled(), "ok", ""),
+        ({"status": 500}, "ok", ""),  # what is in an answer is the user's affair
+        (LAMBDA, "ok", ""),
+        ({**LAMBDA, "FunctionError": "Unhandled"}, "failed", "FunctionError Unhandled"),
+        (Future(), "failed", "TypeError"),
+        (AsyncResult(), "failed", "TypeError"),
+        (Greenlet(lambda: None), "failed", "TypeError"),
+    ],
+    ids=repr,
+)
+def test_an_answer_that_says_that_it_failed_or_is_not_over_is_a_failure(
+    answer: object, outcome: str, error: str
+) -> None:
+    """Also where the first answer of its class was a good one."""
+    answers = iter([Answered(status_code=200), Answered(status=200), {}, answer])
+    bench = Bench(Endpoint(invoke=lambda _: next(answers), payloads=["p"]))
+    records = bench.send(*range(4))
+    assert [record.outcome for record in records] == ["ok", "ok", "ok", outcome]
+    assert (records[-1].error or "") == error
+
+
+def test_a_stream_of_an_sdk_is_read_to_its_end() -> None:
+    """It is an iterator and no generator: were it not read, only its head would be measured."""
+    record = one(lambda _: iter(["a", "b", "c"]))
+    assert (record.outcome, record.chunks, record.bytes) == ("ok", 3, 3)
+    assert record.first_token is not None
 
 
 def test_a_payload_that_cannot_be_built_is_a_failed_request_of_its_own_kind() -> None:

@@ -63,6 +63,16 @@ class _Broken:
         raise ValueError
 
 
+class _File(_Broken):
+    """What is read like a file has lines, too."""
+
+    def __next__(self) -> str:
+        raise StopIteration
+
+    def read(self) -> str:
+        return ""
+
+
 def seen(answer: object) -> ProbeFacts:
     """What is seen of one answer."""
     probe = Probe(lambda _: answer)
@@ -82,8 +92,8 @@ def seen(answer: object) -> ProbeFacts:
             Response(tokens_in=3),
             ProbeFacts(answer="returned", answer_type="inference_benchmarker.records.response.Response"),
         ),
-        (iter([1]), ProbeFacts(answer="returned", answer_type="list_iterator", unread=True)),
-        (_Answered(500), ProbeFacts(answer="returned", answer_type=f"{__name__}._Answered", status=500)),
+        (iter([1]), ProbeFacts(answer="streamed", answer_type="int", preview="1")),
+        (_File(), ProbeFacts(answer="returned", answer_type=f"{__name__}._File", preview="(ValueError)", unread=True)),
         (_Answered("ok"), ProbeFacts(answer="returned", answer_type=f"{__name__}._Answered")),
         (_Broken(), ProbeFacts(answer="returned", answer_type=f"{__name__}._Broken", preview="(ValueError)")),
         ((x for x in ("a", "", "b")), ProbeFacts(answer="streamed", answer_type="str", preview="ab")),
@@ -100,7 +110,7 @@ def test_an_answer_is_seen_as_what_it_is(answer: object, expected: ProbeFacts) -
     assert (found.payloads, found.smallest, found.largest) == (2, 1, 7)
     assert (found.payload_type, found.payload_bytes) == ("str", 7)
     assert found.preview == expected.preview or found.preview == str(answer)[:200]
-    of_answer = ("answer", "answer_type", "unread", "status")
+    of_answer = ("answer", "answer_type", "unread")
     assert [getattr(found, name) for name in of_answer] == [getattr(expected, name) for name in of_answer]
 
 
@@ -203,8 +213,6 @@ def test_an_error_is_reported_with_key_and_text() -> None:
         (check(seen=replace(SAGEMAKER, largest=SAGEMAKER_LIMIT + 1)), ["payload_size"]),  # not the one that was sent
         (check(seen=replace(SEEN, payloads=None, smallest=None, largest=None)), []),
         (check(seen=replace(SEEN, unread=True)), ["unread_answer"]),
-        (check(seen=replace(SEEN, status=200)), []),
-        (check(seen=replace(SEEN, status=400)), ["error_status"]),
         (check(streamed(0, 50, (10,)), STREAM_SEEN), []),
         (check(PLAIN._replace(chunks=0, gaps=()), STREAM_SEEN), ["no_piece"]),
         (check(PLAIN._replace(chunks=2, gaps=(9,), tokens_out=1), STREAM_SEEN), ["impossible_usage"]),

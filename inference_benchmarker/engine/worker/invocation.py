@@ -8,6 +8,7 @@ from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
+from inference_benchmarker.facts.returned import Look, is_stream, look_of
 from inference_benchmarker.records.answer import Answer, Piece, Reasoning
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.worker.requests import Requests
 
 
+_MOST_KINDS = 100  # classes of answers whose look is kept: a file may make a class for each
 _LEAST_OF_A_PIECE = 64  # bytes that one counts as where it is kept: of a stream, its event takes as many
 
 
@@ -48,6 +50,7 @@ class Invocation:
         self._keeps_answers = keeps_answers
         self._payload = payload
         self._requests = requests
+        self._looks: dict[type, Look] = {}
         self._take_up = requests.writer.metric_numbers.take_up
 
     def attempt(self, slot: Slot) -> None:
@@ -77,9 +80,23 @@ class Invocation:
         elif kind is CoroutineType:
             result.close()
             raise TypeError("invoke returned a coroutine; expected it to return when the request is done")
+        else:
+            self._take(slot, kind, result)
+
+    def _take(self, slot: Slot, kind: type, result: Any) -> None:
+        """Take an answer of any other class: it may be a stream, say that the request failed, or not be over."""
+        look = self._looks.get(kind)
+        if look is None:
+            if is_stream(kind):
+                self._drive(slot, result)
+                return
+            look = look_of(result)
+            if len(self._looks) < _MOST_KINDS:
+                self._looks[kind] = look
+        look(result)
 
     def _drive(self, slot: Slot, stream: Any) -> None:
-        """Run a generator to its end; each non-empty piece is a token's arrival."""
+        """Run a generator, or another stream, to its end; each non-empty piece is a token's arrival."""
         times = slot.times = []
         t0, size = self._requests.t0, 0
         most = largest_answer()

@@ -42,8 +42,9 @@ class PrometheusServer:
         return self._api.base
 
     def read(self, interval: Interval, clock_s: float | None = None) -> Iterator[ServerMetric]:
-        """Every row, as it comes. ``clock_s``: what our clock says now, to compare the server's with."""
+        """Every row, as it comes, by our clock. ``clock_s``: what that says now, to compare the server's with."""
         self._ahead_s = self._api.begin(clock_s)
+        interval = interval.moved(-(self._ahead_s or 0.0))
         for name, query in self._queries.items():
             yield from self._noted(self._query_rows(name, query, interval))
         rows: list[ServerMetric] = []
@@ -149,11 +150,21 @@ class PrometheusServer:
         return left_out(rows, len(found))
 
     def _noted(self, rows: list[ServerMetric]) -> list[ServerMetric]:
-        if self._ahead_s is None:
+        """The rows by our clock, and that the server's is another."""
+        if (ahead_s := self._ahead_s) is None:
             return rows
-        which = "ahead of" if self._ahead_s > 0 else "behind"
-        note = f"this clock is {abs(self._ahead_s):.0f} s {which} the server's, so the window is off by that"
-        return [replace(row, reason=joined(row.reason, note)) for row in rows]
+        which = "ahead of" if ahead_s > 0 else "behind"
+        note = f"this clock is {abs(ahead_s):.0f} s {which} the server's: the window is corrected for that"
+        return [
+            replace(
+                row,
+                start=row.start and row.start + ahead_s,
+                end=row.end and row.end + ahead_s,
+                series=tuple((at + ahead_s, value) for at, value in row.series),
+                reason=joined(row.reason, note),
+            )
+            for row in rows
+        ]
 
 
 def largest(series: Vector) -> list[tuple[Labels, float]]:

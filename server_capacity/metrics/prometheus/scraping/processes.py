@@ -1,4 +1,4 @@
-"""Whether the scrapes of a window reached one process, or several by turns, as behind a load balancer. Pure."""
+"""The processes that the scrapes of a window reached: one, or several by turns, as behind a load balancer. Pure."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections import Counter
+from email.utils import formatdate
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, cast
 
@@ -540,12 +541,17 @@ def test_many_series_and_warnings_are_reported() -> None:
     assert "30 more series" in str(found[-1].reason)
 
 
-def test_a_clock_that_differs_is_reported() -> None:
+def test_the_window_is_that_of_the_servers_clock_and_the_row_is_by_ours() -> None:
+    now = float(round(time.time()))
+    window = Interval(now - 60, now - 60, now, 1)
     with fake(200, vector_of("1"), "application/json") as server:
-        server.date = "Thu, 01 Jan 2015 00:00:00 GMT"
-        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": "x"}})
-    assert "s ahead of the server's, so the window is off by that" in str(row.reason)
+        server.date = formatdate(now - 40, usegmt=True)
+        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": "rate(x[{window}])"}}, window)
+    ends = [float(each["time"]) for each in server.parameters if "rate" in each["query"] and "time" in each]
+    assert ends == [pytest.approx(now - 40, abs=2)]
+    assert "s ahead of the server's: the window is corrected for that" in str(row.reason)
     assert row.statistics == {"Value": 1.0}
+    assert [row.start, row.end] == pytest.approx([now - 60, now])
 
 
 def test_secrets_are_sent_and_hidden() -> None:
