@@ -24,7 +24,8 @@ from inference_benchmarker.wave.provenance import built_on, require_built_on
 from inference_benchmarker.wave.provenance import not_checked as built_on_not_checked
 from inference_benchmarker.wave.run_dir import RunDir, cannot_write
 from inference_benchmarker.wave.wave import Wave
-from visualization.comparison.comparison import EXIT_CODES, Side, compare
+from visualization.comparison.comparison import Side, compare
+from visualization.comparison.ending import EXIT_CODES, Cut
 from visualization.comparison.result import AbResult, Sent, result_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Experiment:
     aborted: str = ""
     """What was measured of the wave that was aborted, and ended all; empty where none was."""
     sent: tuple[Sent, ...] = ()
+    not_stored: str = ""
+    """Why ``ab.json`` lacks the outcome; empty where it has it."""
 
     @property
     def is_given_up(self) -> bool:
@@ -85,24 +88,47 @@ class Experiment:
     @property
     def cut_off(self) -> bool:
         """Tells whether waves are missing for no reason that is stored: its command was killed, or is still at it."""
-        counted = sum(each.counts for each in self.sent)
-        return not (self.interrupted or self.is_given_up) and counted < self.repeats * len(SIDES)
+        return not (self.interrupted or self.is_given_up) and self._counted < self._planned
+
+    @property
+    def cut(self) -> Cut | None:
+        """Its end where that is not the one that was planned; the gravest of several."""
+        ends = {Cut(code, why, self._counted, self._planned): code for code, why in self._ends()}
+        gravest = worst_exit_code(OK, *ends.values())
+        return next((cut for cut, code in ends.items() if code == gravest), None)
+
+    @property
+    def _counted(self) -> int:
+        return sum(each.counts for each in self.sent)
+
+    @property
+    def _planned(self) -> int:
+        return self.repeats * len(SIDES)
+
+    def _ends(self) -> Iterator[tuple[int, str]]:
+        """All that ended it unlike its plan: an exit code, that of its wave where one was aborted, and why."""
+        if self.interrupted:
+            yield INTERRUPTED, ""
+        if self.cut_off:
+            yield INTERRUPTED, "cut off, or still running"
+        if self.aborted:
+            yield INVALID if self.sent[-1].verdict == "INVALID" else MISSED, f"aborted: {self.aborted}"
+        if self.given_up:
+            yield INVALID, self.given_up
+        if self.not_stored:
+            yield INVALID, f"not stored: {self.not_stored}"
 
     @property
     def cut_code(self) -> int:
-        """The exit code of one that has not all its waves; that of the wave where one was aborted."""
-        if self.interrupted or self.cut_off:
-            return INTERRUPTED
-        if self.aborted:
-            return INVALID if self.sent[-1].verdict == "INVALID" else MISSED
-        return INVALID if self.given_up else OK
+        """The exit code of how it ended, whatever was measured."""
+        return OK if self.cut is None else self.cut.exit_code
 
     def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
         """B compared with A; BenchmarkError where a side has no wave."""
         limits = [MaxRegression.parse(text) for text in self.limits]
         found = compare(waves["A"], waves["B"], limits, names=SIDES, strict=self.strict)
         base, new = (Side(side.name, side.waves, self.what[side.name]) for side in (found.base, found.new))
-        return replace(found, base=base, new=new, unlike=())  # the sides are what is compared
+        return replace(found, base=base, new=new, unlike=(), cut=self.cut)  # the sides are what is compared
 
     def read(self) -> dict[str, Sequence[Wave]]:
         """The waves that count, from their run directories."""

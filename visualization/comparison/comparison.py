@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.exit_codes import INVALID, MISSED, OK
+from inference_benchmarker.exit_codes import INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.user_metrics import PREFIX
@@ -20,6 +20,7 @@ from visualization.comparison.changes import (
     is_success,
     with_intervals,
 )
+from visualization.comparison.ending import OUTCOMES
 from visualization.comparison.intervals import Estimates, user_metrics_of
 from visualization.comparison.repeats import over_runs
 from visualization.comparison.server_rows import server_rows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import MaxRegression, Slo
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.changes import Value
+    from visualization.comparison.ending import Cut, Outcome
     from visualization.comparison.intervals import Metric
     from visualization.comparison.server_rows import ServerRow
 
@@ -47,9 +49,6 @@ _METRICS = (
 _OF_CLIENT = (("lag", "p50"), ("lag", "p99"))
 _OF_A_STREAM = ("ttft", "itl")
 _USUAL = ("p50", "p99")
-
-
-EXIT_CODES = {"invalid": INVALID, "failed": MISSED, "passed": OK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,8 @@ class Comparison:
     """Two sides beside each other, each of a run or several; ``unlike`` says in what their plans differ.
 
     ``client``: what the clients did, which is no outcome of the endpoint. ``own``: metrics of the user's own. Nobody
-    knows whether more of one is better, so that they have no outcome. ``strict``: what is undecided fails.
+    knows whether more of one is better, so that they have no outcome. ``strict``: what is undecided fails. ``cut``: why
+    not all waves that were to be compared are; None where all are.
     """
 
     base: Side
@@ -114,6 +114,7 @@ class Comparison:
     unlike: tuple[str, ...]
     strict: bool = False
     own: tuple[MetricChange, ...] = ()
+    cut: Cut | None = None
 
     @property
     def on_both_sides(self) -> int:
@@ -142,15 +143,16 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Of its command."""
-        return EXIT_CODES[self.outcome]
+        """Of its command: the gravest of how it ended, of INVALID runs and of broken limits."""
+        invalid = not (self.base.valid and self.new.valid)
+        return worst_exit_code(
+            OK if self.cut is None else self.cut.exit_code, INVALID if invalid else OK, MISSED if self.failed else OK
+        )
 
     @property
-    def outcome(self) -> Literal["invalid", "failed", "passed"]:
-        """Tells whether a run of either side is INVALID, else whether a limit is broken."""
-        if not (self.base.valid and self.new.valid):
-            return "invalid"
-        return "failed" if self.failed else "passed"
+    def outcome(self) -> Outcome:
+        """The word of the exit code."""
+        return OUTCOMES[self.exit_code]
 
 
 def compare(

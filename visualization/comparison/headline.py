@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from visualization.comparison.ending import ended_early
 from visualization.comparison.sessions import SESSION, is_of_sessions
 
 if TYPE_CHECKING:
@@ -22,9 +23,13 @@ _NARROW = 0.02  # unless the interval is hardly wider than they are
 
 
 def headline(comparison: Comparison) -> str:
-    """The outcome for whoever reads one line. Of numbers that can be trusted it first says if the loads differ."""
-    loads = comparison.loads if comparison.base.valid and comparison.new.valid else ""
-    return f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
+    """The outcome for whoever reads one line.
+
+    It first says if waves are missing, and of numbers that can be trusted if the loads differ.
+    """
+    cut, loads = comparison.cut, comparison.loads if comparison.base.valid and comparison.new.valid else ""
+    found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
+    return found if cut is None else f"{ended_early(comparison.outcome, cut)}: {found}"
 
 
 def _outcome(comparison: Comparison) -> str:

@@ -7,8 +7,9 @@ import os
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from inference_benchmarker.exit_codes import MISSED
 from inference_benchmarker.records.user_metrics import PREFIX
-from inference_benchmarker.report.markdown import literal
+from inference_benchmarker.report.markdown import escaped, literal
 from inference_benchmarker.summary.time_table import marked
 from inference_benchmarker.words.text import folded, plain, wrapped
 from inference_benchmarker.words.wording import (
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from visualization.comparison.server_rows import ServerRow
 
 _TITLE = "COMPARISON – InferenceBenchmarker"
+_HEADING = "### Benchmark comparison"
+_ALL_SENT = "all waves were sent"
 _WIDTH = 80
 _OF_ONE_RUN = (
     "Intervals of the change: 95%, from one-second blocks. They leave out the variation between runs of the same "
@@ -95,23 +98,24 @@ def to_markdown(comparison: Comparison) -> str:
         for row in comparison.server_rows
     ]
     bold = [[*row[:-1], f"**{row[-1]}**" if row[-1] in _NOT_UNCHANGED else row[-1]] for row in table_cells]
-    lines = ["### Benchmark comparison", "", f"**{headline(comparison)}**", ""]
+    lines = [_HEADING, "", f"**{escaped(headline(comparison))}**", ""]
     lines += [*(f"- {line}" for line in _run_lines(comparison, literal)), ""]
     lines += [
         "| " + " | ".join(row) + " |" for row in [_header(comparison), ["---", *["---:"] * 4, "---"], *bold, *beside]
     ]
-    if closing := list(_closing_lines(comparison)):
+    if closing := list(_closing_lines(comparison, escaped)):
         lines += ["", *(f"- {line.strip()}" for line in closing)]
     return "\n".join(map(plain, [*lines, "", _legend(comparison)])) + "\n"
 
 
 def to_junit(comparison: Comparison) -> str:
     """A test case for each run's verdict, each limit, and each metric without one."""
-    suite = ElementTree.Element("testsuite", name="benchmark compare")
+    suite = _suite()
     for side in (comparison.base, comparison.new):
         case = _case(suite, f"{side.name} is VALID")
         if not side.valid:
             ElementTree.SubElement(case, "error", message=_side_text(side))
+    _cut_case(suite, comparison)
     for check in comparison.checks:
         case = _case(suite, check.limit.expression)
         if check.state != "kept":
@@ -121,10 +125,19 @@ def to_junit(comparison: Comparison) -> str:
     for row in comparison.rows:
         if row not in limited:
             ElementTree.SubElement(_case(suite, row.name), "system-out").text = ", ".join(cells(row)[1:])
-    for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(attribute, str(len(list(suite.iter(tag)))))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
+    return _xml(suite)
+
+
+def nothing_to_markdown(why: str) -> str:
+    """The same where nothing can be compared, in a sentence."""
+    return f"{_HEADING}\n\n**{escaped(why)}**\n"
+
+
+def nothing_to_junit(why: str) -> str:
+    """The same where nothing can be compared: an error."""
+    suite = _suite()
+    ElementTree.SubElement(_case(suite, _ALL_SENT), "error", message=plain(why))
+    return _xml(suite)
 
 
 def _header(comparison: Comparison) -> list[str]:
@@ -244,7 +257,7 @@ def _server_cells(row: ServerRow, quoted: Callable[[str], str] = plain) -> list[
     return [name, base, new, _percent(row.change)]
 
 
-def _closing_lines(comparison: Comparison) -> Iterator[str]:
+def _closing_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
     """A line for each limit, and the word that the exit code stands for."""
     for check in comparison.checks:
         yield f"{INDENT}{_MARKS[check.state]} {_check_text(check, comparison)}"
@@ -252,15 +265,14 @@ def _closing_lines(comparison: Comparison) -> Iterator[str]:
     undecided = sum(check.undecided for check in comparison.checks)
     invalid = [side.name for side in (comparison.base, comparison.new) if not side.valid]
     clauses = [
+        *([] if comparison.cut is None else [quoted(comparison.cut.text)]),
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
-    elif comparison.failed:
-        yield f"FAILED ({', '.join(clauses)})"
-    elif comparison.checks:
-        yield "PASSED" + (f" ({clauses[0]})" if clauses else "")
+    elif comparison.checks or comparison.cut is not None:
+        yield comparison.outcome.upper() + (f" ({', '.join(clauses)})" if clauses else "")
 
 
 def _check_text(check: Check, comparison: Comparison) -> str:
@@ -275,6 +287,25 @@ def _check_text(check: Check, comparison: Comparison) -> str:
     if (interval := _interval(row)) == _NO_INTERVAL:
         return f"{found}, cannot tell: more runs are needed"
     return f"{found} ({interval}), {_STATES[check.state]}"
+
+
+def _cut_case(suite: ElementTree.Element, comparison: Comparison) -> None:
+    """An end before all waves is an error of the test, and no failure of the endpoint unless its code says so."""
+    if comparison.cut is not None:
+        case = _case(suite, _ALL_SENT)
+        tag = "failure" if comparison.cut.exit_code == MISSED else "error"
+        ElementTree.SubElement(case, tag, message=plain(headline(comparison)))
+
+
+def _suite() -> ElementTree.Element:
+    return ElementTree.Element("testsuite", name="benchmark compare")
+
+
+def _xml(suite: ElementTree.Element) -> str:
+    for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(len(list(suite.iter(tag)))))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, "unicode", xml_declaration=True) + "\n"
 
 
 def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.data.decoded import OMITTED, omitted_without
 from inference_benchmarker.verdict.finding import Finding  # noqa: TC001 - what is read is decoded by the types
 from inference_benchmarker.version import SCHEMA_VERSION
+from visualization.comparison.ending import Outcome  # noqa: TC001 - as above
 from visualization.comparison.headline import headline
 from visualization.comparison.intervals import interval
 
@@ -113,7 +114,7 @@ class ComparisonResult:
     server_metrics: list[ServerRowResult]
     limits: list[CheckResult]
     strict: bool
-    outcome: Literal["invalid", "failed", "passed"]
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.system.files import FOR_ANYBODY, replace_file, replacing
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import pluralize
+from visualization.comparison.ending import OUTCOMES, ended_early
 from visualization.figures.bars import AIPERF_FIELDS, TIME_FIELDS, all_bars, choose
 from visualization.figures.by_name import (
     error_bars,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.ending import Cut
     from visualization.figures.capacity import Capacity
     from visualization.figures.limits import Limit
     from visualization.figures.runs import Run
@@ -139,11 +141,12 @@ def make_figures(
     wanted: Mapping[str, Sequence[str]] | None = None,
     capacities: Sequence[Capacity] = (),
     two: TwoSides | None = None,
+    cut: Cut | None = None,
 ) -> Figures:
     """Everything to be drawn. ``wanted``: the fields to have bars, by source; all that were measured without it.
 
     ``capacities`` come after the runs; without any of these the page begins with the tail, which a limit is on.
-    ``two``: the two sides of the runs, where they are that.
+    ``two``: the two sides of the runs, where they are that; ``cut``: why waves of these are missing.
     """
     limits = limits_of_runs(runs)
     charts = _charts(runs, choose(all_bars(runs), wanted))
@@ -158,7 +161,7 @@ def make_figures(
             cards,
             everything,
             first_statistic(limits, "median"),
-            lead=lead(runs, limits, "" if two is None else two.change),
+            lead=_first_line(lead(runs, limits, "" if two is None else two.change), cut),
             overview=overview(runs, limits),
             answer=() if two is None else tuple(filter(None, [forest(two.comparison)])),
             sides=() if two is None else two.of,
@@ -176,6 +179,10 @@ def make_figures(
     )
     plain: Figures = made_plain(drawn)
     return plain
+
+
+def _first_line(answer: str, cut: Cut | None) -> str:
+    return answer if cut is None else f"{ended_early(OUTCOMES[cut.exit_code], cut)}: {answer}"
 
 
 def _charts(runs: Sequence[Run], bars: Sequence[Bars]) -> dict[str, tuple[Bars | Curves, ...]]:

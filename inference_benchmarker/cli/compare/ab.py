@@ -20,7 +20,7 @@ from inference_benchmarker.cli.compare.compare import print_comparison, write_fi
 from inference_benchmarker.cli.core.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
 from inference_benchmarker.cli.wave.exporting import exporting
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.exit_codes import INVALID, OK, worst_exit_code
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.memory import give_back_large_blocks
 from inference_benchmarker.words.redact import HEADERS
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from inference_benchmarker.cli.wave.exporting import Export
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.ab import Experiment
-    from visualization.comparison.comparison import Comparison
 
     Waves = dict[str, list[Wave]]
 
@@ -140,28 +139,27 @@ def _hand_on_headers(asked: AbRequest, side: str) -> None:
 
 
 def _tell(experiment: Experiment, asked: AbRequest, waves: Waves) -> int:
-    """Print and store the outcome, and give the exit code."""
-    if not all(waves.values()):
-        code = _saved(experiment, None, experiment.cut_code)
-        missing = " and ".join(side for side, found in waves.items() if not found)
-        say(f"{why(experiment)}: no wave of {missing} is usable, so nothing can be compared.")
-        say(f"Folder: {experiment.folder}")
-        return code
-    found = experiment.compare(waves)
-    code = worst_exit_code(experiment.cut_code, found.exit_code)
-    say_what_is_missing(experiment)
-    print_comparison(found, as_json=asked.options.json)
-    code = _saved(experiment, found, code)
-    write_files(found, asked.options.markdown, asked.options.junit)
-    say_closing(experiment)
-    return code
+    """Store and print the outcome, and give the exit code. One that cannot be stored is printed, and makes it 3."""
+    from visualization.comparison import report
 
-
-def _saved(experiment: Experiment, found: Comparison | None, code: int) -> int:
-    """Store the outcome and give the exit code; one that cannot be stored is shown all the same, and makes it 3."""
+    found = experiment.compare(waves) if all(waves.values()) else None
     try:
-        experiment.save(found, code)
+        experiment.save(found, experiment.cut_code if found is None else found.exit_code)
     except BenchmarkError as error:
         say(str(error))
-        return worst_exit_code(code, INVALID)
-    return code
+        experiment.not_stored = str(error)
+    if found is None:
+        missing = " and ".join(side for side, sent in waves.items() if not sent)
+        nothing = f"{why(experiment)}: no wave of {missing} is usable, so nothing can be compared."
+        say(nothing)
+        write_files(
+            asked.options, lambda: report.nothing_to_markdown(nothing), lambda: report.nothing_to_junit(nothing)
+        )
+        say(f"Folder: {experiment.folder}")
+        return experiment.cut_code
+    found = replace(found, cut=experiment.cut)
+    say_what_is_missing(experiment)
+    print_comparison(found, as_json=asked.options.json)
+    write_files(asked.options, lambda: report.to_markdown(found), lambda: report.to_junit(found))
+    say_closing(experiment)
+    return found.exit_code

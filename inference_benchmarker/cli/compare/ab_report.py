@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.compare.compare import print_comparison
 from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.core.terminal import say
-from inference_benchmarker.exit_codes import worst_exit_code
 from inference_benchmarker.words.wording import duration_text, pluralize
 
 if TYPE_CHECKING:
@@ -41,7 +40,9 @@ def why(experiment: Experiment) -> str:
         return "Cut off, or still running"
     if experiment.interrupted:
         return "Interrupted"
-    return f"Aborted ({experiment.aborted})" if experiment.aborted else f"INVALID: {experiment.given_up}"
+    if experiment.aborted:
+        return f"Aborted ({experiment.aborted})"
+    return f"INVALID: {experiment.given_up or experiment.not_stored}"
 
 
 def why_aborted(wave: Wave) -> str:
@@ -71,7 +72,7 @@ def print_again(experiment: Experiment, form: str, output: Path | None, *, as_js
     else:
         hand_out(_rendered(found, form, experiment.folder), output, form)
     say_closing(experiment)
-    return worst_exit_code(experiment.cut_code, found.exit_code)
+    return found.exit_code
 
 
 def _rendered(found: Comparison, form: str, folder: Path) -> str:

@@ -56,6 +56,7 @@ def run(arguments: list[str]) -> int:
     give_back_large_blocks()
     from inference_benchmarker.plan.slo import MaxRegression
     from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison import report
     from visualization.comparison.comparison import compare
 
     problems: list[str] = []
@@ -65,7 +66,7 @@ def run(arguments: list[str]) -> int:
     say_without_digest([*base, *new])
     found = compare(base, new, limits, strict=options.strict)
     print_comparison(found, as_json=options.json)
-    write_files(found, options.markdown, options.junit)
+    write_files(options, lambda: report.to_markdown(found), lambda: report.to_junit(found))
     return found.exit_code
 
 
@@ -80,13 +81,11 @@ def print_comparison(found: Comparison, *, as_json: bool) -> None:
         print_report(report.to_text(found, report_width()))
 
 
-def write_files(found: Comparison, markdown: Path | None, junit: Path | None) -> None:
+def write_files(options: argparse.Namespace, markdown: Callable[[], str], junit: Callable[[], str]) -> None:
     """Write the files that were asked for."""
-    from visualization.comparison import report
-
-    for path, to in ((markdown, report.to_markdown), (junit, report.to_junit)):
+    for path, made in ((options.markdown, markdown), (options.junit, junit)):
         if path is not None:
-            _write(path, to(found))
+            _write(path, made())
 
 
 def compare_parser() -> Parser:

@@ -45,7 +45,8 @@ def run(arguments: list[str]) -> int:
     with how_far(quiet=plot.quiet):
         runs = in_order(read_runs(paths, plot.metadata, load, tell))
     _say_problems(runs, are_all=not searched)
-    figures = make_figures(runs, plot.fields, read_capacities(searched, plot.metadata, read), two_sides(runs, load))
+    capacities = read_capacities(searched, plot.metadata, read)
+    figures = make_figures(runs, plot.fields, capacities, two_sides(runs, load), plot.cut)
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):

@@ -15,6 +15,8 @@ from inference_benchmarker.words.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from visualization.comparison.ending import Cut
+
 _MOST_BYTES = 16 * MIB
 _MOST_NAMES = 5
 _OF_A_SEARCH = "capacity.json"
@@ -84,7 +86,8 @@ PLOT: Table = {
 class Plot:
     """The comparison asked for: the runs, what is said of them (by directory name), the bars wanted (None: all).
 
-    ``output_dir`` None: the first run's. ``notes``: what of it is left out.
+    ``output_dir`` None: the first run's. ``notes``: what of it is left out. ``cut``: why the A and B that are all of it
+    lack waves, where they do.
     """
 
     runs: tuple[Path, ...]
@@ -94,6 +97,7 @@ class Plot:
     fields: dict[str, list[str]] | None
     notes: tuple[str, ...]
     quiet: bool
+    cut: Cut | None = None
 
 
 def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
@@ -108,22 +112,25 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
     shown = ", ".join(sorted(names)[:_MOST_NAMES])
     left_out = f"--plot-metadata: left out, as no such run is plotted: {strangers}. The runs are called {shown}."
     notes = (left_out,) if strangers else ()
+    place, cut = _of_one_ab(options["plot"] or ())
     return Plot(
         runs=runs,
-        output_dir=_place_of(options["plot"]) if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
+        output_dir=place if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
         formats=given["plot_format"],
         metadata=metadata,
         fields=given["plot_fields"],
         notes=notes,
         quiet=bool(given["quiet"]),
+        cut=cut,
     )
 
 
-def _place_of(given: Sequence[str]) -> Path | None:
-    """The folder of A and B where it is all that is plotted: its page is of none of its runs."""
-    from visualization.comparison.ab import is_ab
+def _of_one_ab(given: Sequence[str]) -> tuple[Path | None, Cut | None]:
+    """The folder of A and B where it is all that is plotted, and how it ended: its page is of none of its runs."""
+    from visualization.comparison.ab import is_ab, load
 
-    return Path(given[0]) if len(given) == 1 and is_ab(Path(given[0])) else None
+    folder = Path(given[0]) if len(given) == 1 and is_ab(Path(given[0])) else None
+    return folder, None if folder is None else load(folder).cut
 
 
 def _runs_of(folder: Path) -> list[Path]:

@@ -25,7 +25,7 @@ def form_of(wave: Wave, form: str) -> str:
 def table_of_runs(folder: Path) -> tuple[str, int]:
     """A row for each run in a folder, or for the one that it is, as CSV; and the exit code of all of them.
 
-    The runs of A and B lie a folder below, and those that do not count are among them.
+    The runs of A and B lie a folder below, and those that do not count are among them; how they ended counts, too.
     """
     from inference_benchmarker.report.csv_rows import UNREADABLE, csv_row, to_csv
     from inference_benchmarker.wave.run_folders import runs_of
@@ -33,8 +33,9 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
     from visualization.comparison import ab
 
     rows: list[dict[str, Any]] = []
-    codes = [OK]
-    runs = [folder / each.run for each in ab.load(folder).sent] if ab.is_ab(folder) else runs_of(folder)
+    experiment = ab.load(folder) if ab.is_ab(folder) else None
+    codes = [OK if experiment is None else experiment.cut_code]
+    runs = runs_of(folder) if experiment is None else [folder / each.run for each in experiment.sent]
     for path in runs:
         try:
             wave = Wave.load(path)

@@ -93,10 +93,11 @@ def test_a_disk_that_fills_half_way_ends_it_and_keeps_what_was_measured(
         return ""
 
     monkeypatch.setattr("visualization.comparison.ab.write_with_digest", write_json)
-    assert cli.main([*COMMAND]) == 3
+    assert cli.main([*COMMAND, "--junit", "c.xml", "--markdown", "c.md"]) == 3
     out, err = capsys.readouterr()
     assert len(waves) == written + 1
     assert expected in err
+    assert ("INVALID" in Path("c.md").read_text(), "<error " in Path("c.xml").read_text()) == (True, True)
     assert "cannot be written (No space left on device)" in err
     assert ("A: old.py" in out, "B: new.py" in out) == (bool(written), bool(written))
     assert "Traceback" not in err
@@ -121,7 +122,12 @@ def test_an_outcome_that_cannot_be_stored_is_printed(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("visualization.comparison.ab.write_with_digest", write_json)
-    assert cli.main([*COMMAND, "--repeats", "2"]) == 3
+    flags = ("--repeats", "2", "--max-regression", "p50=900%", "--junit", "c.xml", "--markdown", "c.md")
+    assert cli.main([*COMMAND, *flags]) == 3
     out, err = capsys.readouterr()
     assert "A: old.py, 2 runs: VALID" in out
+    assert out.startswith("INVALID (not stored: ")
+    assert "**INVALID (not stored: " in Path("c.md").read_text()
+    assert "PASSED" not in out + Path("c.md").read_text()
+    assert '<error message="INVALID (not stored: ' in Path("c.xml").read_text()
     assert "No space left on device" in err

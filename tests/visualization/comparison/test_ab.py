@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
 import pytest
 
 from inference_benchmarker import Wave, cli
 from inference_benchmarker.data.json_file import FOREIGN, write_with_digest
 from inference_benchmarker.errors import BenchmarkError
+from tests.case import case
 from tests.waves import drawn, stored, wave
 from visualization.comparison.ab import FILE, Experiment, is_ab, load, order
 from visualization.comparison.headline import headline
@@ -52,6 +55,30 @@ def kept(folder: Path, seed: int, factor: float, *, interrupted: bool = False) -
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     found = made(tmp_path_factory.mktemp("ab"), limits=("p50=10%",))
     found.save(found.compare(found.read()), 1)
+    return found
+
+
+def forms_of(folder: Path, code: int, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """All that `report` and `plot` make of a folder; `report` exits with this code."""
+    assert cli.main(["report", str(folder), "--json"]) == code
+    told = {"json": capsys.readouterr().out}
+    for form in ("text", "markdown", "junit"):
+        assert cli.main(["report", str(folder), "--format", form]) == code
+        told[form] = capsys.readouterr().out
+    assert cli.main(["report", str(folder), "--format", "csv"]) == code  # whose rows are of its waves
+    assert cli.main(["plot", str(folder), "--plot-format", "html", "--quiet"]) == 0
+    capsys.readouterr()
+    told["page"] = unescape((folder / "benchmark_plots.html").read_text())
+    return told | {"markdown": told["markdown"].replace("\\", "")}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    """One wave of each side."""
+    found = Experiment(tmp_path_factory.mktemp("pair"), {"A": "old.py", "B": "new.py"}, repeats=4, seed=1)
+    for side in ("A", "B"):
+        (found.folder / side).mkdir()
+        found.add(side, 0, kept(found.folder / side, 1 + (side == "B"), 1), counts=True)
     return found
 
 
@@ -120,6 +147,37 @@ class TestCommands:
         cut.save(None, None)
         assert cli.main(["report", str(tmp_path)]) == code
         assert "the comparison uses what was measured by then." in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("end", "limits", "first"),
+        [
+            ({"interrupted": True}, True, "INTERRUPTED (2 of 8 waves counted)"),
+            ({"interrupted": True}, False, "INTERRUPTED (2 of 8 waves counted)"),
+            ({}, True, "INTERRUPTED (cut off, or still running; 2 of 8 waves counted)"),
+            ({"given_up": "B: a|b: *no* disk"}, True, "INVALID (B: a|b: *no* disk; 2 of 8 waves counted)"),
+            ({"aborted": "B after 2 s"}, True, "FAILED (aborted: B after 2 s; 2 of 8 waves counted)"),
+            ({"aborted": "B after 2 s"}, False, "FAILED (aborted: B after 2 s; 2 of 8 waves counted)"),
+        ],
+    )
+    def test_every_form_of_one_that_was_cut_short_begins_with_how_it_ended(
+        self, pair: Experiment, capsys: pytest.CaptureFixture[str], end: dict[str, Any], first: str, *, limits: bool
+    ) -> None:
+        cut = Experiment(pair.folder, pair.what, 4, 1, ("p50=500%",) if limits else (), sent=pair.sent, **end)
+        outcome = first.split(maxsplit=1)[0].lower()
+        code = {"interrupted": 130, "invalid": 3, "failed": 1}[outcome]
+        cut.save(cut.compare(cut.read()), code)
+        told = forms_of(cut.folder, code, capsys)
+        for form, text in told.items():
+            with case(form):
+                assert first in text
+                assert "PASSED" not in text
+        lines, read = told["text"].splitlines(), json.loads(told["json"])
+        assert (lines[0].startswith(f"{first}: "), lines[-1].startswith(first[:-1])) == (True, True)
+        assert (read["headline"], read["outcome"]) == (lines[0], outcome)
+        assert json.loads((cut.folder / FILE).read_text())["comparison"] == read
+        suite = ElementTree.fromstring(told["junit"])  # noqa: S314 - our own
+        red = [each.get("message") for each in suite.iter("failure" if code == 1 else "error")]
+        assert red == [lines[0]]
 
     def test_one_that_was_killed_is_not_reported_as_whole(
         self, capsys: pytest.CaptureFixture[str], experiment: Experiment, tmp_path: Path
