@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.counts import Counts
     from inference_benchmarker.records.parts import InParts
 
+OF_SETTINGS = "settings_sha256"
+"""The key of the environment below which the digests of the files that settings name stand."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

@@ -16,6 +16,7 @@ class Recorded:
     ``conversations`` were read, with so many ``turns``; ``left_out`` are lines that hold none, and ``first_left_out``
     says where the first stands and why. ``reuse``: the share of their input tokens in blocks that a prompt before had,
     too; None where they have no blocks. ``block_tokens``: the size of those. ``note``: what was done to their times.
+    ``turns_sha256``: of all that was read; older plans have none.
     """
 
     format: str
@@ -27,6 +28,7 @@ class Recorded:
     block_tokens: int = 0
     reuse: float | None = None
     note: str = ""
+    turns_sha256: str = ""
 
     @property
     def found(self) -> str:

@@ -32,6 +32,7 @@ class Recording:
     ``first_ns`` counts from 1970, where the times are of a clock; ``span_ns`` is recorded time from the first row to
     the last one, ``spread_ns`` the unit that the times were spread over, 0 where they are fine enough; ``length_ns`` is
     the wave's, ``peak_rps`` the most arrivals in a second of it. ``zone`` is empty where times are relative.
+    ``times_sha256``: of the recorded instants that are sent, as they stood in the file; older plans have none.
     """
 
     format: str
@@ -46,6 +47,7 @@ class Recording:
     length_ns: int
     peak_rps: int
     note: str = ""
+    times_sha256: str = ""
 
     @property
     def length_s(self) -> Decimal:

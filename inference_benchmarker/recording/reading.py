@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import shutil
 from collections.abc import Callable
@@ -162,6 +163,7 @@ class ReplayedPart:
         self._seen = [0, 0]
         self._first = None if num_requests is None else _First(num_requests + 1)
         self._second = [0, 0]  # the last one that was counted, and the arrivals in it
+        self._digest = hashlib.sha256()
         self.rows = self.first = self.last = self.peak = 0
 
     def read(self, seed: int, keep: Callable[[RowBlock, bool], int]) -> Iterator[Arrivals]:
@@ -212,6 +214,7 @@ class ReplayedPart:
             length_ns=length,
             peak_rps=self.peak,
             note=source.note,
+            times_sha256=self._digest.hexdigest(),
         )
 
     @property
@@ -249,6 +252,8 @@ class ReplayedPart:
         if not self.rows:
             self.first = int(at[0])
         self.rows += len(at)
+        stood = at // max(self._source.clock.spread_ns, 1)  # without what the seed added
+        self._digest.update(stood.astype("<i8").tobytes())
         self.last = int(at[-1])
         seconds, counts = np.unique(self.dues(at) // NS, return_counts=True)
         if int(seconds[0]) == self._second[0]:

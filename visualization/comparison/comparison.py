@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.exit_codes import INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.facts.wave_facts import WaveFacts
-from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.records.user_metrics import PREFIX
-from inference_benchmarker.url import ADDRESS_SETTINGS, SALT_SETTING, SEED_SETTING
-from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import pluralize
 from visualization.comparison.changes import (
     HIGHER_IS_BETTER,
     LEAST_CHANGE,
@@ -20,6 +16,7 @@ from visualization.comparison.changes import (
     is_success,
     with_intervals,
 )
+from visualization.comparison.conditions import differences, loads_apart
 from visualization.comparison.ending import OUTCOMES
 from visualization.comparison.intervals import Estimates, user_metrics_of
 from visualization.comparison.repeats import over_runs
@@ -27,9 +24,8 @@ from visualization.comparison.server_rows import server_rows
 from visualization.comparison.sessions import SessionEstimates, is_of_sessions, session_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.plan.slo import MaxRegression, Slo
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.changes import Value
@@ -128,8 +124,7 @@ class Comparison:
     @property
     def loads(self) -> str:
         """The loads of both sides where they are not one; else nothing."""
-        loads = dict.fromkeys(_conditions(wave.plan)[0] for wave in (*self.base.waves, *self.new.waves))
-        return " and ".join(loads) if len(loads) > 1 else ""
+        return " and ".join(loads_apart([*self.base.waves, *self.new.waves]))
 
     @property
     def several(self) -> bool:
@@ -182,7 +177,7 @@ def compare(
         client=tuple(MetricChange(*name, *values[name]) for name in _OF_CLIENT if any(values[name])),
         server_rows=tuple(server_rows(before.waves, after.waves)),
         checks=tuple(Check(limit, by_name[name]) for limit, name in wanted.items()),
-        unlike=tuple(_differences(before.waves, after.waves)),
+        unlike=tuple(differences(waves)),
         strict=strict,
         own=tuple(with_intervals([MetricChange(*name, *values[name]) for name in own])),
     )
@@ -239,56 +234,3 @@ def _least(name: Metric, wanted: dict[MaxRegression, Metric]) -> float:
     """The least change worth a word; a limit below it lowers it."""
     usual = LEAST_SUCCESS_CHANGE if is_success(name[0]) else LEAST_CHANGE
     return min([usual, *(limit.most for limit, of in wanted.items() if of == name)])
-
-
-def _differences(base: Sequence[Wave], new: Sequence[Wave]) -> Iterator[str]:
-    """In what runs differ that moves every number, and is no change of the endpoint."""
-    waves = (*base, *new)
-    for conditions in zip(*(_conditions(wave.plan) for wave in waves), strict=True):
-        if len(found := dict.fromkeys(filter(None, conditions))) > 1:
-            yield " and ".join(found)
-    if names := _settings_apart([wave.plan.factory_settings for wave in waves]):
-        yield f"the settings {', '.join(names)}"
-    if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
-        yield "the content of the factories (or Locust) file"
-
-
-def _talks(plan: WavePlan) -> str:
-    """The recorded conversations that are sent; two files of one name differ in their size."""
-    talks = plan.conversations
-    if talks is None:
-        return "no recorded conversations"
-    recorded = talks.recorded
-    text = "" if recorded is None else f" ({recorded.conversations:,} in {recorded.size_bytes:,} bytes)"
-    return f"the conversations of {one_line(talks.file.name)}{text}"
-
-
-def _settings_apart(given: Sequence[Mapping[str, str]]) -> list[str]:
-    """The names of settings that are not the same in all runs; where they send to is what is compared.
-
-    The seed of conversations is each wave's own, as that of its arrivals is, and so is the word of a fresh cache.
-    """
-    alike = {*ADDRESS_SETTINGS, SEED_SETTING}
-    known = [{name: "" if name == SALT_SETTING else text for name, text in each.items()} for each in given]
-    names = dict.fromkeys(name for settings in known for name in settings if name not in alike)
-    return [name for name in names if len({settings.get(name) for settings in known}) > 1]
-
-
-def _conditions(plan: WavePlan) -> tuple[str, ...]:
-    load = plan.load
-    offered = (
-        f"{load.text.replace(' requests', '')} {load.arrivals if load.replay is None else 'recorded'}"
-        if isinstance(load, OpenLoop)
-        else load.text
-    )
-    where = f" on {', '.join(host.text for host in plan.hosts.hosts)}" if plan.hosts else ""
-    thought = "no time between turns" if load.think is None else f"{load.think.text} between turns"
-    return (
-        offered,
-        pluralize(plan.workers, "worker", "workers") + where,
-        f"{plan.warmup_s.normalize():f} s of warm-up",
-        thought if isinstance(load, OpenLoop) else "",
-        _talks(plan),
-        "no mix of models" if plan.model_mix is None else f"the models {plan.model_mix.text}",
-        "nothing expected of answers" if not plan.expect else f"answers as {', '.join(e.text for e in plan.expect)}",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
@@ -58,6 +59,7 @@ class ConversationFile:
         self._format = ""
         self._note = ""
         self._block_tokens = self._conversations = self._turns = 0
+        self._digest = hashlib.sha256()
 
     @contextmanager
     def opened(self, most: int | None = None) -> Iterator[Source]:
@@ -86,6 +88,7 @@ class ConversationFile:
             block_tokens=self._block_tokens,
             reuse=self._reuse.share,
             note=self._note,
+            turns_sha256=self._digest.hexdigest(),
         )
 
     def _nothing(self) -> BenchmarkError:
@@ -109,6 +112,7 @@ class ConversationFile:
                 continue
             self._conversations += 1
             self._turns += len(turns)
+            self._digest.update(text.encode("utf-8", "surrogatepass"))
             yield talk.line, [talk.at or 0, text]
 
     def _with_clock(self, found: Format) -> Iterator[ConversationRow]:
