@@ -70,12 +70,12 @@ def session_factory():
         if prefix is not None:
             group = prefix.group(chosen.random())
             messages.append({"role": "system", "content": salted(shared(group, prefix.tokens))})
-        for _ in range(turns.draw(chosen.random())):
+        for left in reversed(range(turns.draw(chosen.random()))):
             words = " ".join(chosen.choices(WORDS, k=INPUT_TOKENS))
             messages.append({"role": "user", "content": words if messages else salted(words)})
             request = {"max_tokens": OUTPUT_TOKENS, "messages": list(messages), **counted(), **MORE}
             request |= {"model": MODEL} if MODEL else {}
-            answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request)
+            answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request, left=left)
             recorded = " ".join(chosen.choices(WORDS, k=OUTPUT_TOKENS))
             heard = answer.text if HISTORY == "live" else "".join(answer.pieces)
             messages.append({"role": "assistant", "content": recorded if HISTORY == "recorded" else heard})

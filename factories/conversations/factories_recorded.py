@@ -57,7 +57,8 @@ def session_factory():
             request = {"max_tokens": limit, "messages": turn.messages, **counted(), **MORE}
             request |= {"model": MODEL} if MODEL else {}
             request |= {"tools": turn.tools} if turn.tools else {}
-            answer = yield Turn((f"{SEED}-{number}", request) if SESSION_HEADER else request, think_s=turn.think_s)
+            payload = (f"{SEED}-{number}", request) if SESSION_HEADER else request
+            answer = yield Turn(payload, think_s=turn.think_s, left=turn.left)
             talk.hear("".join(answer.pieces) if HISTORY == "with-reasoning" else answer.text)
 
     return session

@@ -6,6 +6,7 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
+from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.words.units import MAX_SECONDS
 
 _MAX_SECONDS = float(MAX_SECONDS)
@@ -16,6 +17,7 @@ class _Fields(NamedTuple):
     payload: Any
     think_s: float | Decimal | None = None
     label: str | None = None
+    left: int | None = None
 
 
 class Turn(_Fields):
@@ -23,19 +25,28 @@ class Turn(_Fields):
 
     ``think_s``: seconds from the previous answer until this is due; None means ``--think-time``, or 0 without it. It is
     ignored for a session's first turn, which is due when the session arrives. ``label``: the row of the report
-    for the request. Raises TypeError and ValueError if a value is not valid.
+    for the request. ``left``: how many turns of its session follow this one, where the session knows; it counts those
+    that are not begun, since this one fails or the wave ends. Raises TypeError and ValueError if a value is not valid.
     """
 
     # A tuple, since each turn makes one while others wait to be sent: a frozen dataclass takes 1 us longer to make.
     __slots__ = ()
 
-    def __new__(cls, payload: Any, think_s: float | Decimal | None = None, label: str | None = None) -> Self:
+    def __new__(
+        cls,
+        payload: Any,
+        think_s: float | Decimal | None = None,
+        label: str | None = None,
+        left: int | None = None,
+    ) -> Self:
         """Check what was given; the usual ways take no call."""
         if label is not None and type(label) is not str:
             _check_label(label)
         if think_s is not None and not (type(think_s) is float and 0 <= think_s <= _MAX_SECONDS):
             _check_think_s(think_s)
-        return _new(cls, (payload, think_s, label))
+        if left is not None and not (type(left) is int and 0 <= left <= MOST_TURN):
+            _check_left(left)
+        return _new(cls, (payload, think_s, label, left))
 
 
 def _check_label(label: Any) -> None:
@@ -49,3 +60,10 @@ def _check_think_s(think_s: Any) -> None:
         raise TypeError(f"think_s must be a number of seconds or None, not a {type(think_s).__name__}")
     if think_s != think_s or not 0 <= think_s <= MAX_SECONDS:  # noqa: PLR0124 - a NaN of Decimal cannot be compared
         raise ValueError(f"think_s must be from 0 to {MAX_SECONDS:,} seconds, not {think_s}")
+
+
+def _check_left(left: Any) -> None:
+    if not isinstance(left, int) or isinstance(left, bool):
+        raise TypeError(f"left must be a whole number of turns or None, not a {type(left).__name__}")
+    if not 0 <= left <= MOST_TURN:
+        raise ValueError(f"left must be from 0 to {MOST_TURN:,} turns, not {left}")

@@ -71,6 +71,7 @@ _OF_SESSIONS = (
     "later_turns",
     "dropped_turns",
     "not_begun",
+    "turns_unknown",
     "sessions_completed",
     "sessions_failed",
     "sessions_raised",
@@ -87,7 +88,9 @@ class Ledger:
     were in force already, or not at all.
 
     Where arrivals are sessions: ``arrivals = sessions_completed + sessions_failed + sessions_raised + sessions_open``.
-    Of turns that sessions had ready, ``dropped_turns`` found no slot, and ``not_begun`` were due after the end.
+    Of turns that sessions had ready, ``dropped_turns`` found no slot. ``not_begun`` are those after a turn that failed
+    or raised or found no slot, and those that the end of the wave left: as many as are known, since ``turns_unknown``
+    of the sessions that broke off did not say how many followed.
     """
 
     scheduled: int = 0
@@ -102,6 +105,7 @@ class Ledger:
     later_turns: int = 0
     dropped_turns: int = 0
     not_begun: int = 0
+    turns_unknown: int = 0
     sessions_completed: int = 0
     sessions_failed: int = 0
     sessions_raised: int = 0

@@ -53,6 +53,7 @@ class Counts:
     later_turns: int | None = field(default=None, metadata=OMITTED)
     dropped_turns: int | None = field(default=None, metadata=OMITTED)
     not_begun: int | None = field(default=None, metadata=OMITTED)
+    turns_unknown: int | None = field(default=None, metadata=OMITTED)
     sessions_completed: int | None = field(default=None, metadata=OMITTED)
     sessions_failed: int | None = field(default=None, metadata=OMITTED)
     sessions_raised: int | None = field(default=None, metadata=OMITTED)

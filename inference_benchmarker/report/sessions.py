@@ -33,8 +33,8 @@ def session_lines(sessions: Sessions | None, ledger: Ledger, width: int | None =
         yield f"{INDENT}Turns/session:    {_turns(sessions.turns)}"
     if clauses := list(_cached(sessions)):
         yield f"{INDENT}Cached:           {'; '.join(clauses)}"
-    if ledger.not_begun:
-        yield f"{INDENT}Turns not begun:  {ledger.not_begun:,}, due after the end of the wave"
+    if clauses := list(_not_begun(ledger)):
+        yield f"{INDENT}Turns not begun:  {'; '.join(clauses)}"
     yield ""
     yield from aligned(turn_table(sessions.by_turn), _WIDTH if width is None else width)
     if left := turns_left_out(sessions.by_turn):
@@ -81,6 +81,15 @@ def _not_completed(sessions: Sessions, ledger: Ledger) -> Iterator[str]:
     yield from (f"{count:,} {what}" for what, count in fields.items() if count)
     if ledger.dropped_turns:
         yield f"{ledger.dropped_turns:,} of them because no slot was free"
+
+
+def _not_begun(ledger: Ledger) -> Iterator[str]:
+    unknown = ledger.turns_unknown
+    if ledger.not_begun or unknown:
+        yield f"{'≥' if unknown else ''}{ledger.not_begun:,}"
+    if unknown:
+        said = "did not say how many turns"
+        yield pluralize(unknown, f"session {said} it had left", f"sessions {said} they had left")
 
 
 def _rates(sessions: Sessions) -> str:

@@ -137,8 +137,7 @@ def session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         yield Finding(
             "sessions_open",
             "warning",
-            f"{pluralize(sessions.open, 'session', 'sessions')} open at the end, "
-            f"{pluralize(facts.ledger.not_begun, 'turn', 'turns')} not begun",
+            f"{pluralize(sessions.open, 'session', 'sessions')} open at the end",
             "0",
             "They count as not completed, and their durations as at least their age (marked ≥). Raise "
             f"--drain-timeout (now {facts.plan.drain_timeout_s} s) above the duration of a session.",

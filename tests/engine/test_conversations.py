@@ -185,6 +185,56 @@ def test_what_is_open_is_cut_and_what_found_no_slot_is_dropped() -> None:
     assert bench.requests.waiting == 1
 
 
+def test_turns_after_one_that_was_the_last_are_not_begun_as_far_as_they_are_known() -> None:
+    """Sessions of five turns that say so, or do not: ended by a failure, by their own code, by the end of the wave."""
+
+    def session(number: int) -> Generator[Turn, Any, None]:
+        for turn in range(1, 6):
+            yield Turn((number, turn), left=None if number == 4 else 5 - turn)
+            if number == 1 and turn == 2:
+                raise KeyError
+            if number == 6:
+                return
+
+    def invoke(payload: Any) -> bytes:
+        if payload in ((0, 2), (4, 2), (-1, 2)):
+            raise ConnectionError
+        return b"ok"
+
+    ended, open_ones = Talks(session, invoke), Talks(session, invoke)
+    ended.run(0, 1, -1, 4, 6)
+    open_ones.send(2, 3)
+    open_ones.talks.cut(2)
+    open_ones.talks.drop(3)
+    first, second = (bench.requests.ledger for bench in (ended, open_ones))
+    assert (first.not_begun, first.dropped_turns, first.turns_unknown) == (3 + 3, 0, 1)
+    assert (second.not_begun, second.dropped_turns, second.turns_unknown) == (4 + 3, 1, 0)
+    ledger = first + second
+    assert ledger.turns + ledger.dropped_turns + ledger.not_begun == 5 * 4 + 2 + 1
+
+
+def test_turns_after_one_that_is_in_flight_when_the_books_end_are_not_begun() -> None:
+    answered = gevent.event.Event()
+
+    def session(_: int) -> Generator[Turn, Any, None]:
+        for left in (2, 1, 0):
+            yield Turn(left, left=left)
+
+    def invoke(payload: int) -> None:
+        if payload == 1:
+            answered.wait()
+
+    bench = Talks(session, invoke)
+    serving = gevent.spawn(bench.run, 0)
+    gevent.sleep(0.01)
+    bench.requests.abandon()
+    ledger = bench.requests.ledger
+    assert (ledger.abandoned, ledger.turns, ledger.not_begun) == (1, 2, 1)
+    answered.set()
+    serving.get()
+    assert ledger.not_begun == 1, "what comes after the books counts nothing"
+
+
 def test_an_answer_that_was_heard_when_the_books_were_closed_is_no_abandoned_one() -> None:
     hearing = gevent.event.Event()
 
@@ -266,6 +316,10 @@ def test_a_callable_whose_call_is_a_generator_makes_sessions(tmp_path: Path) -> 
         ({"think_s": -0.1}, ValueError),
         ({"think_s": 1e12}, ValueError),
         ({"label": 3}, TypeError),
+        ({"left": 1.0}, TypeError),
+        ({"left": True}, TypeError),
+        ({"left": -1}, ValueError),
+        ({"left": 1 << 16}, ValueError),
     ],
 )
 def test_a_turn_that_is_none_is_refused(values: dict[str, Any], error: type[Exception]) -> None:

@@ -17,6 +17,7 @@ from inference_benchmarker.words.wording import percent_text
 from tests.bench import NS, Bench, Finished
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from inference_benchmarker.embedded.running import RunningEndpoint
@@ -44,7 +45,8 @@ def invoke_factory():
 def session_factory():
     def session(number):
         for turn in range(1, 1 + {turns}):
-            answer = yield Turn(f"{{number}}.{{turn}}", think_s={think}, label="first" if turn == 1 else "later")
+            label = "first" if turn == 1 else "later"
+            answer = yield Turn(f"{{number}}.{{turn}}", think_s={think}, label=label, left={turns} - turn)
             assert type(answer) is bytes
             if number % 13 == 5:
                 raise KeyError(number)
@@ -88,8 +90,11 @@ def seen(endpoint: RunningEndpoint) -> list[tuple[int, int]]:
     ]
 
 
-def check_books(wave: Finished) -> None:
-    """The ledger balances by session and by turn, and the rows are what it says."""
+def check_books(wave: Finished, turns_of: Callable[[int], int] | None = None) -> None:
+    """The ledger balances by session and by turn, and the rows are what it says.
+
+    ``turns_of``: the turns that the code of a session has; each is sent, found no slot, or is not begun.
+    """
     found = by_session(wave)
     ledger = wave.ledger
     for books in (ledger, *ledger["workers"]):
@@ -101,6 +106,10 @@ def check_books(wave: Finished) -> None:
         assert ledger[f"sessions_{name}"] == endings[name], name
     if not wave.summary["lost_workers"]:
         assert ledger["later_turns"] == sum(row["turn"] > 1 and not row["attempt"] for row in wave.rows)
+    if turns_of is not None:
+        begun = sum(1 for row in wave.rows if not row["attempt"]) + ledger["dropped_turns"]
+        assert begun + ledger["not_begun"] == sum(map(turns_of, found))
+        assert ledger["turns_unknown"] == 0
     for rows in found.values():
         for before, row in pairwise(rows):
             assert before["ended"] is None
@@ -192,8 +201,10 @@ def test_each_turn_is_seen_by_the_server_in_order_and_the_same_for_any_number_of
         waves = [running.finish() for running in started]
         logs = [seen(endpoint) for endpoint in endpoints]
     for wave, log in zip(waves, logs, strict=True):
-        check_books(wave)
+        check_books(wave, lambda number: 1 + 7 * number % 5)
         check_figures(wave)
+        assert wave.ledger["not_begun"] == sum(1 + 7 * number % 5 - expected(number)[0] for number in range(300)) > 50
+        assert f"Turns not begun:  {wave.ledger['not_begun']}\n" in wave.out
         found = by_session(wave)
         assert sorted(found) == list(range(300))
         assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
@@ -238,7 +249,7 @@ return answer
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run(*flags, factories=flaky, target=endpoint)
         log = Counter(seen(endpoint))
-    check_books(wave)
+    check_books(wave, lambda _: 3)
     assert Counter((row["session"], row["turn"]) for row in wave.rows) == log
     for number, rows in by_session(wave).items():
         if number % 13 == 5:
@@ -259,12 +270,12 @@ def test_an_interrupt_cuts_the_sessions_that_think_and_nothing_more_is_sent(benc
         running.signal(signal.SIGINT)
         wave = running.finish(timeout=30)
         log = seen(endpoint)
-    check_books(wave)
+    check_books(wave, lambda _: 4)
     assert wave.code == 130
     assert sorted(log) == [(row["session"], row["turn"]) for row in wave.rows]
     reported = wave.summary["sessions"]
     check_figures(wave)
-    assert reported["open"] == wave.ledger["not_begun"] > 10
+    assert wave.ledger["not_begun"] > reported["open"] > 10
     assert reported["open"] == sum(rows[-1]["ended"] is None for rows in by_session(wave).values())
     assert {"sessions_open"} <= set(wave.findings)
 
@@ -292,10 +303,10 @@ def test_sessions_that_are_open_when_the_drain_ends_are_lower_bounds(bench: Benc
     flags = ("--client-rps", 20, "--obs-time", 1, "--drain-timeout", "0.5s")
     with bench.endpoint(service="none") as endpoint:
         wave = bench.run(*flags, factories=sessions("2", think="5 * (number % 2)"), target=endpoint)
-    check_books(wave)
+    check_books(wave, lambda _: 2)
     reported = wave.summary["sessions"]
     assert (reported["started"], reported["open"], reported["completed"]) == (20, 9, 9)  # the others raise
-    assert wave.ledger["not_begun"] == 9
+    assert wave.ledger["not_begun"] == 11
     assert reported["duration"]["lower_bound_from"] is not None
     assert reported["duration"]["count"] == 18
     assert "≥" in wave.out.split("Session duration:")[1].splitlines()[0]
@@ -312,7 +323,7 @@ def test_a_session_that_thinks_holds_no_slot_and_one_without_a_slot_is_dropped(b
         started.append(bench.start("--client-rps", 10, *flags, "--max-in-flight", 3, factories=dropping, target=slow))
         thinking, dropped = [running.finish() for running in started]
     for wave in (thinking, dropped):
-        check_books(wave)
+        check_books(wave, lambda _: 2)
     assert thinking.ledger["dropped"] == thinking.ledger["dropped_turns"] == 0
     assert dropped.ledger["dropped"] + dropped.ledger["dropped_turns"] > 0
     assert "dropped_arrivals" in dropped.invalid

@@ -311,6 +311,26 @@ def test_what_is_no_limit_on_sessions_is_refused(text: str) -> None:
         Slo.parse(text)
 
 
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({}, []),
+        ({"not_begun": 1200}, ["   Turns not begun:  1,200"]),
+        (
+            {"not_begun": 12, "turns_unknown": 4},
+            ["   Turns not begun:  ≥12; 4 sessions did not say how many turns they had left"],
+        ),
+        ({"turns_unknown": 1}, ["   Turns not begun:  ≥0; 1 session did not say how many turns it had left"]),
+    ],
+)
+def test_turns_that_were_not_begun_are_a_lower_bound_where_a_session_did_not_say_its_length(
+    counts: dict[str, int], said: list[str]
+) -> None:
+    summary = summarise(wave(1))
+    lines = session_lines(summary.sessions, replace(summary.ledger, **counts))
+    assert [line for line in lines if "not begun" in line] == said
+
+
 def test_lag_is_judged_apart_for_first_and_for_later_turns() -> None:
     facts = wave(2)
     late = [

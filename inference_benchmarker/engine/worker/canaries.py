@@ -111,7 +111,7 @@ class Canaries:
         """Sessions by their number, with canaries of one turn in place of some."""
 
         def asked(number: int) -> Generator[Turn, Any, None]:
-            yield Turn(self._payloads[self._which(number)], label=LABEL)
+            yield Turn(self._payloads[self._which(number)], label=LABEL, left=0)
 
         return lambda number: asked(number) if self.is_one(number) else session(number)
 

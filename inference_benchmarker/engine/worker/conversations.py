@@ -41,6 +41,7 @@ class TurnRequests(Requests):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.prompts = SentPrompts()
+        self.sessions: dict[int, OpenSession] = {}  # those that are open, by number
 
     def unreported(self) -> dict[str, Any]:
         """The prompts that sessions sent since ``mark_reported``, in blocks."""
@@ -59,8 +60,22 @@ class TurnRequests(Requests):
         _, key = self.writer.error(error, causes(error))
         self._on_failure(number, key, error)
 
+    def break_off(self, session: OpenSession) -> None:
+        """Count the turns that a session is not to begin, as far as it said how many there are."""
+        if session.number < 0:
+            return
+        following = session.following
+        last = session.now if following is None else following
+        self.ledger.not_begun += following is not None
+        if last is None or last.left is None:
+            self.ledger.turns_unknown += 1
+        else:
+            self.ledger.not_begun += last.left
+
     def abandon(self) -> None:
         """End the books; an answer that its session hears just now has come, and is none of the abandoned."""
+        for session in self.sessions.values():
+            self.break_off(session)
         self.close()
         heard = [slot for slot in self.slots if slot.session is not None and slot.session.is_listening]
         for slot in heard:
@@ -84,7 +99,7 @@ class Conversations(OneKind):
         self._session = session
         self._seed = seed
         self._think = think
-        self._open: dict[int, OpenSession] = {}
+        self._open = requests.sessions
         self._turn: Turn
         self._attempt: Attempt
         requests.hear = self._hear
@@ -123,7 +138,7 @@ class Conversations(OneKind):
             slot.build_ns = late_ns
         now = session.now
         assert now is not None
-        payload, _, label = now
+        payload, _, label, _ = now
         if label is not None:
             slot.label = self.requests.writer.labels[label]
         return payload
@@ -135,7 +150,7 @@ class Conversations(OneKind):
     def drop(self, number: int) -> None:
         """The next turn of a session found no slot, and it does not go on."""
         session = self._open[number]
-        session.following = None
+        session.now, session.following = session.following, None
         self.requests.ledger.dropped_turns += number >= 0
         self._end(session)
 
@@ -161,9 +176,9 @@ class Conversations(OneKind):
     def _end(self, session: OpenSession) -> None:
         del self._open[session.number]
         self.requests.waiting -= 1
-        if session.following is not None:
-            self.requests.ledger.not_begun += session.number >= 0
         if session.ended != COMPLETED:  # else its generator is done
+            if self.requests.open:  # else it was broken off when the books ended
+                self.requests.break_off(session)
             _close(session)
         self.on_end()
 

@@ -27,13 +27,14 @@ class RecordedTurn(NamedTuple):
     """The next turn of a recorded conversation: all ``messages`` that are sent with it.
 
     ``output_tokens``: the tokens of its recorded answer, and ``think_s`` the seconds before it; None where nobody
-    recorded them. ``tools``: those that the conversation may call.
+    recorded them. ``tools``: those that the conversation may call. ``left``: how many turns follow.
     """
 
     messages: list[dict[str, Any]]
     output_tokens: int | None
     think_s: float | None
     tools: list[Any] | None = None
+    left: int = 0
 
 
 class RecordedConversation:
@@ -57,7 +58,8 @@ class RecordedConversation:
         self._heard = text
 
     def __iter__(self) -> Iterator[RecordedTurn]:
-        for number, turn in enumerate(self._row["turns"]):
+        turns, tools = self._row["turns"], self._row.get("tools")
+        for number, turn in enumerate(turns):
             if "messages" in turn:
                 self._say(turn.get("keep"), turn["messages"])
             elif "keep" in turn:
@@ -67,7 +69,7 @@ class RecordedConversation:
                 self._say(None, [_asked(self._text(turn["blocks"], turn["tokens"], number))])
             self._recorded, self._heard = turn.get("answer"), None
             sent = [*map(self._salted, self._messages[:1]), *self._messages[1:]]
-            yield RecordedTurn(sent, turn.get("out"), turn.get("think_s"), self._row.get("tools"))
+            yield RecordedTurn(sent, turn.get("out"), turn.get("think_s"), tools, len(turns) - number - 1)
 
     def _salted(self, message: dict[str, Any]) -> dict[str, Any]:
         """The first message, which begins with the salt where it is a text."""
