@@ -47,6 +47,7 @@ FindingCode = Literal[
     "unfinished_requests",
     "sessions_open",
     "sessions_raised",
+    "sessions_began_together",
     "canary_swapped",
     "canary_differs",
     "cache_from_before",

@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.client.evidence import FAILED_HERE_SHARE
 from inference_benchmarker.verdict.finding import Finding
+from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import percent_text, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.sessions import Sessions
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
 
 LEAST_SENT_SHARE = 0.99
+LEAST_ROUNDS = 10  # durations of a session: those that began together are then a tenth of the wave
 
 
 def load_findings(facts: WaveFacts) -> Iterator[Finding]:
@@ -151,6 +155,26 @@ def session_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             "0",
             f"They count as not completed, and their next turns were not sent. See {logs} in the run directory, and "
             "fix session_factory.",
+        )
+    yield from _together(facts, sessions)
+
+
+def _together(facts: WaveFacts, sessions: Sessions) -> Iterator[Finding]:
+    """Sessions of a closed loop that were all at their first turn at once, in a wave that is not much longer."""
+    turns, duration = sessions.turns, sessions.duration
+    if not isinstance(facts.plan.load, ClosedLoop) or facts.plan.warmup_ns or turns is None or duration is None:
+        return
+    middle_s = duration.percentile(50)
+    seconds = (facts.window.planned_ns or facts.window.duration_ns) / NS
+    rounds = seconds / middle_s if middle_s else LEAST_ROUNDS
+    if turns.maximum > 1 and rounds < LEAST_ROUNDS:
+        yield Finding(
+            "sessions_began_together",
+            "warning",
+            f"all sessions began with their first turn, and the wave is only {rounds:.2g} times as long as one",
+            f"{LEAST_ROUNDS} times",
+            "First turns are more frequent, and contexts shorter, than among users who came at different times. Add "
+            f"--warmup {max(math.ceil(middle_s), 1)}, about as long as a session: it spreads their starts.",
         )
 
 

@@ -34,10 +34,11 @@ from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
-from tests.waves import MS, observe, open_plan
+from tests.waves import MS, closed_plan, observe, open_plan
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.columns import Records
 
 PLAN = replace(open_plan("20", "10"), workers=2, goodput=(RequestLimit.parse("latency<100ms"),))
@@ -341,6 +342,37 @@ def test_lag_is_judged_apart_for_first_and_for_later_turns() -> None:
     found = [each for each in judge(first, summarise(first)).findings if each.code == "schedule_lag"]
     assert [each.measured.split(":")[0] for each in found] == ["first turns"]
     assert not any(each.code == "schedule_lag" for each in judge(facts, summarise(facts)).findings)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "turns", "plan", "advice"),
+    [
+        (2.5, 2, closed_plan(4, "20"), "Add --warmup 3, about as long as a session"),
+        (0.2, 2, closed_plan(4, "1.9"), "Add --warmup 1, about as long as a session"),
+        (2.5, 1, closed_plan(4, "20"), None),  # each begins with the turn that it has
+        (1.9, 2, closed_plan(4, "20"), None),
+        (2.5, 2, replace(closed_plan(4, "20"), warmup_s=Decimal(3)), None),
+        (2.5, 2, replace(open_plan("1", "20"), workers=1), None),
+    ],
+)
+def test_sessions_that_all_begin_with_their_first_turn_are_told_of_in_a_short_wave(
+    seconds: float, turns: int, plan: WavePlan, advice: str | None
+) -> None:
+    length = round(seconds * NS) // turns
+    rows = [
+        RequestRecord(number, 0, begun := number // 4 * turns * length + turn * length, begun, begun + length)._replace(
+            session=number,
+            turn=turn + 1,
+            think_ns=0 if turn else None,
+            ended="completed" if turn + 1 == turns else None,
+        )
+        for number in range(4)
+        for turn in range(turns)
+    ]
+    facts = observe(plan, rows, environment={"sessions": True})
+    found = [each for each in judge(facts, summarise(facts)).findings if each.code == "sessions_began_together"]
+    assert [advice in each.advice for each in found if advice] == ([] if advice is None else [True])
+    assert len(found) == (advice is not None)
 
 
 def test_the_report_of_thirty_turns_fits_eighty_columns() -> None:
