@@ -15,7 +15,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inference_benchmarker.data.typed import require
-from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_BYTES, MOST_REQUESTS, ROW
+from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_BYTES, MOST_REQUESTS, ROW, TOO_LONG
 from inference_benchmarker.records.record import MOST_TURN
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 MOST_KNOWN = 1 << 20  # blocks that the cache has at a time; beyond, they are made twice as long
 _SUM = (1 << 32) - 1
 _MOST = 1 << 62
-TOO_LONG = 1 << 32
-"""Above all bytes and tokens of a prompt: of more nobody is believed, and so no sum of ours is refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ MOST_REQUESTS, MOST_BYTES = 200_000, 1 << 29
 """Of those that are looked at, the first ones, and the bytes of their blocks: their sums take 64 MiB."""
 MOST_LOOKED_AT = 1 << 18
 """Bytes of a prompt that are new in a request: they take 3 ms of the loop that sends. Of more, nothing is known."""
+TOO_LONG = 1 << 32
+"""Above all bytes and tokens of a prompt: of more nobody is believed, and so no sum of ours is refused."""
 _A_MESSAGE, _A_MEMBER = 16, 64  # bytes that take as long to look at
 _DEEPEST = 100  # members within members
 _LONG, _SAMPLES = 4096, 1024

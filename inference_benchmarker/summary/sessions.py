@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from inference_benchmarker.facts.prompt_reuse import TOO_LONG
 from inference_benchmarker.records.columns import ROW_KEY
+from inference_benchmarker.records.prompts import TOO_LONG
 from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.records.user_metrics import CACHED_TOKENS, PREFIX
 from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan

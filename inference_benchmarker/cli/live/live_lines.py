@@ -14,7 +14,7 @@ from inference_benchmarker.records.feed import KEPT_S
 from inference_benchmarker.records.turn_feed import PARTS
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
-from inference_benchmarker.words.wording import duration_text, metric_text, rate_text, unit_text
+from inference_benchmarker.words.wording import duration_text, metric_text, percent_text, rate_text, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -193,12 +193,25 @@ def _times(plan: WavePlan, minute: list[Cell], recent: Cell) -> Iterator[LiveFig
 
 
 def _turns(turns: TurnFeed, first: int, stop: int) -> Iterator[LiveFigure]:
-    """The latency of the first turns of sessions and of the later ones; of streams the time to their first token."""
+    """The latency (of streams the time to their first token) and the context of first turns and of later ones.
+
+    The context has the share that was cached, where the server says so.
+    """
     for name in PARTS if turns.any else ():
         minute = [turns.second(name, second) for second in range(first, stop)]
         recent = turns.over(name, stop - WINDOW_S, stop)
         time, key = ("TTFT", "ttft") if "ttft" in recent.times else ("latency", "latency")
         yield from _time(f"turn {name} {time}", key, 99, minute, recent)
+        yield from _context(f"turn {name} context", turns, name, first, stop)
+
+
+def _context(called: str, turns: TurnFeed, name: str, first: int, stop: int) -> Iterator[LiveFigure]:
+    recent = turns.contexts(name, stop - WINDOW_S, stop)
+    if recent.mean is None:
+        return
+    share = "" if recent.cached_share is None else f", {percent_text(recent.cached_share)} cached"
+    minute = [turns.contexts(name, second, second + 1).mean for second in range(first, stop)]
+    yield LiveFigure(called, f"{recent.mean:,.0f} tokens{share}", minute)
 
 
 def _time(name: str, key: str, percent: int, minute: list[Cell], recent: Cell) -> Iterator[LiveFigure]:

@@ -26,7 +26,7 @@ from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREA
 from inference_benchmarker.records.parts import PART, RecordParts
 from inference_benchmarker.records.record import MOST_TURN, Ledger
 from inference_benchmarker.records.turn_feed import TurnFeed
-from inference_benchmarker.records.user_metrics import FIRST_ANSWER
+from inference_benchmarker.records.user_metrics import CACHED_TOKENS, FIRST_ANSWER
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.wave.spool.host_states import HostStates
 from inference_benchmarker.wave.spool.spool import BATCH, COMMAND_GONE, PLANNED, STOP_ASKED, SpoolReader
@@ -265,9 +265,11 @@ class SpoolState:
         if self._live:
             host = self.hosts.name_of(meta["worker"])
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
-            self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE))
+            metrics = np.frombuffer(values, METRIC_DTYPE)
+            cached = metrics[metrics["name"] == worker.number_of(CACHED_TOKENS)]
+            self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE), cached)
             if "totals" not in meta:
-                self._take_values(worker, rows, np.frombuffer(values, METRIC_DTYPE))
+                self._take_values(worker, rows, metrics)
 
     def _take_texts(self, texts: Iterable[Sequence[str]]) -> None:
         """Keep the first texts of each error."""

@@ -57,6 +57,10 @@ class WorkerState:
         """The ledger of requests that were counted: those of which a worker forgot the counts are not over."""
         return replace(self.ledger, **{name: min(getattr(self.ledger, name), self.outcomes[name]) for name in OUTCOMES})
 
+    def number_of(self, metric: str) -> int:
+        """The number that stands for a metric in the worker's reports; -1 where none has it."""
+        return self.metrics.index(metric) if metric in self.metrics else -1
+
     def take_report(self, meta: Mapping[str, Any]) -> None:
         """Take in what a batch says beside its requests: the ledger, the worker's use, and names that are new.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,8 @@ from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.steering import RateChange
 from inference_benchmarker.records.batch import HAS_STREAM
 from inference_benchmarker.records.histogram import Histogram
-from inference_benchmarker.records.packed import BASE_DTYPE, STREAM_DTYPE, TURN_DTYPE
-from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.records.packed import BASE_DTYPE, METRIC_DTYPE, STREAM_DTYPE, TURN_DTYPE
+from inference_benchmarker.records.record import NONE, Ledger
 from inference_benchmarker.wave.spool.spool_state import SpoolState
 from inference_benchmarker.words.units import NS
 from tests.mentions import mentions
@@ -171,12 +172,21 @@ def test_first_and_later_turns_have_a_line_each_where_there_are_later_ones(strea
     if streams:
         reported["outcome"] = HAS_STREAM
         first["first_token"] = reported["sent"] + np.tile([200 * MS, 50 * MS], 10)
+        first["tokens_in"] = np.tile([NONE, 1200], 10)
     state.turns.take(reported[::2], first[::2], turns[::2])
     assert not [row for row in rows(PLAN, state) if row.name.startswith("turn ")], "no later turn came yet"
-    state.turns.take(reported[1::2], first[1::2], turns[1::2])
+    cached = np.array([(row, 0, 900.0) for row in range(10 if streams else 0)], METRIC_DTYPE)
+    state.turns.take(reported[1::2], first[1::2], turns[1::2], cached)
     shown = {row.name: row.value for row in rows(PLAN, state) if row.name.startswith("turn ")}
     if streams:
-        assert shown == {"turn 1 TTFT p99": "200 ms", "turn 2+ TTFT p99": "50 ms"}
+        times = {"turn 1 TTFT p99": "200 ms", "turn 2+ TTFT p99": "50 ms"}
+        assert shown == {**times, "turn 2+ context": "1,200 tokens, 75% cached"}, "the server says nothing of the first"
+        view = PanelView(PLAN, Screen(panel := io.StringIO(), colours=False))
+        view.update(state, 10 * NS)
+        lines = re.sub(r"\x1b\[[?\d]*[A-Za-z]|\r", "", panel.getvalue()).splitlines()
+        (context,) = (each for each in lines if "context" in each)
+        assert context.split()[:7] == ["turn", "2+", "context", "1,200", "tokens,", "75%", "cached"]
+        assert max(map(len, lines)) <= 80
     else:
         assert shown == {"turn 1 latency p99": "400 ms", "turn 2+ latency p99": "100 ms"}
 
