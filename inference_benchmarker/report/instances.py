@@ -106,8 +106,10 @@ def _answer(scaling: Scaling, missed: MissedTime | None) -> Iterator[str]:
         for change in unserved
         if change == scaling.changes[-1]
     )
-    if missed is not None:
-        yield f"limits were missed for {length_text(missed.seconds)}" if missed.spans else "no limit was missed"
+    if missed is not None and missed.spans:
+        yield f"limits were missed for {length_text(missed.seconds)}"
+    elif missed is not None and not scaling.is_steady:
+        yield "no limit was missed"
     growth = list(takewhile(lambda change: change.is_growth, scaling.changes))
     served = [change.served_s for change in growth if change.served_s is not None]
     if growth and growth[0].load_rose_s is not None and served:

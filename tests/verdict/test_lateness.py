@@ -116,7 +116,7 @@ def test_one_of_twenty_arrivals_late_by_a_hair_leaves_the_wave_valid_and_is_repo
     late = found(facts)["late_arrivals"]
     verdict, summary = verdict_of(facts), summarise(facts)
     assert (verdict.word, verdict.exit_code, verdict.limited_by) == ("VALID", 0, None)
-    text = "1 of 20 arrivals sent late, by 5.19 ms: p99 of response time 35.2 ms, 30 ms without that lag"
+    text = "lag raised the p99 of response time from 30 ms to 35.2 ms: 1 of 20 arrivals sent late, by 5.19 ms"
     assert (late.severity, late.measured) == ("warning", text)
     assert late.advice.startswith("Other guests of the same machine took 6% of the CPU (steal)")
     assert "use more --workers" not in late.advice

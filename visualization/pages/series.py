@@ -78,7 +78,7 @@ _TEXTS = {
     "server": ("Server", "The server's own metrics for each wave."),
     "aiperf": ("aiperf", "What aiperf measured."),
     ALL_OF_AIPERF: ("All of aiperf's metrics", "With aiperf's names and rounding."),
-    "client": ("Client", "The machine that sent the load: its CPU, and how late it sent it."),
+    "client": ("Client", "The machine that sent the load: its CPU and its schedule lag."),
 }
 """Title and text of each section, in their order on the page."""
 

@@ -101,7 +101,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
                          album.draw(server_figures(wave, summary), _BESIDE), sections.server(wave, verdict)),
         sections.section("aiperf", "aiperf", "What aiperf measured alongside the wave, under its own names.",
                          words.headed(extras.aiperf)),
-        sections.section("client", "This client", "The machine that sent the load, and how late it sent it.",
+        sections.section("client", "This client", "The machine that sent the load: its schedule lag, CPU and memory.",
                          sections.client(wave, summary), album.draw(client, _BESIDE)),
         sections.section("plan", "The plan", "", sections.plan(wave)),
     )  # fmt: skip

@@ -174,13 +174,13 @@ def _step(step: Step, begun: float, total: float) -> Markup:
 def where_text(facts: WaveFacts, summary: Summary) -> str:
     """The sentence above the waterfall."""
     if summary.repeats is not None:  # the response time of an arrival has its earlier attempts, too
-        text = "The parts of the mean time of successful attempts, from when an attempt is due to its last byte."
+        text = "The mean time of successful attempts, from due time to last byte, consists of these parts."
     else:
         is_open = summary.response_time is not None
-        whole, begin = ("response time", "due") if is_open else ("latency", "sent")
-        text = f"The parts of the mean {whole} of successful requests, from when they are {begin} to their last byte."
+        whole, begin = ("response time", "due time") if is_open else ("latency", "sending")
+        text = f"The mean {whole} of successful requests, from {begin} to last byte, consists of these parts."
     if facts.server_metrics is None:
-        text += " To separate the time of the network from that of the endpoint, give --endpoint-config."
+        text += " --endpoint-config separates the network's time from the endpoint's."
     return text
 
 

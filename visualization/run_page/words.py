@@ -162,11 +162,11 @@ def about_times(summary: Summary) -> str:
     """The sentences that say what the times are."""
     texts = ["Latency is the time that the endpoint took, as seen by the client"]
     if summary.response_time is not None:
-        texts.append("response time starts when a request is due")
+        texts.append("Response time starts when a request is due")
     texts.append("99 of 100 requests took at most the p99")
     if summary.ledger.abandoned:
         texts.append("≥ marks a lower bound, because requests were abandoned")
-    return "; ".join(texts) + "."
+    return " ".join(f"{text}." for text in texts)
 
 
 def times(summary: Summary) -> Markup | None:

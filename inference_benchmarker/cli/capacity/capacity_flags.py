@@ -137,8 +137,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--precision",
                 "P%",
-                "search until the interval's width is at most this share of the estimate, instead of for --time; with "
-                "both, until whichever comes first",
+                "search until the interval's width is at most this share of the estimate. With --time, the search "
+                "ends at whichever comes first",
                 parse_share,
             ),
             Flag("--max-rps", "R", "the highest rate to try", parse_number),
@@ -186,8 +186,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes; auto (default) starts with one and adds more, up to one per core, while the client"
-                " is the limit; with --hosts, all workers start at once",
+                "worker processes. auto (default) starts with one, and adds more (up to one per core) as long as the"
+                " client is the bottleneck; with --hosts, all workers start at once",
                 _workers,
                 sets="workers_asked",
             ),

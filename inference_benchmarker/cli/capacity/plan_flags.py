@@ -68,7 +68,7 @@ PLAN_FLAGS: Table = table_for(
                 "simulate every scaling policy under the stages, the recording or the growth (default: only the "
                 "planned one and a fixed number of instances)",
             ),
-            Flag("--mix", "FILE", "several endpoints with a target each, as JSON or TOML", parse_path),
+            Flag("--mix", "FILE", "several endpoints, each with its own target rate, as JSON or TOML", parse_path),
         ],
         "headroom": [
             Flag(

@@ -49,8 +49,8 @@ VARY_FLAGS = [
     Flag(
         "--vary",
         "NAME=V,V",
-        "search each variant and rank them: arguments of endpoint_factory, env.NAME for its environment, "
-        "payload.NAME for payload_factory; several flags give every combination",
+        "search each variant and rank them. NAME is an argument of endpoint_factory; env.NAME is a variable of its "
+        "env, and payload.NAME an argument of payload_factory. Several --vary give every combination",
         parse_axis,
         repeatable=True,
     ),
@@ -59,14 +59,14 @@ VARY_FLAGS = [
     Flag(
         "--utilisation",
         "P%",
-        "run each instance at this share of its measured capacity, the interval's lower end (default 70%)",
+        "run each instance at this share of its capacity (the interval's lower end) (default 70%)",
         _utilisation,
     ),
     Flag(
         "--verify",
         "PLAN",
-        "verify a plan, given by its folder or fleet_plan.json: send its target rate to its number of instances, "
-        "with Poisson arrivals, for as long as a decision needs (or for --time)",
+        "verify a plan (its folder or fleet_plan.json): start its number of instances and send them its target rate, "
+        "with Poisson arrivals, until the outcome is clear (or for --time)",
     ),
     Flag("--recommender", "JOB", "show the results of this Inference Recommender job beside the ranking"),
     Flag("--max-cost", "USD", "create no endpoint if it could cost more than this", parse_number),

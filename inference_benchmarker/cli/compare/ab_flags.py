@@ -56,8 +56,8 @@ _LENGTHS = ("obs_time", "num_requests", "stages", "replay")
 
 DESCRIPTION = """\
 Sends the same load to A and B in turn, several times in random order, and says in one line which is faster.
-A and B are factories files, names of examples, or URLs. Flags of a wave apply to both sides; --endpoint-name,
---set, --header and --model with -a or -b appended apply to one side.
+A and B are factories files, names of examples, or URLs. Flags of a wave apply to both sides. To set --endpoint-name,
+--set, --header or --model for one side, append -a or -b to the flag.
 
   benchmark ab old.py new.py --client-rps 100
   benchmark ab http://localhost:8080/a http://localhost:8081/a \\
@@ -66,7 +66,7 @@ A and B are factories files, names of examples, or URLs. Flags of a wave apply t
       --endpoint-name-a blue --endpoint-name-b green
 """
 EPILOG = """\
-All flags of a wave: `benchmark --help-all`. Without --obs-time a wave lasts 10 seconds, after a --warmup of 2.
+All flags of a wave: `benchmark --help-all`. Without --obs-time, a wave has 2 seconds of warm-up and lasts 10 seconds.
 An INVALID wave is discarded and sent again, at most --repeats times per side.
 
 exit codes: 0 no limit is violated; 1 a limit is violated (with --strict: or cannot be decided); 2 bad input;

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from visualization.comparison.comparison import Comparison
 
 _DESCRIPTION = """\
-Compares NEW with BASE: each metric of both, its change with an interval, and whether it is worse, improved or
-unchanged, if that can be distinguished from noise. Each side is a run directory or a folder of several runs; several
-runs show how much runs of the same version differ. Without arguments, compares the last two runs in .tmp/.
+Compares NEW with BASE. For each metric it prints both values, the change with its interval, and one of: worse,
+improved, unchanged, or cannot tell. Each side is a run directory, or a folder of several runs, which show how much
+runs of the same version differ. Without arguments, it compares the last two runs in .tmp/.
 
   benchmark compare runs/base runs/new --max-regression p99=10%
   benchmark compare --base monday/* --new tuesday/*

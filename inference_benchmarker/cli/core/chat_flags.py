@@ -37,16 +37,16 @@ def _header_name(text: str) -> str:
 MODEL_MIX = Flag(
     "--model-mix",
     "A=3,B=1",
-    "models that requests ask for, such as LoRA adapters, with their weights; all turns of a conversation use the same"
-    " model, and the report has a row for each",
+    "models that requests ask for, such as LoRA adapters, with their weights. All turns of a conversation use the same"
+    " model. The report has a row for each model",
     by_text(ModelMix.parse),
 )
 CHAT_FLAGS = [
     Flag(
         "--turns",
         "N",
-        "conversations of N turns with such a server, in which each turn repeats all earlier ones: 5, uniform:3..8, "
-        "geometric:4; --client-rps counts conversations, --think-time is the time between turns",
+        "send conversations of N turns to an LLM: 5, uniform:3..8, geometric:4. Each turn repeats all earlier ones. "
+        "--client-rps then counts conversations, and --think-time is the time between turns",
         by_text(TurnCount.parse),
     ),
     Flag(

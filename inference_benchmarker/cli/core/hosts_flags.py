@@ -76,15 +76,15 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--join-timeout",
                 "S",
-                "seconds to wait for every host to join; loading the factories file has its own --load-timeout",
+                "seconds to wait for every host to join, not counting the time to load the factories file",
                 parse_decimal,
                 sets="join_timeout_s",
             ),
             Flag(
                 "--max-clock-error",
                 "S",
-                "warn if a host's clock may be off by more than this; above ten times this, the wave is INVALID "
-                "(default 2ms)",
+                "warn if a host's clock may be off by more than this (default 2ms); if it may be off by more than ten "
+                "times this, the wave is INVALID",
                 parse_decimal,
                 sets="max_clock_error_s",
             ),

@@ -36,8 +36,8 @@ def _text(flag: str, text: str) -> str:
 SET_FLAG = Flag(
     "--set",
     "NAME=VALUE",
-    "set a constant of the factories file, repeatable: MODEL=llama; `benchmark factory NAME --help` lists those of"
-    " an example; also read from BENCHMARK_NAME in the environment",
+    "give a constant of the factories file another value, repeatable: MODEL=llama. BENCHMARK_MODEL in the environment"
+    " does the same. `benchmark factory EXAMPLE --help` lists the constants of an example",
     _setting,
     sets="factory_settings",
     repeatable=True,
@@ -69,7 +69,7 @@ URL_FLAGS = [
         _text,
     ),
     Flag("--model", "NAME", "model of an OpenAI-compatible server (default: the only one served)", _text),
-    Flag("--prompt", "TEXT", "prompt for this model (default: synthetic words, different in each request)", _text),
+    Flag("--prompt", "TEXT", "prompt of each LLM request (default: synthetic words, different in each request)", _text),
     Flag(
         "--input-tokens", "N", "length of a synthetic prompt, counted as one token per word (default: 200)", parse_int
     ),

@@ -40,7 +40,7 @@ AWS_FLAGS = [
     Flag(
         "--instances",
         "N",
-        "number of instances that share the servers; each further instance brings as many servers",
+        "number of instances that share the servers equally; each instance that is added brings an equal number",
         parse_int,
     ),
     Flag(

@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 ENDPOINT_EPILOG = """\
-It answers POST /invocations, /endpoints/NAME/invocations (and invocations-response-stream), /v1/chat/completions,
-/v1/completions, /v1/responses, /v1/embeddings and /v1/rerank, /rerank (TEI), /v2/models/NAME/infer and generate_stream
-(KServe), /predictions/NAME (TorchServe), GET /ping, /metrics and /arrivals (what it saw, for checking), and POST
-/stall?seconds=2. To boto3 it also acts as Bedrock (Converse),
-Lambda (Invoke), CloudWatch (GetMetricData, PutMetricData, ListMetrics, DescribeAlarms, DescribeAlarmHistory),
-CloudWatch Logs (FilterLogEvents), SageMaker's control plane (CreateEndpoint, DescribeEndpoint, ListEndpoints,
-DeleteEndpoint and similar calls, for models, endpoint configurations, endpoints, inference components and tags),
-Service Quotas and the price list (of the instance types in the flags), and Application Auto Scaling (scalable targets,
-target tracking policies, activities). It prints the environment variables that make boto3 use it in place of AWS. The
-metrics for SageMaker show the load that it served, and its errors appear as log lines.
+The endpoint answers POST requests in the formats of several servers. SageMaker: /invocations,
+/endpoints/NAME/invocations, /endpoints/NAME/invocations-response-stream. OpenAI: /v1/chat/completions,
+/v1/completions, /v1/responses, /v1/embeddings. TEI: /rerank. Jina: /v1/rerank. KServe: /v2/models/NAME/infer,
+/v2/models/NAME/generate_stream. TorchServe: /predictions/NAME. It also answers GET /ping and /metrics. GET /arrivals
+lists every request that it received. POST /stall?seconds=2 makes it pause for 2 seconds.
 
-With --llm it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
-vLLM's metrics under vLLM's names. To boto3 it then acts only as CloudWatch and CloudWatch Logs.
+boto3 can use it in place of AWS, with the environment variables that it prints at its start. It then has these
+services. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetricData, ListMetrics, DescribeAlarms,
+DescribeAlarmHistory. CloudWatch Logs: FilterLogEvents. SageMaker: CreateEndpoint, DescribeEndpoint, ListEndpoints,
+DeleteEndpoint and similar calls for models, endpoint configurations, inference components and tags. Application Auto
+Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: the instance types
+in the flags. The metrics for SageMaker show the load that it served, and its errors appear as log lines.
+
+With --llm, it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
+vLLM's metrics under vLLM's names, and boto3 has only CloudWatch and CloudWatch Logs.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 
@@ -75,7 +77,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--batch-delay",
                 "S",
-                "seconds that a request waits for its batch to fill; a service time is that of a batch",
+                "seconds that a request waits for its batch to fill; --service-time is then the time of a batch",
                 parse_number,
                 sets="batch_delay_s",
             ),
@@ -105,7 +107,12 @@ ENDPOINT_FLAGS = table_for(
                 parse_number,
                 sets="grow_keep_s",
             ),
-            Flag("--cache-size", "N", "number of different bodies that it caches; 0 for none", parse_int),
+            Flag(
+                "--cache-size",
+                "N",
+                "number of different request bodies that the endpoint caches; 0 for none",
+                parse_int,
+            ),
             Flag(
                 "--cache-speedup",
                 "X",
@@ -115,7 +122,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--prefix-cache",
                 "TOKENS",
-                "tokens that its chat model's prefix cache keeps, in blocks of 16; answers say how many were cached",
+                "size of the prefix cache for chats, in tokens (blocks of 16); each answer says how many were cached",
                 parse_int,
             ),
             Flag(
@@ -154,7 +161,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--burst-baseline",
                 "F",
-                "share of full speed without credits; idle time earns credits at this share",
+                "speed after the burst credits are spent, as a share of full speed; idle time earns credits at the "
+                "same share",
                 parse_number,
             ),
             Flag(
@@ -165,7 +173,7 @@ ENDPOINT_FLAGS = table_for(
                 sets="pause_every_s",
             ),
             Flag("--pause", "S", "length of a pause in seconds", parse_number, sets="pause_s"),
-            Flag("--tokens", "N", "tokens of a chat completion that sets no maximum", parse_int),
+            Flag("--tokens", "N", "number of tokens in the answer to a chat that sets no maximum", parse_int),
             Flag(
                 "--tokens-per-piece",
                 "N",
@@ -206,7 +214,7 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--error-status",
                 "N",
-                "HTTP status of these failures (boto3 sees them as SageMaker reports them)",
+                "HTTP status of these failures; boto3 gets the errors that SageMaker would return",
                 parse_int,
             ),
             Flag(

@@ -15,18 +15,18 @@ usage: benchmark endpoints clean [DIR]
 
 Manages endpoints that other commands change or create temporarily.
 
-  clean   undo what killed commands left behind: endpoints, changed scaling
+  clean   remove endpoints and undo changes that killed commands left behind
 
 See `benchmark endpoints clean --help`.
 """
 _CLEAN_DESCRIPTION = """\
-Undoes what a command changed, and removes the endpoints that it created, if the command and its keeper (a separate
-process that normally does this) were both killed. The steps are in cleanup.json in the command's folder. Asks for no
-confirmation; a second call has nothing to do.
+Cleans up after a command that was killed: removes the endpoints that it created, and restores the settings that it
+changed. This is needed only if the separate process that normally cleans up was killed too. The steps are in
+cleanup.json in the command's folder. It asks for no confirmation, and can be repeated safely.
 """
 _CLEAN_EPILOG = """\
-exit codes: 0 nothing is left; 1 something could not be undone (the steps to do so by hand are printed), or a running
-process holds it; 2 a cleanup.json that cannot be trusted; 130 interrupted
+exit codes: 0 nothing is left; 1 something could not be undone (what to do by hand is printed), or the command is still
+running; 2 a cleanup.json that cannot be trusted; 130 interrupted
 """
 
 

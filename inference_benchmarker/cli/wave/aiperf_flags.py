@@ -45,7 +45,7 @@ AIPERF_FLAGS: list[Flag] = [
     Flag(
         "--api-key",
         "KEY",
-        f"the endpoint's key; {API_KEY} in the environment is safer, because other users see arguments",
+        f"the endpoint's key; {API_KEY} in the environment is safer, because arguments are visible to other users",
     ),
 ]
 

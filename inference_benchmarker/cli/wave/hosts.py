@@ -24,13 +24,13 @@ usage: benchmark hosts COMMAND --hosts LIST [options]
 
 Manages hosts that send load, over your own ssh. Commands (each with --help):
   check    check whether each host can be used
-  prepare  install on each host what a worker of this version needs, once
-  clean    remove it
+  prepare  install on each host what a worker of this version needs
+  clean    remove what prepare installed
 """
 _ABOUT = {
     "check": "Logs in to each host as a wave does, and measures its clock. It sends no load.",
     "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
-    "clean": "Removes from each host what `benchmark hosts prepare` installed, of every version.",
+    "clean": "Removes from each host what `benchmark hosts prepare` installed, for this version and all others.",
 }
 _EPILOG = "exit codes: 0 every host is usable, prepared or clean; 2 one is not (the reason is given); 130 interrupted\n"
 _OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.recording.profile import Profile
 
-_DESCRIPTION = (
-    "Describes a recording before a wave with --replay sends it: its rows, rates and bursts, and its conversations."
-)
+_DESCRIPTION = "Describes the rows, rates, bursts and conversations of a recording, before you send it with --replay."
 _FLAGS = {
     "recording": REPLAY_FLAGS,
     "output": [

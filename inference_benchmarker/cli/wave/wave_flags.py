@@ -75,7 +75,9 @@ WAVE_FLAGS = table_for(
             SET_FLAG,
             Flag("--locust-file", "FILE", "a self-contained Locust file instead of a factories file", parse_path),
             Flag(
-                "--url", "URL", "base URL for a --locust-file that sets none, or for aiperf; otherwise the same as URL"
+                "--url",
+                "URL",
+                "base URL for aiperf, or for a --locust-file that sets none; otherwise as URL without the flag",
             ),
             Flag(
                 "--demo",
@@ -91,8 +93,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--stages",
                 "TEXT",
-                "open loop at changing rates, instead of --client-rps and --obs-time: a rate or from..to, and a "
-                "duration: 50:30s, 50..400:2m, spike=2000:10s",
+                "open loop at changing rates, in place of --client-rps and --obs-time. A stage is RATE:TIME or "
+                "FROM..TO:TIME, with an optional name: 50:30s, 50..400:2m, spike=2000:10s",
                 by_text(Stage.parse),
                 repeatable=True,
             ),
@@ -106,9 +108,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--conversations",
                 "FILE",
-                "send recorded conversations, in the order of the file: ShareGPT JSON, OpenAI messages as JSON lines, "
-                "Mooncake's or agents' traces, BurstGPT's or Azure's CSV; with --replay FILE, each starts at its "
-                "recorded time",
+                "send recorded conversations in the order of the file (with --replay FILE, at their recorded times): "
+                "ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or agents' traces, BurstGPT's or Azure's CSV",
                 lambda flag, text: Conversations(parse_path(flag, text)),
             ),
             Flag(
@@ -123,16 +124,16 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--interactive",
                 None,
-                "open loop whose rate you change at the keyboard: + and - by 10%, 2 and / double and halve, q "
-                "quits; needs no --obs-time",
+                "open loop whose rate you change at the keyboard: + and - change it by 10%, 2 doubles it, / halves "
+                "it, and q ends the wave; --obs-time is optional",
                 sets="steered",
             ),
             Flag("--concurrency", "C", "closed loop: exactly C requests in flight", parse_int),
             Flag(
                 "--think-time",
                 "TIME",
-                "with --concurrency: C users who pause between an answer and their next request; with sessions: the "
-                "time between turns: 5s, exponential:5s, uniform:2s..8s, lognormal:5s:0.5",
+                "time from an answer to the next request of the same user (with --concurrency) or session: 5s, "
+                "exponential:5s, uniform:2s..8s, lognormal:5s:0.5",
                 by_text(Think.parse),
                 sets="think",
             ),
@@ -270,8 +271,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--records",
                 "all|none",
-                "{default} (default) keeps a record of each request; none keeps only those of the slowest 1,000: a "
-                "long wave then takes little disk, and percentiles are accurate to 1%",
+                "{default} (default) keeps a record of each request. none keeps only the records of the slowest 1,000 "
+                "requests: a long wave then takes little disk, and percentiles are accurate to 1%",
             ),
             Flag("--output-dir", "DIR", "where to create the run directory", parse_path),
             Flag("--name", "TEXT", "name of the run in reports", by_text(redact)),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SCHEDULE_LAG: Final = "schedule_lag"
 LATE_ARRIVALS: Final = "late_arrivals"
-P99_MOVED: Final = ": p99 of response time"
+P99_MOVED: Final = "raised the p99 of response time"
 LAG_FLOOR_S = 0.005
 LAG_SHARE_OF_LATENCY = 0.1
 CPU_LIMIT = 0.9  # of a core, as Locust's own warning; but over the whole wave, not ten seconds of it
@@ -105,7 +105,7 @@ def _lag_of(evidence: Evidence) -> Iterator[Finding]:
     elif spoilt := next(limits_spoilt(facts, summary), None):
         yield _limit_spoilt(evidence, *spoilt)
     elif lateness is not None and (change := moved(facts, summary, limit_s)):
-        measured = f"{_lateness_text(lateness)}: {_changed(change)}"
+        measured = f"{_changed(change)}: {_lateness_text(lateness)}"
         yield Finding(LATE_ARRIVALS, "warning", measured, duration_text(limit_s), hiccup_advice(evidence, limit_s))
 
 
@@ -117,8 +117,8 @@ def late_hosts(summary: Summary, limit_s: float) -> tuple[str, ...]:
 
 def _changed(change: Moved) -> str:
     value, without = duration_text(change.value, change.without), duration_text(change.without, change.value)
-    lower = f"; higher from p{change.lowest:g} on" if change.lowest < change.percent else ""
-    return f"p{change.percent:g} of response time {value}, {without} without that lag{lower}"
+    lower = f" (and others from p{change.lowest:g} on)" if change.lowest < change.percent else ""
+    return f"lag raised the p{change.percent:g} of response time from {without} to {value}{lower}"
 
 
 def _limit_spoilt(evidence: Evidence, slo: Slo, rest: Distribution) -> Finding:

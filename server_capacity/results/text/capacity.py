@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = ", given the observed bursts"
+_BY_BURSTS = ", if bursts stay as observed"
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
@@ -99,7 +99,9 @@ def _windows(found: CapacityResult) -> Iterator[str]:
         seconds = length_text(windows.seconds)
         share = percent_text(windows.share) if windows.windows else _share_estimate(windows.share)
         yield from wrap(
-            f"At the lower end, {share} of windows of {seconds} meet the limit{counted_in}.", 76, subsequent_indent="  "
+            f"At the interval's lower end, {share} of windows of {seconds} meet the limit{counted_in}.",
+            76,
+            subsequent_indent="  ",
         )
 
 
@@ -195,9 +197,9 @@ def _notes(found: CapacityResult) -> Iterator[str]:
     payloads = found.payloads
     if payloads and payloads.repeated and found.cache != "warm":
         each = f"up to {math.ceil(payloads.sent_each):,} times"
-        which = pluralize(payloads.count, "payload was", "payloads were")
-        yield f"The {which} sent {each} each:"
-        yield "  a cache would make the results optimistic."
+        which = f"Each of the {payloads.count:,} payloads" if payloads.count > 1 else "The only payload"
+        yield f"{which} was sent {each}."
+        yield "  If the endpoint caches answers, the results are optimistic."
     if suspended := found.suspended:
         back = "has been restored" if suspended.put_back else "is NOT restored yet: run `benchmark endpoints clean`"
         yield f"Scaling was suspended for the search, and {back}."

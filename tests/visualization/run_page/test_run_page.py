@@ -318,7 +318,7 @@ def test_the_parts_of_the_time_of_clients_that_repeat_are_those_of_an_attempt() 
     assert found.summary.response_time is not None
     assert found.summary.response_time.mean == pytest.approx(0.06)
     assert sum(part.seconds for part in steps(found, found.summary, None)) == pytest.approx(0.05)
-    assert "The parts of the mean time of successful attempts, " in Page(run_page(found)).text
+    assert "The mean time of successful attempts, " in Page(run_page(found)).text
 
 
 def test_a_server_that_took_longer_than_the_client_saw_is_no_part_of_it() -> None:
