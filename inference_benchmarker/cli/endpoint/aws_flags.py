@@ -51,7 +51,7 @@ AWS_FLAGS = [
     Flag(
         "--instance-start",
         "S",
-        "seconds until a further instance serves",
+        "seconds until an added instance serves",
         parse_number,
         sets="instance_start_s",
     ),
@@ -65,14 +65,14 @@ AWS_FLAGS = [
     Flag(
         "--create-time",
         "S",
-        "seconds until an endpoint that is created here is in service; --time-factor applies",
+        "seconds until an endpoint that a client creates is in service; --time-factor shortens them",
         parse_number,
         sets="create_s",
     ),
     Flag(
         "--type-servers",
         "TYPE=K",
-        "servers per instance of this type, for endpoints that are created here, repeatable",
+        "servers per instance of this type, for endpoints that a client creates, repeatable",
         _of_type(parse_int, "ml.m5.xlarge=2"),
         repeatable=True,
     ),
@@ -101,7 +101,7 @@ AWS_FLAGS = [
     Flag(
         "--publish-interval",
         "S",
-        f"seconds from one publication of its metrics to the next: {', '.join(map(str, PUBLISH_INTERVALS_S))}",
+        f"seconds from one publication of metrics to the next: {', '.join(map(str, PUBLISH_INTERVALS_S))}",
         parse_int,
         sets="publish_interval_s",
     ),

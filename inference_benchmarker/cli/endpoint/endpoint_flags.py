@@ -29,7 +29,7 @@ Scaling: scalable targets, target tracking policies, activities. Service Quotas 
 in the flags. The metrics for SageMaker show the load that it served, and its errors appear as log lines.
 
 With --llm, it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
-vLLM's metrics under vLLM's names, and boto3 has only CloudWatch and CloudWatch Logs.
+vLLM's metrics under vLLM's names, and boto3 can use only CloudWatch and CloudWatch Logs.
 """
 PORT, HIGHEST_PORT = 8080, 65535
 

@@ -28,8 +28,8 @@ EXPORT_FLAGS = [
     Flag(
         "--export",
         "WHERE",
-        "export live metrics during the wave, repeatable: prometheus[:[HOST:]PORT], a page on loopback, port "
-        "9464; or otlp[=URL], an OpenTelemetry collector",
+        "export live metrics during the wave, repeatable: prometheus[:[HOST:]PORT] (a page, by default on loopback, "
+        "port 9464) or otlp[=URL] (an OpenTelemetry collector)",
         parse_destination,
         repeatable=True,
     ),

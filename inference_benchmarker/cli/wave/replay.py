@@ -26,7 +26,7 @@ _DESCRIPTION = "Describes the rows, rates, bursts and conversations of a recordi
 _FLAGS = {
     "recording": REPLAY_FLAGS,
     "output": [
-        Flag("--as-stages", "TIME", "print its mean rate over each TIME (60s, 5m) in the format of --stages"),
+        Flag("--as-stages", "TIME", "print the mean rate over each TIME (60s, 5m) in the format of --stages"),
         Flag("--json", None, "print the description as JSON"),
     ],
 }

@@ -77,7 +77,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--url",
                 "URL",
-                "base URL for aiperf, or for a --locust-file that sets none; otherwise as URL without the flag",
+                "base URL for aiperf, or for a --locust-file that sets none; in other cases the same as a bare URL",
             ),
             Flag(
                 "--demo",
@@ -206,7 +206,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; about one per core); with --hosts, the total over all hosts",
+                "worker processes (default {default}; use about one per core); with --hosts, the total over all hosts",
                 parse_int,
             ),
         ],

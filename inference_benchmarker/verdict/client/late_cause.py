@@ -120,11 +120,11 @@ def others_advice(evidence: Evidence, sender: Sender) -> str:
     assert own is not None
     return (
         f"Other programs on {sender.described} took the CPU (its {host.cores} cores were {host.cpu_share_mean:.0%} "
-        f"busy on average and {host.cpu_share_max:.0%} at most; this wave's workers used {own:.1%}): run fewer other "
+        f"busy on average and {host.cpu_share_max:.0%} at most; this wave's workers used {own:.1%}). Run fewer other "
         f"programs, or use a larger client{shown_by_process(evidence)}."
     )
 
 
 def shown_by_process(evidence: Evidence) -> str:
-    """The flag that shows which process it was, as the end of a sentence; empty where it was given."""
-    return "" if evidence.facts.processes else "; --sample-client-hw shows what each process of the wave used"
+    """The flag that shows which process it was, as a sentence after another; empty where it was given."""
+    return "" if evidence.facts.processes else ". --sample-client-hw shows what each process of the wave used"
