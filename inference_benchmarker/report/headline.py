@@ -110,16 +110,11 @@ def _not_ok(summary: Summary) -> Iterator[str]:
 
 
 def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
-    """The causes of the verdict: the gravest that made it INVALID, whom it blames, then each limit that was missed."""
+    """The causes: what made it INVALID, two at most; whom it blames; each limit that was missed; then what to doubt."""
     findings = [finding for finding in verdict.findings if finding.code not in ("nothing_sent", "aborted")]
     invalid = [finding for finding in findings if finding.severity == "invalid"]
     yield from map(_with_limit, invalid[:MOST_CAUSES])
     yield from _blamed([finding for finding in findings if finding not in invalid[:MOST_CAUSES]], verdict.limited_by)
-    yield from (
-        finding.measured for finding in findings if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
-    )
-    yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
-    yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
     missed = [finding for finding in findings if finding.severity == "missed"]
     if not summary.ledger.ok:  # that no request succeeded says it
         missed = []
@@ -127,6 +122,13 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
         f"{_MISSED}{finding.limit} with {finding.measured}" for finding in missed if finding.code == "slo_missed"
     )
     yield from (_with_limit(finding) for finding in missed if finding.code != "slo_missed")
+    yield from (
+        "; ".join(finding.measured.split("; ")[:2])  # which lower percentiles it moved stands below
+        for finding in findings
+        if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
+    )
+    yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
+    yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
 
 
 def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:

@@ -64,7 +64,7 @@ def _is_success(finding: Finding, row: CheckedLimit) -> bool:
 
 
 def _sentence(finding: Finding) -> str:
-    return one_line(f"{finding.measured} (limit {finding.limit}). {finding.advice}", _LONG)
+    return one_line(f"{finding.compared}. {finding.advice}", _LONG)
 
 
 def _case(suite: ElementTree.Element, name: str) -> ElementTree.Element:

@@ -162,4 +162,4 @@ def _first(verdict: Verdict) -> Sequence[Finding]:
 
 
 def _finding_text(finding: Finding) -> str:
-    return one_line(f"{finding.measured} (limit {finding.limit}). {finding.advice}", 4 * _LONG)
+    return one_line(f"{finding.compared}. {finding.advice}", 4 * _LONG)

@@ -176,10 +176,7 @@ def _limits_section(facts: WaveFacts, summary: Summary, width: int) -> Iterator[
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:
     for finding in verdict.findings:
-        measured, limit, advice = (
-            one_line(text, _LONGEST) for text in (finding.measured, finding.limit, finding.advice)
-        )
-        shown = f"{measured} (limit {limit}). {advice}"
+        shown = f"{one_line(finding.compared, _LONGEST)}. {one_line(finding.advice, _LONGEST)}"
         if finding.code in CLIENT_CODES and verdict.limited_by == "client":
             yield f"{_INDENT}⚠️ CLIENT BOTTLENECK detected: {finding.code}, {shown}"
         else:

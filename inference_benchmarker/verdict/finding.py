@@ -66,3 +66,9 @@ class Finding:
     measured: str
     limit: str
     advice: str
+
+    @property
+    def compared(self) -> str:
+        """The measured value with its limit; what else was seen, behind a semicolon, comes after both."""
+        value, semicolon, more = self.measured.partition("; ")
+        return f"{value} (limit {self.limit}){semicolon}{more}"

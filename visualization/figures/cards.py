@@ -50,7 +50,7 @@ def endings(run: Run) -> list[str]:
 
 
 def _finding(finding: Finding) -> str:
-    return f"{finding.code}: {finding.measured} (limit {finding.limit}). {finding.advice}"
+    return f"{finding.code}: {finding.compared}. {finding.advice}"
 
 
 def facts(run: Run) -> dict[str, str]:

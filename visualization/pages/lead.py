@@ -97,7 +97,7 @@ def _miss(run: Run) -> str:
     """The first limit that a run missed, with what was measured."""
     found = next(each for each in run.findings if each.severity == "missed")
     ended = f"{_ABORTED} " if found.code == _ABORTED else ""
-    return one_line(f"{ended}{found.measured} (limit {found.limit})", _LONG)
+    return one_line(f"{ended}{found.compared}", _LONG)
 
 
 def _names(run: Run, limits: Sequence[Limit]) -> str:

@@ -141,7 +141,7 @@ def findings(verdict: Verdict) -> Markup | None:
             element("b", f"{_MARKS[each.severity]} {each.code}", class_="badge"),
             element(
                 "span",
-                one_line(f"{each.measured} (limit {each.limit}).", _LONGEST),
+                one_line(f"{each.compared}.", _LONGEST),
                 " ",
                 element("em", *_with_flags(one_line(each.advice, _LONGEST))),
             ),

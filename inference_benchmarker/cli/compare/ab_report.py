@@ -31,7 +31,7 @@ def say_what_was_invalid(wave: Wave) -> None:
     """Say what made a wave INVALID, and what to do about it."""
     for each in wave.verdict.findings:
         if each.severity == "invalid":
-            say(f"{each.code}: {each.measured} (limit {each.limit}). {each.advice}")
+            say(f"{each.code}: {each.compared}. {each.advice}")
 
 
 def why(experiment: Experiment) -> str:

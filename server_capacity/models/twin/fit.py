@@ -75,7 +75,7 @@ def _no_line(line: Line) -> str:
     chance = _SIGMAS * _spread(services) * (1 / waited.sum() + 1 / (~waited).sum()) ** 0.5 / 2
     if line.disagreement > _APART + chance:
         return (
-            f"no number of servers explains the response times both with and without waiting ({line.servers}, "
+            f"no number of servers explains the response times both with and without waiting ({line.servers} "
             f"servers come closest, {line.disagreement:.0%} off); batching, processor sharing or a changing number "
             "of workers look like this"
         )
