@@ -59,7 +59,7 @@ VARY_FLAGS = [
     Flag(
         "--utilisation",
         "P%",
-        "run each instance at this share of its capacity (the interval's lower end) (default 70%)",
+        "run each instance at this share of its capacity, taken as the interval's lower end (default 70%)",
         _utilisation,
     ),
     Flag(

@@ -55,6 +55,16 @@ def test_a_command_that_was_killed_leaves_what_it_had_counted(
     assert Wave.load(run.path).text() == whole.text()
 
 
+def test_instances_that_did_not_change_are_shown_without_limits_that_nobody_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = spooled(tmp_path, ended=False)
+    for line in (begun(FOLLOWED.of, FOLLOWED.source), count_row(FOLLOWED.of, COUNTS[0])):
+        assert add_line(run.instances, line)
+    main(["report", str(run.path)])
+    assert "   Instances:        1 throughout\n" in capsys.readouterr().out
+
+
 def test_a_wave_is_stored_with_what_was_counted_while_it_ran(tmp_path: Path) -> None:
     """So that the summary has it, whatever becomes of the waiting for what the server tells afterwards."""
     run = RunDir(tmp_path)
