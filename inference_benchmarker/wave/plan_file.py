@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.wave.run_dir import MADE_AS
 
 if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 def save_plan(run_dir: RunDir, plan: WavePlan, facts: dict[str, Any]) -> None:
     """Write ``plan.json``: the plan without its secrets, and ``facts``: with what and where it is run.
 
-    The due times of a recording stand beside it.
+    The environment also has the name of the directory, by which a copy is known. The due times of a recording stand
+    beside it.
     """
-    write_json(run_dir.plan, {**plan.public_json(), **facts})
+    environment = {**facts.get("environment", {}), MADE_AS: run_dir.path.name}
+    write_json(run_dir.plan, {**plan.public_json(), **facts, "environment": environment})
     if isinstance(plan.load, OpenLoop) and plan.load.replay is not None:
         from inference_benchmarker.recording.schedule import RecordedSchedule  # numpy, which other waves do without
 

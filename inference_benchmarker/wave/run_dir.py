@@ -28,6 +28,11 @@ _ANSWERS = {
     "ab": ("comparison", "ab.json"),
 }
 """The folders of answers by the end of their names: of what they are, and the file that is written last."""
+STAMP = "%Y%m%dT%H%M%SZ"
+STAMPED = re.compile(r"\d{8}T\d{6}Z_[a-z]+(?:-\d+)?", re.ASCII)
+"""The names that runs and folders of answers are made with."""
+MADE_AS = "run"
+"""The key of the environment below which a run's own name stands: another folder of this run is a copy."""
 _ANSWER_OF = re.compile(rf"\d{{8}}.*_(?P<kind>{'|'.join(_ANSWERS)})(?:-\d+)?", re.ASCII)
 
 ORIGIN = "is a run of the original InferenceBenchmarker: it has no plan.json and no record of each request."
@@ -215,7 +220,7 @@ def _refuse_answer(path: Path) -> None:
 
 def make_stamped_folder(parent: Path, kind: str) -> Path:
     """Make ``<UTC timestamp>_<kind>/`` below ``parent``, for its owner alone; a second one of a second gets ``-2``."""
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{kind}"
+    stamp = f"{datetime.now(UTC):{STAMP}}_{kind}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
         for number in range(1, 1000):

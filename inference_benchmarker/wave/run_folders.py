@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
 
+from inference_benchmarker.data.json_file import UNREADABLE, read_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import folders_in, is_file
-from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.run_dir import MADE_AS, STAMP, STAMPED, RunDir
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+_ISO, _TO_SECONDS = "%Y-%m-%dT%H:%M:%S", len("2026-11-27T02:00:00")
+
+
+class FoundRun(NamedTuple):
+    """A run, or another folder of results, by when it was begun: whatever it is called now.
+
+    ``made_as``: the name that it was made with, where that is known; a copy shares it. ``by``: the file that says when;
+    empty where its own name does.
+    """
+
+    began: datetime
+    number: int
+    """Of several of one second."""
+    is_original: bool
+    path: Path
+    made_as: str
+    by: str
 
 
 def runs_of(path: Path) -> list[Path]:
-    """A run directory, or those that lie in a folder, the first one first; BenchmarkError where there are none."""
+    """A run directory, or those that lie in a folder, by name; BenchmarkError where there are none."""
     if is_file(RunDir(path).plan):
         return [path]
     if found := _runs_in(path):
@@ -21,16 +43,66 @@ def runs_of(path: Path) -> list[Path]:
     return [RunDir.find(path).path]
 
 
-def latest_runs(folder: Path, number: int, *others: str) -> list[Path]:
+def latest_runs(folder: Path, number: int, *others: str) -> list[FoundRun]:
     """The last so many runs of a folder, the last one last; BenchmarkError where there are fewer.
 
-    ``others``: files of which one makes a folder as good as a run.
+    ``others``: files of which one makes a folder as good as a run. A copy of a run is no run of its own.
     """
-    found = _runs_in(folder, *others)
+    begun = sorted(_begun(path, others) for path in _runs_in(folder, *others))
+    found = list({each.made_as or str(each.path): each for each in begun}.values())
     if len(found) < number:
         there = f"has {len(found)}" if found else "has none"
         raise BenchmarkError(f"{folder}: {there} of the {number} runs that this takes.", "Name run directories.")
     return found[-number:]
+
+
+def _begun(path: Path, others: tuple[str, ...]) -> FoundRun:
+    """When a run was begun: by the name that it was made with, which is looked up only where it has another one.
+
+    Else by the start of its wave, or the first of the waves in it; by the clock of its files where nothing says more.
+    """
+    run_dir = RunDir(path)
+    own = _member(run_dir.plan, "environment").get(MADE_AS) if _stamp(path.name) is None else path.name
+    if stamp := _stamp(str(own)):
+        by = "" if own == path.name else run_dir.plan.name
+        return FoundRun(*stamp, not by, path, str(own), by)
+    with suppress(ValueError):
+        start = str(_member(run_dir.summary, "window").get("start"))[:_TO_SECONDS]
+        began = datetime.strptime(start, _ISO).replace(tzinfo=UTC)
+        return FoundRun(began, 1, False, path, "", run_dir.summary.name)
+    if inside := min(filter(None, map(_stamp, _names_below(path))), default=None):
+        return FoundRun(*inside, False, path, "", "the first wave in it")
+    file = next(path / name for name in (run_dir.plan.name, *others) if is_file(path / name))
+    began = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return FoundRun(began, 1, False, path, "", f"the clock of its {file.name}")
+
+
+def _stamp(name: str) -> tuple[datetime, int] | None:
+    """The second at which a run was made by the name that it was made with, and its number among those of it."""
+    if not STAMPED.fullmatch(name):
+        return None
+    number = name.rpartition("-")[2]
+    try:
+        began = datetime.strptime(name.partition("_")[0], STAMP).replace(tzinfo=UTC)
+    except ValueError:  # no such day
+        return None
+    return began, int(number) if number.isdigit() else 1
+
+
+def _member(file: Path, name: str) -> dict[str, object]:
+    """An object in a file of a run, which may be anybody's; empty where there is none."""
+    try:
+        found = read_json(file)[name] if is_file(file) else None
+    except (BenchmarkError, *UNREADABLE):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _names_below(folder: Path) -> Iterator[str]:
+    """The names of the folders in a folder, and of those in its sides."""
+    for each in folders_in(folder):
+        yield each.name
+        yield from (below.name for below in folders_in(each))
 
 
 def _runs_in(folder: Path, *others: str) -> list[Path]:

@@ -114,11 +114,8 @@ class Comparison:
 
     @property
     def on_both_sides(self) -> int:
-        """The number of runs that are on both sides."""
-        base, new = (
-            {wave.run_dir.path.resolve() for wave in side.waves if wave.run_dir is not None}
-            for side in (self.base, self.new)
-        )
+        """The number of runs that are on both sides, under whatever name."""
+        base, new = ({identity(wave) for wave in side.waves} for side in (self.base, self.new))
         return len(base & new)
 
     @property
@@ -181,6 +178,12 @@ def compare(
         strict=strict,
         own=tuple(with_intervals([MetricChange(*name, *values[name]) for name in own])),
     )
+
+
+def identity(wave: Wave) -> object:
+    """A value that a run shares with its copies alone: no two waves begin in one nanosecond with the same answers."""
+    times = wave.summary.latency
+    return wave.window, wave.ledger.sent, wave.ledger.ok, None if times is None else times.mean
 
 
 def _waves(side: Wave | Iterable[Wave]) -> tuple[Wave, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -21,7 +20,7 @@ from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.files.client_table import Table, read_client_table
 from inference_benchmarker.wave.files.identity import require_unchanged
 from inference_benchmarker.wave.files.timeline_file import check_timeline, read_timeline
-from inference_benchmarker.wave.run_dir import ORIGIN, RunDir
+from inference_benchmarker.wave.run_dir import ORIGIN, STAMPED, RunDir
 from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.units import NS
 from visualization.comparison.changes import TIMES
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_JUST_A_TIME = re.compile(r"\d{8}T\d{6}Z_[a-z]+(-\d+)?")
 _LONG = 200
 _MOST_NINES, _A_NINE = 4, 50
 
@@ -103,14 +101,14 @@ def _places(paths: Sequence[Path]) -> list[str]:
     The folder says more where the directory's name is just the time, and the runs lie in several; those of one folder
     are numbered.
     """
-    folders = [path.parent for path in paths if _JUST_A_TIME.fullmatch(path.name)]
+    folders = [path.parent for path in paths if STAMPED.fullmatch(path.name)]
     if len({folder.name for folder in folders}) < 2 or len(set(folders)) > len({folder.name for folder in folders}):
         return [plain(path.name.removesuffix("_benchmark")) for path in paths]
     seen: Counter[Path] = Counter()
     places = []
     for path in paths:
         folder = path.parent
-        if not _JUST_A_TIME.fullmatch(path.name):
+        if not STAMPED.fullmatch(path.name):
             places.append(plain(path.name))
             continue
         seen[folder] += 1

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.arguments import Parser
+from inference_benchmarker.cli.core.last_run import why_last
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
 from inference_benchmarker.cli.core.terminal import (
     how_far,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator
 
+    from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.comparison import Comparison
 
 _DESCRIPTION = """\
@@ -64,6 +66,7 @@ def run(arguments: list[str]) -> int:
     base, new = ([*_good(Wave.load, side, problems)] for side in _sides(options, problems))
     refuse(problems)
     say_without_digest([*base, *new])
+    base, new = _without_copies(base), _without_copies(new)
     found = compare(base, new, limits, strict=options.strict)
     print_comparison(found, as_json=options.json)
     write_files(options, lambda: report.to_markdown(found), lambda: report.to_junit(found))
@@ -120,8 +123,8 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
 
     if not (options.runs or options.base or options.new):
         base, new = latest_runs(OUTPUT_DIR, 2)
-        say(f"The last two runs: {base} and {new}.")
-        return [base], [new]
+        say(f"The last two runs: {base.path} and {new.path}{why_last(base, new)}.")
+        return [base.path], [new.path]
     sides = ([options.runs[0]], [options.runs[1]]) if len(options.runs) == 2 else (options.base, options.new)
     several = bool(options.base or options.new)
     if not all(sides) or (several and options.runs):
@@ -138,6 +141,18 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
 def _each_once(runs: Iterable[Path]) -> list[Path]:
     """A run that is named twice is still one: as two it would seem that runs do not differ."""
     return list({run.resolve(): run for run in runs}.values())
+
+
+def _without_copies(waves: list[Wave]) -> list[Wave]:
+    """The runs of a side without the copies of each, which would hide how much runs differ; these are named."""
+    from visualization.comparison.comparison import identity
+
+    found: dict[object, Wave] = {}
+    for wave in waves:
+        first = found.setdefault(identity(wave), wave)
+        if first is not wave and first.run_dir is not None and wave.run_dir is not None:
+            say(f"{wave.run_dir.path} is a copy of {first.run_dir.path}: they count as one run.")
+    return list(found.values())
 
 
 def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:

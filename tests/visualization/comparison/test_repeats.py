@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from shutil import copytree
 from statistics import stdev
 from typing import TYPE_CHECKING, Any
 
@@ -258,7 +259,21 @@ class TestCommand:
         assert cli.main(["compare", "--base", str(first), "--new", new, str(first)]) == 0
         assert "! 1 run is on both sides: they hide part of the change." in capsys.readouterr().out
 
+    def test_a_copy_of_a_run_is_that_run(
+        self, folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first, *_ = runs_of(folders / "base")
+        copies = [copytree(first, tmp_path / name) for name in ("copy", "other")]
+        assert cli.main(["compare", "--base", str(first), str(copies[0]), "--new", str(folders / "new")]) == 0
+        out, err = capsys.readouterr()
+        assert f"base: {first}: VALID, 500 requests" in out
+        assert err == f"{copies[0]} is a copy of {first}: they count as one run.\n"
+        assert cli.main(["compare", str(folders / "base"), str(copies[0])]) == 0
+        assert "! 1 run is on both sides: they hide part of the change." in capsys.readouterr().out
+        assert cli.main(["compare", *map(str, copies)]) == 0
+        assert "! A run is compared with itself: nothing can have changed." in capsys.readouterr().out
+
     def test_the_last_runs_are_the_last(self, folders: Path) -> None:
         found = runs_of(folders / "base")
-        assert latest_runs(folders / "base", 2) == found[-2:]
+        assert [each.path for each in latest_runs(folders / "base", 2)] == found[-2:]
         assert runs_of(found[0]) == found[:1]
