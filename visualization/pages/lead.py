@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text, pluralize
-from visualization.figures.cards import facts
+from visualization.figures.cards import endings, facts
 from visualization.figures.limits import TITLES
 from visualization.figures.loads import is_ladder, offered
 
@@ -38,11 +38,16 @@ def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
 
 
 def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
-    """The highest load that kept every limit, as all below it did, and what came of the next one."""
+    """The highest load that kept every limit, as all below it did, and what came of the next one.
+
+    A limit that was kept until a wave ended early was not kept.
+    """
     loads = [[run for run in waves if offered(run) == load] for load in sorted(set(map(offered, waves)))]
-    valid = [(runs, [run for run in runs if not run.doubtful]) for runs in loads]
+    valid = [(runs, list(filter(_decides, runs))) for runs in loads]
     place = next((at for at, (_, good) in enumerate(valid) if any(run.misses_limit for run in good)), len(valid))
     kept = [good for _, good in valid[:place] if good]
+    if not kept and place == len(valid):
+        return "No load was sent to its end."
     if not kept:
         (first,) = [run for run in valid[place][1] if run.misses_limit][:1]
         miss = _miss(first)
@@ -54,8 +59,14 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     if above:
         worse = next(run for run in above if run.misses_limit)
         return f"{meets}; {_load(worse)} does not: {_miss(worse)}."
-    higher = any(not good and offered(runs[0]) > offered(best) for runs, good in valid)
+    higher = [run for runs, good in valid if not good and offered(runs[0]) > offered(best) for run in runs]
+    if any(not run.doubtful for run in higher):
+        return f"{meets}; no higher load was sent to its end."
     return f"{meets}; no VALID run had a higher load." if higher else f"{meets}; no higher load was sent."
+
+
+def _decides(run: Run) -> bool:
+    return not run.doubtful and (run.misses_limit or not endings(run))
 
 
 def _apart(usable: Sequence[Run], common: Sequence[Limit]) -> str:
@@ -86,6 +97,8 @@ def _warnings(waves: Sequence[Run], *, is_reported: bool) -> Iterator[str]:
         yield f"{which} INVALID: {'its' if len(invalid) == 1 else 'their'} numbers are not the endpoint's."
     if lost:
         yield f"{_count(lost, len(waves), 'cannot', 'cannot')} be read."
+    if cut := [run for run in waves if "interrupted" in endings(run) and run not in invalid]:
+        yield f"{_count(cut, len(waves), 'was', 'were')} interrupted."
 
 
 def _count(some: Sequence[Run], of: int, one: str, many: str) -> str:

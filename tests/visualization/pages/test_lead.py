@@ -49,6 +49,13 @@ def reported(*runs: Run, change: str = "") -> str:
     return lead(runs, limits_of_runs(runs), change)
 
 
+def cut(*given: Any, **more: Any) -> Run:
+    """One that was interrupted."""
+    made = run(*given, **more)
+    assert made.summary is not None
+    return replace(made, summary=replace(made.summary, interrupted=True))
+
+
 P99 = "p99<200ms"
 KEEPS = run("a", 100, 0.05, P99)
 MISSES = run("b", 200, 0.3, P99, missed="response time p99 300 ms")
@@ -66,6 +73,28 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
             (KEEPS, INVALID),
             "100/s meets p99<200ms (50 ms); no VALID run had a higher load. "
             "1 of 2 runs (c) is INVALID: its numbers are not the endpoint's.",
+        ),
+        (
+            (KEEPS, cut("f", 300, 0.06, P99)),
+            "100/s meets p99<200ms (50 ms); no higher load was sent to its end. 1 of 2 runs (f) was interrupted.",
+        ),
+        (
+            (cut("f", 50, 0.06, P99), KEEPS),
+            "100/s meets p99<200ms (50 ms); no higher load was sent. 1 of 2 runs (f) was interrupted.",
+        ),
+        (
+            (KEEPS, cut("b", 200, 0.3, P99, missed="response time p99 300 ms")),
+            "100/s meets p99<200ms (50 ms); 200/s does not: response time p99 300 ms (limit p99<200ms). "
+            "1 of 2 runs (b) was interrupted.",
+        ),
+        (
+            (cut("f", 50, 0.06, P99), cut("g", 60, 0.06, P99)),
+            "No load was sent to its end. 2 of 2 runs (f, g) were interrupted.",
+        ),
+        (
+            (KEEPS, cut("f", 100, 0.06, P99)),
+            "Response time p99 goes from 50 ms (a) to 60 ms (f). 2 of 2 VALID runs meet every limit. "
+            "1 of 2 runs (f) was interrupted.",
         ),
         (
             (MISSES, run("d", 400, 0.9, P99, missed="response time p99 900 ms")),
