@@ -294,6 +294,38 @@ def test_a_replay_begins_each_when_it_began(tmp_path: Path) -> None:
         replayed(Conversations(file), Replay(file), 1, None, tmp_path / "out")
 
 
+def test_the_reuse_is_that_of_every_block_before_it_by_brute_force(tmp_path: Path) -> None:
+    """Sessions that share a beginning, grow, are cut short, and say things apart; with numbers of any size."""
+    chosen, at = random.Random(4), 0
+    rows: list[dict[str, Any]] = []
+    talks: list[list[tuple[int, list[int]]]] = []
+    for number in range(60):
+        blocks = [*range(chosen.choice([1, 1, 2]), 4), 1000 * number + 10**19 * (number % 3), 1000 * number + 1]
+        talk = []
+        for turn in range(chosen.randint(1, 5)):
+            at += 1
+            rows.append(mooncake(at, 512 * len(blocks) - 9, blocks, session_id=f"s{number}"))
+            talk.append((512 * len(blocks) - 9, blocks))
+            kept = blocks[: chosen.choice([len(blocks), len(blocks) - 1])]
+            new = [1000 * number + 10 * turn + each for each in range(2, 2 + chosen.randint(0, 3))]
+            blocks = [1000 * number + 999] if chosen.random() < 0.1 else kept + new
+        talks.append(talk)
+    seen: set[int] = set()
+    tokens = known = 0
+    for talk in talks:
+        before: list[int] = []
+        for length, blocks in talk:
+            if not before or before[:1] == blocks[:1]:  # else the turn only adds to the one before
+                first_new = next((place for place, each in enumerate(blocks) if each not in seen), len(blocks))
+                tokens, known = tokens + length, known + min(512 * first_new, length - 1)
+                seen.update(blocks)
+            before = blocks
+    facts, kept_rows = found(tmp_path, lines(*rows))
+    assert facts.reuse == pytest.approx(known / tokens)
+    sent = [turn for row in kept_rows for turn in row["turns"]]
+    assert {each for turn in sent for each in turn["blocks"]} == {each for talk in talks for _, b in talk for each in b}
+
+
 @pytest.mark.parametrize(("window", "most", "reuse"), [("", 2, 0.0), ("+1s..+2.5s", None, 1 / 3), ("", None, 1 / 2)])
 def test_the_facts_of_a_part_are_those_of_the_conversations_that_it_sends(
     tmp_path: Path, window: str, most: int | None, reuse: float

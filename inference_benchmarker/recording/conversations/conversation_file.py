@@ -195,11 +195,11 @@ class ConversationFile:
         """The turns of a conversation with what each adds, and how much of the prompt before it keeps."""
         own = number if talk.about.get("own_blocks") else -1
         before: dict[str, Any] | None = None
-        turns = []
+        turns: list[dict[str, Any]] = []
         for turn in talk.turns:
             kept = dict(turn)
             if "blocks" in turn:
-                self._encode_prompt(kept, turn, before, talk, own)
+                self._encode_prompt(kept, turn, before, talk, own, counts=bool(turns) and "keep" in turns[-1])
             elif "keep" in turn:
                 kept["keep"] = _same(turn["messages"], [] if before is None else before["messages"])
                 kept["messages"] = turn["messages"][kept["keep"] :]
@@ -208,9 +208,19 @@ class ConversationFile:
         return turns
 
     def _encode_prompt(
-        self, kept: dict[str, Any], turn: dict[str, Any], before: dict[str, Any] | None, talk: _Talk, own: int
+        self,
+        kept: dict[str, Any],
+        turn: dict[str, Any],
+        before: dict[str, Any] | None,
+        talk: _Talk,
+        own: int,
+        *,
+        counts: bool,
     ) -> None:
-        """A prompt of blocks: all of it, where it begins as the one before, else what its turn adds to that."""
+        """A prompt of blocks: all of it, where it begins as the one before, else what its turn adds to that.
+
+        ``counts``: the blocks of the one before were counted.
+        """
         blocks = turn["blocks"]
         if blocks:
             self._block_tokens = talk.about["block_tokens"]
@@ -219,7 +229,7 @@ class ConversationFile:
             kept["keep"] = 0 if before is None else _same(blocks, before["blocks"])
             kept["blocks"] = blocks[kept["keep"] :]
             if self._block_tokens:
-                self._reuse.add(((own, each) for each in blocks), self._block_tokens, turn["tokens"])
+                self._reuse.add(own, blocks, self._block_tokens, turn["tokens"], kept["keep"] if counts else 0)
         elif not adds:
             kept["tokens"] = max(1, turn["tokens"] - before["tokens"] - before["out"])
 
@@ -235,5 +245,7 @@ def _begun(rows: Iterator[ConversationRow]) -> Iterator[ConversationRow]:
 
 def _same(these: list[Any], those: list[Any]) -> int:
     """The number of items that both lists begin with."""
+    if these[: len(those)] == those:  # the usual way: a turn goes on with the one before
+        return len(those)
     pairs = enumerate(zip(these, those, strict=False))
     return next((place for place, (one, other) in pairs if one != other), min(len(these), len(those)))

@@ -83,11 +83,14 @@ def _add_prompts(reuse: Reuse, row: dict[str, Any]) -> None:
     """Count the prompts of a conversation as it is kept, those of which all blocks are known."""
     own = row["number"] if row.get("own_blocks") else -1
     blocks: list[int] = []
+    counted = False
     for turn in row["turns"]:
         if "blocks" in turn:
-            blocks = blocks[: turn.get("keep", 0)] + turn["blocks"]
-            if "keep" in turn and "block_tokens" in row:
-                reuse.add(((own, each) for each in blocks), row["block_tokens"], turn["tokens"])
+            keep = turn.get("keep", 0)
+            blocks = blocks[:keep] + turn["blocks"]
+            kept, counted = keep if counted else 0, "keep" in turn and "block_tokens" in row
+            if counted:
+                reuse.add(own, blocks, row["block_tokens"], turn["tokens"], kept)
 
 
 def are_in(path: Path) -> bool:

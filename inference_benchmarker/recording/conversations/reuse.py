@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 _BITS = 1 << 27
-_PROBES = 3
+_MASK, _SHIFT = _BITS - 1, 32
 
 
 class Reuse:
@@ -21,12 +21,26 @@ class Reuse:
         self._bits = bytearray(_BITS >> 3)
         self.tokens = self.known = 0
 
-    def add(self, blocks: Iterable[tuple[int, int]], block_tokens: int, tokens: int) -> None:
-        """A prompt of so many tokens. The last one is computed by any server, whatever it has."""
-        known, new = 0, False
-        for block in blocks:
-            new = not self._had(block) or new
-            known += not new
+    def add(self, own: int, blocks: Sequence[int], block_tokens: int, tokens: int, kept: int = 0) -> None:
+        """A prompt of so many tokens. The last one is computed by any server, whatever it has.
+
+        ``own``: whose blocks these are. The first ``kept`` of them were those of a prompt before, and are known.
+        """
+        known, new = kept, False
+        bits = self._bits
+        for block in blocks[kept:] if kept else blocks:
+            first = hash((own, block))
+            step = first >> _SHIFT | 1
+            second, third = first + step, first + 2 * step
+            a, b, c = (first & _MASK) >> 3, (second & _MASK) >> 3, (third & _MASK) >> 3
+            bit_a, bit_b, bit_c = 1 << (first & 7), 1 << (second & 7), 1 << (third & 7)
+            if bits[a] & bit_a and bits[b] & bit_b and bits[c] & bit_c:
+                known += not new
+            else:
+                new = True
+                bits[a] |= bit_a
+                bits[b] |= bit_b
+                bits[c] |= bit_c
         self.tokens += tokens
         self.known += min(known * block_tokens, tokens - 1)
 
@@ -34,12 +48,3 @@ class Reuse:
     def share(self) -> float | None:
         """Of all tokens; None where there were no blocks."""
         return self.known / self.tokens if self.tokens else None
-
-    def _had(self, block: tuple[int, int]) -> bool:
-        had = True
-        for probe in range(_PROBES):
-            place = hash((probe, *block)) % _BITS
-            byte, bit = place >> 3, 1 << (place & 7)
-            had = had and bool(self._bits[byte] & bit)
-            self._bits[byte] |= bit
-        return had

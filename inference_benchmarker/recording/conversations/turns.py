@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_TOKENS = 10_000_000  # of a prompt or an answer: no model takes more
 CHARACTERS_A_TOKEN = 4  # of English text, roughly: it only bounds an answer whose length nobody recorded in tokens
+_WHOLE = {int}
 USERS = ("human", "user", "system", "tool", "developer")
 ANSWERS = ("gpt", "chatgpt", "assistant", "bot", "model", "bard", "bing")
 
@@ -83,7 +84,7 @@ def hash_blocks_of(value: dict[str, Any]) -> list[int]:
     ids = value.get("hash_ids")
     if ids is None:
         return []
-    if not isinstance(ids, list) or not all(type(each) is int for each in ids):
+    if not isinstance(ids, list) or not {*map(type, ids)} <= _WHOLE:
         raise ValueError("hash_ids are not whole numbers")
     return ids
 
