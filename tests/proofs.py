@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,9 @@ import numpy as np
 
 from inference_benchmarker import cli
 from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.environment import describe_environment
+from inference_benchmarker.wave.plan_file import save_plan
+from inference_benchmarker.wave.run_dir import RunDir
 from server_capacity.experiments.measurements.question import Question
 from server_capacity.experiments.proof.evidence import Aim
 from server_capacity.experiments.proof.judging import judged
@@ -23,6 +27,7 @@ from tests.capacities import searched
 from tests.waves import open_plan, wave
 
 if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.results.types.proof import ProofResult
 
@@ -55,12 +60,19 @@ def proof(of: Wave, planned: Planned = PLANNED) -> ProofResult:
     return content(QUESTION, planned, length, judged(QUESTION, planned, of))
 
 
-def planned(tmp_path: Path, *flags: str, instances: int = 1, low: float = 60.0, **endpoint: Any) -> Path:
-    """A plan of `benchmark plan`, made in the current folder of a search that is made up."""
+def planned(
+    tmp_path: Path, *flags: str, instances: int = 1, low: float = 60.0, wave: WavePlan | None = None, **endpoint: Any
+) -> Path:
+    """A plan of `benchmark plan`, made in the current folder of a made-up search; ``wave``: one that it sent."""
     given = {"name": "e", "instances": instances, "arguments": {"instances": instances, "kind": "large"}, **endpoint}
     limits = [{"expression": each, "dispersion": 10.0, "slope": 15.0} for each in ("p90<1s", "success>=0.95")]
     interval = {"low": low, "high": low * 1.1}
     (tmp_path / "c").mkdir(exist_ok=True)
-    save(tmp_path / "c", searched(rate=low * 1.05, interval=interval, endpoint=given, limit="p90<1s", limits=limits))
+    waves = {} if wave is None else {"exploration": ["w"]}
+    if wave is not None:
+        (tmp_path / "c" / "w").mkdir()
+        save_plan(RunDir(tmp_path / "c" / "w"), wave, {"environment": describe_environment(wave, os.environ)})
+    more = {"endpoint": given, "limit": "p90<1s", "limits": limits, "waves": waves}
+    save(tmp_path / "c", searched(rate=low * 1.05, interval=interval, **more))
     assert cli.main(["plan", "c", *flags, "--output-dir", "plans"]) == 0
     return max((tmp_path / "plans").iterdir())

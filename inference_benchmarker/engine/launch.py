@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint.source import source_problems
 from inference_benchmarker.engine.hosts.joining import joined
-from inference_benchmarker.engine.processes.children import note_asked_for
+from inference_benchmarker.engine.processes.children import child_environment, note_asked_for
 from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 from inference_benchmarker.engine.progress_listener import FaultTolerantView, Live, NullView
 from inference_benchmarker.engine.watchers.disk import free_bytes, room_problems, room_warning
@@ -163,7 +163,7 @@ def _with_conversations(plan: WavePlan) -> WavePlan:
 
 def facts_of(plan: WavePlan, calibration: dict[str, Any] | None = None) -> dict[str, Any]:
     """With what and where a plan is run, to be kept beside it."""
-    facts: dict[str, Any] = {"environment": describe_environment(plan)}
+    facts: dict[str, Any] = {"environment": describe_environment(plan, child_environment())}
     return facts if calibration is None else {**facts, "calibration": calibration}
 
 

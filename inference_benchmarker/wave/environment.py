@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -14,16 +15,20 @@ from inference_benchmarker.facts.wave_facts import OF_SETTINGS
 from inference_benchmarker.system.files import kind_of
 from inference_benchmarker.system.procfs import not_measured
 from inference_benchmarker.version import __version__
+from inference_benchmarker.words.redact import HEADERS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from inference_benchmarker.plan.plan import WavePlan
 
 _OF_A_FILE = "FILE"
 _PACKAGES = ("locust", "gevent", "boto3", "geventhttpclient")
+_LONGEST_PATH = 4096
 
 
-def describe_environment(plan: WavePlan) -> dict[str, Any]:
-    """Versions, host, the file that is run, those that settings such as ``BODY_FILE`` name, and the seed."""
+def describe_environment(plan: WavePlan, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Versions, host, the files that requests are made of, and the seed. ``environment``: as the wave's processes have it."""
     target = plan.factories_file or plan.locust_file
     return {
         "version": __version__,
@@ -33,15 +38,36 @@ def describe_environment(plan: WavePlan) -> dict[str, Any]:
         "platform": platform.platform(),
         "cpus": os.cpu_count(),
         "file": None if target is None else str(target),
-        "file_sha256": _sha256(target),
-        OF_SETTINGS: {
-            name: digest
-            for name, text in plan.factory_settings.items()
-            if name.endswith(_OF_A_FILE) and (digest := _sha256(Path(text))) is not None
-        },
+        **sent_with(plan, environment),
         "seed": plan.seed,
         **({} if (why := not_measured()) is None else {NOT_MEASURED: why}),
     }
+
+
+def sent_with(plan: WavePlan, environment: Mapping[str, str]) -> dict[str, Any]:
+    """The digests of the files that requests are made of, and the names of secret headers, where there are any."""
+    named = {name: Path(value) for name, value in plan.factory_settings.items() if _names_file(name, value)}
+    digests = {name: digest for name, path in named.items() if (digest := sha256_of(path)) is not None}
+    headers = sorted(_header_names(environment.get(HEADERS)))
+    return {
+        "file_sha256": sha256_of(plan.factories_file or plan.locust_file),
+        OF_SETTINGS: digests,
+        **({"headers": headers} if headers else {}),
+    }
+
+
+def _names_file(name: str, value: str) -> bool:
+    """Tells whether a setting names a file: by its own name, as ``BODY_FILE`` does, or by a whole path."""
+    return (name.endswith(_OF_A_FILE) or value.startswith("/")) and len(value) < _LONGEST_PATH and "\0" not in value
+
+
+def _header_names(text: str | None) -> list[str]:
+    """The names of the headers of a variable; none where that holds something else."""
+    try:
+        found = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return []
+    return list(found) if isinstance(found, dict) else []
 
 
 def _version(package: str) -> str | None:
@@ -51,13 +77,12 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _sha256(path: Path | None) -> str | None:
-    if path is None:
-        return None
+def sha256_of(path: Path | None) -> str | None:
+    """The digest of a file's content; None where none can be read."""
     try:
-        if kind_of(path) != "file":
+        if path is None or kind_of(path) != "file":
             return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with path.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError:  # whoever needs it says so
         return None

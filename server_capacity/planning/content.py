@@ -60,6 +60,7 @@ def _whole(case: Case, law: Law, scale_out: ScaleOut | None, options: list[Optio
         endpoint=main.data.endpoint,
         variant=main.variant or None,
         factories_file=main.factories_file,
+        requests=main.requests,
         limits=[row.expression for row in main.data.limits],
         limit=main.data.limit,
         arrivals=main.data.arrivals,

@@ -15,6 +15,7 @@ from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from inference_benchmarker.system.files import is_there, replace_file
 from inference_benchmarker.wave.provenance import not_checked
 from server_capacity.planning.measured import Measured, Refused, measured
+from server_capacity.planning.searched_requests import requests_of
 from server_capacity.planning.text import to_text
 from server_capacity.results import capacity_folder, ranking_folder
 from server_capacity.results.codec import check_plan
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from server_capacity.results.types.capacity import CapacityResult
-    from server_capacity.results.types.plan import PlanResult
+    from server_capacity.results.types.plan import PlanResult, SearchedRequests
     from server_capacity.results.types.price import Price
 
     Files = Mapping[str, str]
@@ -59,9 +60,12 @@ def read_search(folder: Path, instances: int | None, instance_type: str) -> Meas
         if isinstance(found, str):
             code = worst_exit_code(MISSED, standing(data).exit_code, best.ranking_code)
             return Refused.of(found, [*left_open_by(data), *best.beside], code)
-        found = replace(found, factories_file=_factories_file_of(data, folder), unchecked=not_checked(folder, stored))
+        file, requests = _sent_with(data, folder)
         return replace(
             found,
+            factories_file=file,
+            requests=requests,
+            unchecked=not_checked(folder, stored),
             variant=best.variant,
             tied=best.tied,
             price=best.price,
@@ -136,20 +140,23 @@ def _ranked_price(price: Price) -> Price:
     return replace(price, source="given with the ranking") if price.source == GIVEN else price
 
 
-def _factories_file_of(data: CapacityResult, folder: Path) -> str | None:
-    """The factories file that the waves of a search were sent with; None where they do not say."""
-    from inference_benchmarker.wave.reader import read_plan
+def _sent_with(data: CapacityResult, folder: Path) -> tuple[str | None, SearchedRequests | None]:
+    """The factories file and the requests of a search's waves; None where no wave of it is there."""
+    from inference_benchmarker.wave.reader import plan_of
     from inference_benchmarker.wave.run_dir import RunDir
 
     waves = data.waves or {}
     for name in (*(waves.get("confirmation") or ()), *(waves.get("exploration") or ())):
+        run_dir = RunDir(folder / str(name))
         try:
-            found = read_plan(RunDir(folder / str(name))).factories_file
+            described = read_json(run_dir.plan)
+            plan = plan_of(run_dir, described)
         except BenchmarkError:
             continue
-        if found is not None:
-            return str(found)
-    return None
+        environment = described.get("environment")
+        found = requests_of(plan, environment if isinstance(environment, dict) else {})
+        return (None if plan.factories_file is None else str(plan.factories_file)), found
+    return None, None
 
 
 def save(folder: Path, found: PlanResult, files: Files) -> PlanResult:

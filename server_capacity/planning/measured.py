@@ -12,6 +12,7 @@ from inference_benchmarker.errors import refuse
 from inference_benchmarker.exit_codes import MISSED, OK, worst_exit_code
 from inference_benchmarker.words.wording import length_text
 from server_capacity.planning.request import MOST_INSTANCES
+from server_capacity.planning.searched_requests import differences
 from server_capacity.results.text.agreement import planned_with
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.types.axes import label_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from server_capacity.results.types.capacity import CapacityResult
+    from server_capacity.results.types.plan import SearchedRequests
     from server_capacity.results.types.price import Price
 
 COMPONENT = "inference-component"
@@ -41,7 +43,7 @@ class Measured:
     """The rate that all ``instances`` of a search held together, in requests/s, with its 95% interval.
 
     ``high`` is None where no limit was violated (``at_least``): then ``low`` and ``rate`` are what was kept.
-    ``factories_file``: which its waves were sent with, None where they do not say. ``variant``: its values in a
+    ``factories_file`` and ``requests``: of its waves, None where they do not say. ``variant``: its values in a
     ranking, ``tied`` the variants there that tie with it, and ``price`` an hour of its instance there.
     ``beside`` are clauses on what else the ranking leaves open, and ``ranking_code`` is its exit code.
     ``unchecked``: a clause on waves that it is built on and that are not there any more, or may be others.
@@ -55,6 +57,7 @@ class Measured:
     high: float | None
     given_instances: bool = False
     factories_file: str | None = None
+    requests: SearchedRequests | None = None
     variant: dict[str, str] = field(default_factory=dict)
     tied: tuple[str, ...] = ()
     price: Price | None = None
@@ -122,7 +125,13 @@ class Measured:
     def is_same_endpoint(self, other: Measured) -> bool:
         """Tells whether both are of one endpoint, but for the number of instances: all else that is known agrees."""
         files = {each.factories_file for each in (self, other) if each.factories_file is not None}
-        return len(files) < 2 and self._identity() == other._identity()
+        return len(files) < 2 and self._identity() == other._identity() and self._asks_the_same(other)
+
+    def _asks_the_same(self, other: Measured) -> bool:
+        """Tells whether both sent the same requests, as far as both say what they sent."""
+        if self.requests is None or other.requests is None:
+            return True
+        return not any(differences(self.requests, None, other.requests, None))
 
     def _identity(self) -> tuple[object, ...]:
         endpoint = self.endpoint

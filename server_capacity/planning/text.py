@@ -5,10 +5,12 @@ What is read here is the object of ``fleet_plan.json``.
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.words.text import plain
+from inference_benchmarker.system.packaged import shown_path
+from inference_benchmarker.words.text import one_line, plain
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, length_text, money_text
 from server_capacity.planning.measured import COMPONENT
 from server_capacity.planning.remarks import instances_text
@@ -65,7 +67,7 @@ def _endpoint(plan: EndpointPlan, width: int, *, several: bool) -> Iterator[str]
         yield f"{plan.name}: {instances_text(plan.chosen.instances)} for {load_text(plan.target_rps)}"
     yield from _fitting(list(_options(plan)), width)
     yield ""
-    for sentence in (_measured(plan), *plan.remarks, *_money(plan.cost)):
+    for sentence in (_measured(plan), *_requests(plan), *plan.remarks, *_money(plan.cost)):
         yield from _folded(sentence, width)
     yield from _simulated(plan.simulation, width)
 
@@ -125,6 +127,16 @@ def _measured(plan: EndpointPlan) -> str:
     rate = rate_text(one.rate, interval)
     ends = between(interval, "/s")
     return f"{counted}: {meets_text(plan)} {rate} (95%: {ends}). The plan uses the lower end, {low}."
+
+
+def _requests(plan: EndpointPlan) -> Iterator[str]:
+    """The requests that the search sent, where more than its file says what they were."""
+    if plan.requests is None or not (plan.requests.settings or plan.requests.flags):
+        return
+    settings = [f"{name}={value}" for name, value in plan.requests.settings.items()]
+    flags = [f"{flag} {text}" for flag, texts in plan.requests.flags.items() for text in texts]
+    file = "" if plan.factories_file is None else f" with {shown_path(Path(plan.factories_file))}"
+    yield f"Searched{file}: {', '.join(one_line(each) for each in (*settings, *flags))}."
 
 
 def meets_text(plan: EndpointPlan) -> str:

@@ -66,7 +66,7 @@ def run(arguments: list[str]) -> int:
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, unknown = parser.parsed(arguments)
     options, wrong = with_config(options, parser.flags)
-    planned = planned_by(options)
+    planned = planned_by(options, addresses)
     if options["demo"]:
         fill_in_demo(options)
     problems = [*problems, *unknown, *wrong]

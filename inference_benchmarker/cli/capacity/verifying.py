@@ -44,19 +44,25 @@ def refuse_several(arguments: Sequence[str]) -> None:
         raise BenchmarkError(f"--verify takes one plan, and {len(given)} were given: the newest is {newest}.")
 
 
-def planned_by(options: dict[str, Any]) -> Planned | None:
-    """The plan that --verify names, whose file and limits are taken where none are given; None without the flag."""
+def planned_by(options: dict[str, Any], addresses: list[str]) -> Planned | None:
+    """The plan that --verify names, whose requests and limits are taken where none are given; None without the flag.
+
+    ``addresses`` loses the one that is taken for the address of the plan's requests.
+    """
     if options["verify"] is None:
         return None
+    from inference_benchmarker.cli.capacity.requests_of_plan import NOT_HELD, take_requests
     from server_capacity.experiments.proof.planned import read_planned
 
     planned = read_planned(Path(options["verify"]))
-    if options["factories_file"] is None and options["locust_file"] is None and planned.factories_file is not None:
-        options["factories_file"] = str(planned.factories_file)
+    is_inherited = options["factories_file"] is None and options["locust_file"] is None
+    is_there = take_requests(planned, options, addresses)
     if options["slo"] is None:
         options["slo"] = list(planned.limits)
     _refuse_demo_alone(options)
-    return planned
+    if is_inherited and planned.requests is None:
+        planned = replace(planned, warnings=(*planned.warnings, NOT_HELD))
+    return replace(planned, is_there=is_there)
 
 
 def _refuse_demo_alone(options: dict[str, Any]) -> None:
@@ -74,13 +80,16 @@ def verify(
     question: Question, planned: Planned, asked: VariantsRequest, options: dict[str, Any], tell: Tell, *, export: Export
 ) -> int:
     """Prove the plan, print the answer, and give the exit code."""
+    from inference_benchmarker.cli.capacity.requests_of_plan import differing, require_headers
     from server_capacity.experiments.proof.folder import save
     from server_capacity.experiments.proof.length import length_of
     from server_capacity.experiments.proof.result import concluded
     from server_capacity.experiments.proof.run import make_folder, prove
     from server_capacity.experiments.proof.text import to_text
 
-    job = planned.job(question.plan.factories_file, question.plan.endpoint_name)
+    require_headers(planned)
+    planned = replace(planned, differences=differing(planned, question.plan))
+    job = planned.job(question.plan.factories_file)
     question = replace(question, plan=replace(question.plan, payload_arguments=job.payloads[0]))
     length = length_of(planned, question.limits, question.settings.time_s)
     asked.prices.fall_back_on(planned.price)
@@ -92,7 +101,7 @@ def verify(
         if job.arguments is None:
             check_one(there.plan)
         with standing(there, options, folder, tell, export) as (known, waves, suspension):
-            found = prove(known, planned, waves, beside)
+            found = prove(_called(known), planned, waves, beside)
         found = replace(found, suspended=None if suspension is None else suspension.to_result())
     found = save(folder, concluded(replace(found, clean_up=cleaned(folder))))
     if options["json"]:
@@ -100,3 +109,10 @@ def verify(
     else:
         print_report(to_text(found, str(folder)))
     return found.exit_code
+
+
+def _called(question: Question) -> Question:
+    """The question about an endpoint that is called by its address where it has no name."""
+    if question.endpoint is None or question.endpoint.name:
+        return question
+    return replace(question, endpoint=replace(question.endpoint, name=question.plan.endpoint))

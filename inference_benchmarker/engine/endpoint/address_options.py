@@ -18,6 +18,8 @@ CONVERSATIONS_FILE = "conversations/factories_by_url.py"
 RECORDED_FILE = "conversations/factories_recorded.py"
 RERANK_FILE = "openai_compatible/factories_rerank.py"
 RESPONSES_FILE = "openai_compatible/factories_responses_stream.py"
+URL_FILES = (HTTP_FILE, OPENAI_FILE, CONVERSATIONS_FILE, RECORDED_FILE, RERANK_FILE, RESPONSES_FILE)
+"""The files that `benchmark URL` sends with."""
 JSON = "application/json"
 CHAT, RESPONSES, RERANK = "chat", "responses", "rerank"
 _IGNORE_EOS = '{"ignore_eos": true}'

@@ -22,7 +22,7 @@ from server_capacity.results.types.price import Price
 
 if TYPE_CHECKING:
     from server_capacity.results.types.bounds import Cost, Spread
-    from server_capacity.results.types.plan import EndpointPlan, PlanResult
+    from server_capacity.results.types.plan import EndpointPlan, PlanResult, SearchedRequests
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,10 @@ class Planned:
 
     ``file``: the fleet_plan.json; ``limits``: all that were searched for, and ``limit`` the one violated first;
     ``correlation``: its dispersion and slope, None where the search did not say; ``endpoint``: as the search had it.
+    ``requests``: those of the search, None where the plan does not hold them.
     ``price``: of an hour of an instance, None where the plan has none. ``exit_code``: the plan's; ``warnings``: clauses
-    on what its search leaves open.
+    on what its search leaves open. ``is_there``: an endpoint is given, and none is to be made. ``differences``: clauses
+    on what is sent in place of what was searched.
     """
 
     file: Path
@@ -43,28 +45,31 @@ class Planned:
     correlation: Spread | None
     endpoint: Endpoint
     factories_file: Path | None
+    requests: SearchedRequests | None = None
     price: Price | None = None
     exit_code: int = OK
     warnings: tuple[str, ...] = ()
+    is_there: bool = False
+    differences: tuple[str, ...] = ()
 
     @property
     def instance_type(self) -> str | None:
         """The type of its instances, if that is known."""
         return self.endpoint.instance_type
 
-    def job(self, factories_file: Path | None, endpoint_name: str | None) -> Job:
-        """The endpoint that endpoint_factory is to make; one without arguments where an endpoint is named.
+    def job(self, factories_file: Path | None) -> Job:
+        """The endpoint that endpoint_factory is to make; one without arguments where an endpoint is there.
 
         BenchmarkError where the file cannot make so many instances.
         """
         payload = (self.endpoint.payload_arguments,)
-        if endpoint_name is not None or factories_file is None:
+        if self.is_there or factories_file is None:
             return Job((Variant(),), None, {}, payload)
         signature = factory_arguments(factories_file).endpoint
         if signature is None:
             raise BenchmarkError(
                 f"{factories_file}: has no endpoint_factory to create {self.aim.instances} instances.",
-                "Give --endpoint-name of an endpoint that has them.",
+                "Give --endpoint-name of one that has them, or --set NAME=VALUE where a setting is its address.",
             )
         names = {each.name: each for each in signature.parameters}
         count = next((name for name in COUNTS if name in names), None)
@@ -128,6 +133,7 @@ def _planned(file: Path, found: EndpointPlan, exit_code: int) -> Planned:
         found.correlation,
         found.endpoint or Endpoint(),
         None if found.factories_file is None else Path(found.factories_file),
+        found.requests,
         _price(found.chosen.cost),
         exit_code,
         tuple(found.warnings),

@@ -43,6 +43,8 @@ def content(
             plan=str(planned.file),
             plan_exit_code=planned.exit_code,
             warnings=list(planned.warnings),
+            differences=list(planned.differences),
+            plan_limits=list(planned.limits),
             name=planned.name,
             endpoint=question.endpoint,
             instance_type=planned.instance_type,
@@ -94,13 +96,23 @@ def _times(proven: Proven) -> Times | None:
 
 
 def headline(data: ProofResult) -> str:
-    """The answer in one line, with what its plan leaves open and what was left behind."""
+    """The answer in one line, with what its plan's search had otherwise or leaves open, and what was left behind."""
     lines = list(data.warnings)
     if not lines and data.plan_exit_code:
         lines = [f"it has exit code {data.plan_exit_code}"]
     open_ones = [f"Its plan: {'; '.join(lines)}."] if lines else []
     left = [f"{each[:1].upper()}{each[1:]}." for each in left_behind(data)]
-    return " ".join([_answer(data), *open_ones, *left])
+    other = [*_other_limits(data), *data.differences]
+    differs = [f"Not as in its plan's search: {'; '.join(other)}."] if other else []
+    return " ".join([_answer(data), *differs, *open_ones, *left])
+
+
+def _other_limits(data: ProofResult) -> list[str]:
+    """A clause on limits that are not the plan's."""
+    ours, planned = [row.expression for row in data.limits], data.plan_limits
+    if planned is None or set(ours) == set(planned):
+        return []
+    return [f"the limits {', '.join(ours)} in place of {', '.join(planned) or 'none'}"]
 
 
 def _answer(data: ProofResult) -> str:
@@ -118,7 +130,8 @@ def _answer(data: ProofResult) -> str:
         return f"Interrupted after {length_text(data.sent_s)} of {load} on {fleet}: nothing is proved."
     if data.outcome == "holds":
         seconds = length_text(data.length.seconds)
-        return f"Passed: {fleet} served {load} for {seconds} within every limit{beside}."
+        given = " given" if _other_limits(data) else ""
+        return f"Passed: {fleet} served {load} for {seconds} within every limit{given}{beside}."
     why = _reason(data) + (f" (ended after {length_text(data.sent_s)})" if data.ended_early else "")
     if data.outcome == "fails":
         return f"Failed: {fleet} did not serve {load} within the limits: {why}{beside}."

@@ -136,6 +136,20 @@ class Run:
     file: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SearchedRequests:
+    """The requests of a search, for its plan's verification. Secrets are hidden, and headers have their names alone.
+
+    ``settings``: of the factories file. ``flags``: the other flags that shape a request or a client, with their values.
+    ``digests``: the SHA-256 of files, ``""`` of the factories file, and by the setting that names it of another one.
+    """
+
+    settings: dict[str, str] = field(default_factory=dict)
+    flags: dict[str, list[str]] = field(default_factory=dict)
+    headers: list[str] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict)
+
+
 _WHERE_SIMULATED = omitted_without("limit")
 
 
@@ -162,6 +176,7 @@ class EndpointPlan:
     endpoint: Endpoint | None = None
     variant: dict[str, str] | None = None
     factories_file: str | None = None
+    requests: SearchedRequests | None = None
     limits: list[str] = field(default_factory=list)
     limit: str | None = None
     arrivals: str | None = None

@@ -66,7 +66,8 @@ class ProofResult:
     """The whole result of a proof.
 
     ``plan_exit_code`` and ``warnings``: of the plan that it is a proof of. ``ended_early``: why its wave was not sent
-    to its end, None where it was.
+    to its end, None where it was. ``differences``: clauses on the requests that are not those of the plan's search.
+    ``plan_limits``: those that the plan is for, None in files of earlier versions.
     """
 
     schema_version: Version
@@ -77,6 +78,8 @@ class ProofResult:
     plan: str | None = None
     plan_exit_code: ExitCode | None = None
     warnings: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    plan_limits: list[str] | None = None
     name: str | None = None
     endpoint: Endpoint | None = None
     instance_type: str | None = None

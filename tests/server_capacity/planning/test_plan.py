@@ -30,7 +30,7 @@ from server_capacity.planning.text import WIDTH, to_text
 from server_capacity.planning.totals import content, total_cost
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.types.bounds import Cost, Quota
-from server_capacity.results.types.plan import EndpointPlan, PlanResult, Run, Simulation
+from server_capacity.results.types.plan import EndpointPlan, PlanResult, Run, SearchedRequests, Simulation
 from tests.capacities import found, searched, stretch
 from tests.mentions import mentions
 from tests.plans import FOLDER, case, planned, search
@@ -244,6 +244,29 @@ def test_searches_with_other_factories_or_other_names_are_of_other_endpoints() -
     assert not a.is_same_endpoint(b)
     assert a.is_same_endpoint(replace(b, factories_file=None))
     assert not search(name="a").is_same_endpoint(search(name="b"))
+
+
+def test_searches_that_sent_other_requests_are_of_other_endpoints() -> None:
+    light, heavy, there = (
+        replace(search(name="e"), factories_file="f.py", requests=SearchedRequests(settings=settings))
+        for settings in ({"WORK": "1"}, {"WORK": "4"}, {"WORK": "1", "SERVER": "http://h"})
+    )
+    assert not light.is_same_endpoint(heavy)
+    assert light.is_same_endpoint(there)
+    assert light.is_same_endpoint(search(name="e"))
+
+
+def test_a_plan_says_which_requests_were_searched() -> None:
+    made = replace(
+        planned(target_rps=100),
+        factories_file="f.py",
+        requests=SearchedRequests({"WORK": "4", "TEXT": "a" * 200}, {"--expect": ["json", "text:a"]}),
+    )
+    usual: dict[str, Any] = {"created": "", "utilisation": 0.7, "spare": 1}
+    text = " ".join(to_text(content([made], [], **usual)).split())
+    assert "Searched with f.py: WORK=4, TEXT=aaaa" in text
+    assert "…, --expect json, --expect text:a." in text
+    assert "Searched" not in to_text(content([planned(target_rps=100)], [], **usual))
 
 
 @pytest.mark.parametrize("backwards", [False, True])

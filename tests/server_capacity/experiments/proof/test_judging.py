@@ -23,6 +23,7 @@ from server_capacity.experiments.proof.result import content
 from server_capacity.experiments.proof.run import prove
 from server_capacity.experiments.ranking.preflight import Before
 from server_capacity.experiments.server_side.server_side import ServerSide
+from server_capacity.results.codec import check_proof
 from server_capacity.results.types.bounds import Endpoint, Spread
 from server_capacity.search.limits import limits_of
 from server_capacity.search.settings import Settings
@@ -214,6 +215,19 @@ def test_instances_that_nobody_counted_are_not_said_to_have_served(
 
 def _no_wave(*_: Any) -> Any:
     raise RuntimeError
+
+
+def test_limits_and_requests_that_are_not_the_plans_are_named() -> None:
+    other = proof(ran(0.0), replace(PLANNED, limits=("p99<50ms", "success>=0.95")))
+    assert other.outcome == "holds"
+    assert " within every limit given; planned" in other.headline or " within every limit given." in other.headline
+    assert "the limits p99<100ms, success>=0.95 in place of p99<50ms, success>=0.95." in other.headline
+    changed = proof(ran(0.0), replace(PLANNED, differences=("f.py was changed since the search",)))
+    assert changed.headline.endswith(
+        "within every limit. Not as in its plan's search: f.py was changed since the search."
+    )
+    assert check_proof(encoded(changed)) == changed
+    assert "Not as in" not in proof(ran(0.0)).headline
 
 
 def test_an_endpoint_of_another_number_of_instances_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""The requests of a search as its plan keeps them, and in which of them another wave differs. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
+from inference_benchmarker.system.packaged import shown_path
+from inference_benchmarker.url import SEED_SETTING
+from inference_benchmarker.words.redact import HIDDEN, redact
+from inference_benchmarker.words.text import one_line
+from server_capacity.results.types.plan import SearchedRequests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from inference_benchmarker.plan.plan import WavePlan
+
+    Flags = dict[str, list[str]]
+
+FACTORIES = ""
+"""The name of the factories file among the digests."""
+LOCUST_FILE, URL = "--locust-file", "--url"
+_OF_THE_ADDRESS = ("SERVER", SEED_SETTING)
+"""Settings that differ where the same is asked of another server, and of words that were not asked before."""
+
+
+def requests_of(plan: WavePlan, environment: Mapping[str, Any]) -> SearchedRequests:
+    """The requests of a wave. ``environment``: as ``plan.json`` has it, of which anything may be missing."""
+    digests: dict[str, Any] = {FACTORIES: environment.get("file_sha256"), **_object(environment.get("settings_sha256"))}
+    headers = environment.get("headers")
+    return SearchedRequests(
+        settings={name: redact(value) for name, value in plan.factory_settings.items()},
+        flags={flag: [redact(text) for text in texts] for flag, texts in _flags_of(plan) if texts},
+        headers=[str(name) for name in headers] if isinstance(headers, list) else [],
+        digests={name: digest for name, digest in digests.items() if isinstance(digest, str)},
+    )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _flags_of(plan: WavePlan) -> Iterator[tuple[str, list[str]]]:
+    """The flags that shape a request or a client, with the texts that they were or can be given with."""
+    retries, most = plan.retries, plan.max_answer_size
+    yield LOCUST_FILE, _texts(plan.locust_file)
+    yield URL, _texts(plan.url)
+    yield "--request-timeout", _texts(plan.request_timeout_s)
+    yield "--client-timeout", _texts(retries.timeout_s)
+    yield "--client-retries", _texts(retries.retries or None)
+    yield "--backoff", _texts(None if retries.backoff.kind == "none" else retries.backoff.text)
+    yield "--max-answer-size", _texts(None if most == DEFAULT_ANSWER_SIZE else most)
+    yield "--max-in-flight", _texts(plan.max_in_flight)
+    yield "--model-mix", _texts(None if plan.model_mix is None else plan.model_mix.text)
+    yield "--expect", [each.text for each in plan.expect]
+
+
+def _texts(value: object) -> list[str]:
+    return [] if value is None else [str(value)]
+
+
+def differences(
+    searched: SearchedRequests, file: Path | None, now: SearchedRequests, now_file: Path | None
+) -> Iterator[str]:
+    """Clauses on everything in which the requests of a wave, made with ``now_file``, are not those of the search."""
+    old, new = searched.digests.get(FACTORIES), now.digests.get(FACTORIES)
+    if now_file != file and (old != new or new is None):
+        yield f"{_shown(now_file)} in place of {_shown(file)}"
+        return  # whose settings are others'
+    if old != new:
+        yield f"{_shown(now_file)} was changed since the search"
+    yield from _of_settings(searched, now)
+    for flag in {**searched.flags, **now.flags}:
+        was, given = searched.flags.get(flag, []), now.flags.get(flag, [])
+        if was != given and flag not in (URL, LOCUST_FILE):
+            yield f"{flag} {_listed(given)} in place of {_listed(was)}"
+    yield from (f"header {name}, which was not sent" for name in now.headers if name not in searched.headers)
+
+
+def _of_settings(searched: SearchedRequests, now: SearchedRequests) -> Iterator[str]:
+    for name in {**searched.settings, **now.settings}:
+        was, given = searched.settings.get(name), now.settings.get(name)
+        if was == given and searched.digests.get(name) != now.digests.get(name):
+            yield f"the file of {name} was changed since the search"
+        if was != given and name not in _OF_THE_ADDRESS and HIDDEN not in (was or ""):
+            yield f"{name}={_value(given)} in place of {_value(was)}"
+
+
+def hidden_settings(settings: Mapping[str, str]) -> list[str]:
+    """The names of the settings that held a secret, which is hidden."""
+    return [name for name, value in settings.items() if HIDDEN in value]
+
+
+def _shown(file: Path | None) -> str:
+    return "no factories file" if file is None else shown_path(file)
+
+
+def _listed(texts: list[str]) -> str:
+    return one_line(", ".join(texts)) or "none"
+
+
+def _value(text: str | None) -> str:
+    return "the file's own" if text is None else one_line(text) or "nothing"

@@ -1,0 +1,238 @@
+"""``benchmark capacity --verify`` sends the requests of the plan's search, and names or refuses what differs."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import chdir
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.cli.capacity import capacity_flags
+from inference_benchmarker.cli.capacity.capacity import capacity_parser
+from inference_benchmarker.cli.capacity.capacity_flags import make_question
+from inference_benchmarker.cli.capacity.requests_of_plan import differing
+from inference_benchmarker.cli.capacity.verifying import planned_by
+from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.redact import HEADERS
+from server_capacity.experiments.proof.planned import Planned, read_planned
+from tests.fake_cloudwatch import alone
+from tests.mentions import mentions
+from tests.proofs import planned
+from tests.scripted_server import ScriptedServer, answer
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+
+FILE = """
+PORT = 1
+WORK = "light"
+
+
+def invoke_factory():
+    return print
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [WORK]}
+"""
+HERE, THERE = "http://10.1.2.3:9000", "http://10.1.2.4"
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, tmp_path)
+    monkeypatch.setenv(HEADERS, "")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(FILE)
+
+
+def resolved(*arguments: str) -> tuple[Planned | None, WavePlan]:
+    """The plan that is verified, if there is one, and the requests of the command."""
+    parser = capacity_parser()
+    rest, addresses = without_addresses(list(arguments), parser.flags)
+    options, problems = parser.parsed(rest)
+    found = planned_by(options, addresses)
+    take_endpoint(options, problems, addresses, os.environ)
+    return found, make_question(options, problems).plan
+
+
+def plan_of(tmp_path: Path, *search: str) -> str:
+    """The folder of a plan whose search was of these arguments."""
+    _, wave = resolved(*search)
+    return str(planned(tmp_path, "--target-rps", "100", wave=wave, arguments=None, name=None))
+
+
+def requests(plan: WavePlan) -> dict[str, Any]:
+    """All that shapes a request, as plan.json has it."""
+    data = plan.to_json()
+    names = ("factories_file", "locust_file", "factory_settings", "request_timeout_s", "retries", "max_answer_size")
+    return {name: data[name] for name in (*names, "max_in_flight", "model_mix", "expect")}
+
+
+@pytest.mark.parametrize(
+    ("search", "again"),
+    [
+        ((f"{HERE}/a?b=c", "--body", '{"a": 1}', "--method", "PUT"), (f"{HERE}/a?b=c",)),
+        ((f"{HERE}/a", "--body", "@f.py"), (HERE,)),
+        ((HERE, "--request-timeout", "5", "--client-timeout", "2s", "--client-retries", "3"), (f"--url={HERE}",)),
+        ((HERE, "--client-retries", "2", "--backoff", "exponential:1s..5s", "--max-in-flight", "7"), (HERE,)),
+        ((f"{HERE}/v1", "--model", "m", "--input-tokens", "9", "--output-tokens", "8"), (f"{HERE}/v1",)),
+        ((f"{HERE}/v1/completions?v=2", "--model", "m"), (f"{HERE}/v1/completions?v=2",)),
+        ((f"{HERE}/a/v1/responses", "--model", "m", "--prompt", "hi"), (HERE,)),
+        ((f"{HERE}/v1/rerank", "--model", "m", "--expect", "json", "--expect", "text:.*"), (f"{HERE}/v1/rerank",)),
+        (("--factories-file", "f.py", "--set", "WORK=heavy", "--max-answer-size", "3MB"), ("--endpoint-name", "e")),
+        (("--factories-file", "f.py", "--set", "WORK=a=b, c"), ("--factories-file", "f.py")),
+        (("--factories-file", "f.py", "--model-mix", "a=3,b=1"), ("--endpoint-name", "e")),
+    ],
+)  # fmt: skip
+def test_what_was_searched_is_asked_again(tmp_path: Path, search: tuple[str, ...], again: tuple[str, ...]) -> None:
+    _, searched = resolved(*search)
+    found, plan = resolved("--verify", plan_of(tmp_path, *search), *again)
+    assert requests(plan) == requests(searched)
+    assert found is not None
+    assert differing(found, plan) == ()
+
+
+def test_another_server_gets_the_same_requests(tmp_path: Path) -> None:
+    folder = plan_of(tmp_path, f"{HERE}/a", "--body", "x")
+    for url in (THERE, f"{THERE}/a"):
+        found, plan = resolved("--verify", folder, url)
+        assert plan.endpoint == f"{THERE}/a"
+        assert plan.factory_settings["BODY"] == "x"
+        assert found is not None
+        assert found.is_there
+        assert differing(found, plan) == ()
+
+
+@pytest.mark.parametrize(
+    ("search", "again", "said"),
+    [
+        ((f"{HERE}/a",), (), (f"its search sent to {HERE}/a", "benchmark capacity URL --verify")),
+        ((f"{HERE}/a",), ("--endpoint-name", THERE), ("such requests name no endpoint", "Give the URL in its place")),
+        ((f"{HERE}/a",), (f"{THERE}/b",), (f"sent to {HERE}/a, and this is another path", f"Give {THERE}/a")),
+        ((f"{HERE}/a",), (f"{THERE}/a?b",), ("another path",)),
+        ((f"{HERE}/v1", "--model", "m"), (f"{THERE}/v1/completions",), ("another path", f"Give {THERE}/v1")),
+        ((f"{HERE}/a", "--body", "x"), (THERE, "--body", "x"), ("--body: --verify sends what the search of",)),
+        ((f"{HERE}/a", "--body", "x"), (THERE, "--set", "BODY=y"), ("--set BODY: --verify sends what",)),
+        (("--factories-file", "f.py"), (THERE,), ("ran f.py, which takes no URL", "--endpoint-name NAME")),
+        ((f"{HERE}/a?key=sk-aaaaaaaaaaaaaaaaaaaaaa",), (THERE,), ("PATH held a secret", "Give the whole URL again")),
+    ],
+)  # fmt: skip
+def test_requests_of_something_else_are_refused(
+    tmp_path: Path, search: tuple[str, ...], again: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    folder = plan_of(tmp_path, *search)
+    with pytest.raises(BenchmarkError) as error:
+        resolved("--verify", folder, *again)
+    assert mentions(str(error.value), *said)
+
+
+def test_a_secret_is_not_in_a_plan_and_is_given_again(tmp_path: Path) -> None:
+    url = f"{HERE}/a?key=sk-aaaaaaaaaaaaaaaaaaaaaa"
+    folder = plan_of(tmp_path, url)
+    assert "sk-aaaa" not in Path(folder, "fleet_plan.json").read_text()
+    found, plan = resolved("--verify", folder, url)
+    assert plan.factory_settings["PATH"].endswith("sk-aaaaaaaaaaaaaaaaaaaaaa")
+    assert found is not None
+    assert differing(found, plan) == ()
+
+
+@pytest.mark.parametrize(
+    ("again", "clauses"),
+    [
+        (("--set", "WORK=light"), ("WORK=light in place of heavy",)),
+        (("--set", "PORT=2", "--request-timeout", "9"), ("PORT=2 in place of the file's own", "--request-timeout 9")),
+        (("--client-retries", "2"), ("--client-retries 2 in place of none",)),
+        (("--factories-file", "g.py"), ("g.py in place of f.py",)),
+    ],
+)
+def test_what_differs_from_the_search_is_named(
+    tmp_path: Path, again: tuple[str, ...], clauses: tuple[str, ...]
+) -> None:
+    (tmp_path / "g.py").write_text(FILE.replace("light", "other"))
+    folder = plan_of(tmp_path, "--factories-file", "f.py", "--set", "WORK=heavy", "--request-timeout", "5")
+    found, plan = resolved("--verify", folder, *again)
+    assert found is not None
+    assert mentions(" ".join(differing(found, plan)), *clauses)
+    assert len(differing(found, plan)) == len(clauses)
+
+
+def test_a_file_that_was_changed_since_is_named_and_one_that_was_renamed_is_the_same(tmp_path: Path) -> None:
+    folder = plan_of(tmp_path, "--factories-file", "f.py", "--set", "WORK=heavy")
+    Path("f.py").rename("g.py")
+    found, plan = resolved("--verify", folder, "--factories-file", "g.py")
+    assert plan.factory_settings == {"WORK": "heavy"}
+    assert found is not None
+    assert differing(found, plan) == ()
+    Path("f.py").write_text(FILE + "\n")
+    assert differing(*_both(resolved("--verify", folder))) == ("f.py was changed since the search",)
+
+
+def _both(found: tuple[Planned | None, WavePlan]) -> tuple[Planned, WavePlan]:
+    assert found[0] is not None
+    return found[0], found[1]
+
+
+def test_a_body_of_a_file_that_was_changed_since_is_named(tmp_path: Path) -> None:
+    Path("body.json").write_text("1")
+    folder = plan_of(tmp_path, HERE, "--body", "@body.json")
+    Path("body.json").write_text("2")
+    assert differing(*_both(resolved("--verify", folder, HERE))) == (
+        "the file of BODY_FILE was changed since the search",
+    )
+
+
+def test_settings_of_the_environment_are_not_in_place_of_the_searchs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = plan_of(tmp_path, "--factories-file", "f.py", "--set", "WORK=heavy")
+    monkeypatch.setenv("BENCHMARK_WORK", "light")
+    monkeypatch.setenv("BENCHMARK_PORT", "7")
+    found, plan = _both(resolved("--verify", folder))
+    assert plan.factory_settings == {"WORK": "heavy", "PORT": "7"}
+    assert differing(found, plan) == ("PORT=7 in place of the file's own",)
+
+
+def test_a_plan_of_an_earlier_version_loads_and_says_what_it_does_not_hold(tmp_path: Path) -> None:
+    folder = Path(plan_of(tmp_path, f"{HERE}/a", "--body", "x"))
+    data = json.loads((folder / "fleet_plan.json").read_text())
+    del data["digest"], data["endpoints"][0]["requests"]
+    (folder / "fleet_plan.json").write_text(json.dumps(data))
+    assert read_planned(folder).requests is None
+    with pytest.raises(BenchmarkError, match="its search sent to a URL, and "):
+        resolved("--verify", str(folder))
+    found, plan = _both(resolved("--verify", str(folder), f"{THERE}/b", "--body", "y"))
+    assert plan.factory_settings["BODY"] == "y"
+    assert any("does not hold the settings" in each for each in found.warnings)
+
+
+@pytest.mark.process
+def test_the_server_gets_what_the_search_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(capacity_flags, "LEAST_TIME_S", 1.0)
+    body, header = '{"a": 1}', ("--header", "X-Own: mine")
+    with ScriptedServer([[answer(b"{}")]]) as server, chdir(tmp_path):
+        folder = plan_of(tmp_path, f"{HERE}/a?b=c", "--body", body, *header)
+        monkeypatch.setenv(HEADERS, "")
+        verify = ["capacity", server.url, "--verify", folder, "--output-dir", "out", "--time", "1", "--quiet"]
+        assert cli.main(verify) == 2
+        assert mentions(capsys.readouterr().err, "its search sent X-Own", "Give --header 'X-Own: VALUE' again")
+        assert not server.asked
+
+        assert cli.main([*verify, *header]) == 0
+
+        (proof,) = Path("out").glob("*_proof/proof.json")
+        data = json.loads(proof.read_text())
+    assert {each.line for each in server.asked} == {"POST /a?b=c HTTP/1.1"}
+    assert {each.body for each in server.asked} == {body.encode()}
+    assert {each.headers.get("x-own") for each in server.asked} == {"mine"}
+    assert data["headline"].startswith(f"Passed: {server.url}/a?b=c served 100/s for 1.0 s within every limit; planned")
+    assert data["differences"] == []
+    assert data["plan_limits"] == ["p90<1s", "success>=0.95"]
