@@ -11,6 +11,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.words.wording import pluralize
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of
 from server_capacity.results.types.bounds import Endpoint
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 RANDOM = "RANDOM"
 _NAME = re.compile(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}")
 _COUNTS = ("instances", "instance_count")
+_COUNTED = ("variant", "multi-model")
+"""Kinds of endpoints whose instances are what a factory's argument counts: those of a component may be its copies."""
 
 
 def measured_endpoint(
@@ -42,33 +46,60 @@ def measured_endpoint(
     for block in blocks:
         dimensions |= dict(block.dimensions)
     named = name or dimensions.get("EndpointName")
-    described = _described(named, dimensions.get("VariantName")) if named and _NAME.fullmatch(named) else Endpoint()
-    given = arguments or {}
-    count = next((given[key] for key in _COUNTS if isinstance(given.get(key), int)), None)
+    described, is_whole = Endpoint(), True
+    if named and _NAME.fullmatch(named):
+        described, is_whole = _described(named, dimensions.get("VariantName"))
     return replace(
-        described,
+        made_with(described, arguments or {}, named or "the endpoint", is_whole=is_whole),
         name=named,
         arguments=None if arguments is None else dict(arguments),
         payload_arguments=None if payload_arguments is None else dict(payload_arguments),
-        instance_type=given.get("instance_type") or described.instance_type,
-        instances=count or described.instances,
         seconds_to_create=seconds,
     )
 
 
-def _described(name: str, variant: str | None) -> Endpoint:
-    """The facts that SageMaker reports; nothing where it says nothing."""
+def made_with(described: Endpoint, given: Mapping[str, Any], name: str, *, is_whole: bool) -> Endpoint:
+    """The endpoint with the type and the number of its instances: those that SageMaker describes, else those given.
+
+    BenchmarkError where it runs on others than endpoint_factory was ``given``: a file that ignores an argument would
+    have what it made taken for something else. ``is_whole``: no other variant of the endpoint has instances.
+    """
+    kind = given.get("instance_type")
+    key = next((key for key in _COUNTS if isinstance(given.get(key), int)), None)
+    count, there = None if key is None else given[key], described.instances
+    if kind and described.instance_type not in (None, kind):
+        raise _ignored(name, str(described.instance_type), f"instance_type={kind}")
+    is_counted = is_whole and described.kind in _COUNTED and there is not None
+    if is_counted and count not in (None, there):
+        raise _ignored(name, pluralize(there or 0, "instance", "instances"), f"{key}={count}")
+    is_typed = described.kind is not None
+    return replace(
+        described,
+        instance_type=described.instance_type if is_typed else kind,
+        instances=there if is_counted or described.kind == "serverless" else count or there,
+    )
+
+
+def _ignored(name: str, there: str, given: str) -> BenchmarkError:
+    return BenchmarkError(
+        f"{name}: SageMaker runs it on {there}, and endpoint_factory was given {given}.",
+        "Let the file create the endpoint with this argument.",
+    )
+
+
+def _described(name: str, variant: str | None) -> tuple[Endpoint, bool]:
+    """The facts that SageMaker reports, and whether they are of the whole endpoint; nothing where it says nothing."""
     region = region_of(None)
     if region is None:
-        return Endpoint()
+        return Endpoint(), True
     try:
         (answer,) = pages("sagemaker", region, "describe_endpoint", {"EndpointName": name})
         asked = {"EndpointConfigName": answer["EndpointConfigName"]}
         (configuration,) = pages("sagemaker", region, "describe_endpoint_config", asked)
         found = endpoint_facts(answer, configuration, variant, _modes(configuration, region))
-        return replace(found, region=region)
+        return replace(found, region=region), len(configuration["ProductionVariants"]) == 1
     except (NoAnswerError, AttributeError, KeyError, TypeError, ValueError):
-        return Endpoint()
+        return Endpoint(), True
 
 
 def _modes(configuration: Answer, region: str) -> set[str]:

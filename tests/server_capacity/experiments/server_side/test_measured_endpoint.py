@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.data.decoded import encoded
-from server_capacity.experiments.server_side.measured_endpoint import endpoint_facts, measured_endpoint
+from inference_benchmarker.errors import BenchmarkError
+from server_capacity.experiments.server_side.measured_endpoint import endpoint_facts, made_with, measured_endpoint
 from server_capacity.metrics.cloudwatch.block import CloudWatchBlock
+from server_capacity.results.types.bounds import Endpoint
 from tests.fake_cloudwatch import alone
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
     from tests.bench import Bench
 
+MADE = Endpoint(kind="variant", variant="AllTraffic", instance_type="ml.m5.xlarge", instances=2)
 ALL = {"VariantName": "AllTraffic", "ModelName": "m", "InstanceType": "ml.m5.xlarge"}
 LEAST = {"RoutingConfig": {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}}
 
@@ -59,6 +63,47 @@ def test_arguments_go_before_what_nobody_tells(monkeypatch: pytest.MonkeyPatch, 
     assert measured_endpoint("my-endpoint", None, None, None).kind is None
 
 
+@pytest.mark.parametrize(
+    ("there", "given", "said"),
+    [
+        ({}, {"instance_type": "ml.c5.large"}, "on ml.m5.xlarge, and .* given instance_type=ml.c5.large"),
+        ({}, {"instance_type": "ml.m5.xlarge", "instances": 3}, "on 2 instances, and .* given instances=3"),
+        ({}, {"instance_count": 1}, "on 2 instances, and endpoint_factory was given instance_count=1"),
+        ({"kind": "multi-model"}, {"instances": 1}, "on 2 instances"),
+        ({"kind": "inference-component"}, {"instance_type": "ml.c5.large"}, "on ml.m5.xlarge"),
+    ],
+)  # fmt: skip
+def test_a_factory_that_ignores_its_arguments_is_refused(
+    there: dict[str, Any], given: dict[str, Any], said: str
+) -> None:
+    described = replace(MADE, **there)
+    with pytest.raises(BenchmarkError, match="e-1: SageMaker runs it " + said):
+        made_with(described, given, "e-1", is_whole=True)
+
+
+@pytest.mark.parametrize(
+    ("there", "given", "expected"),
+    [
+        ({}, {"instance_type": "ml.m5.xlarge", "instances": 2}, ("ml.m5.xlarge", 2)),
+        ({}, {}, ("ml.m5.xlarge", 2)),
+        ({"kind": "inference-component"}, {"instances": 5}, ("ml.m5.xlarge", 5)),
+        ({"kind": "serverless", "instance_type": None, "instances": None}, {"instance_type": "a"}, (None, None)),
+        ({"kind": "mixed", "instance_type": None}, {"instances": 4}, (None, 4)),
+        ({"kind": None, "instance_type": None, "instances": None}, {"instance_type": "a", "instances": 4}, ("a", 4)),
+        ({"instances": None}, {"instances": 4}, ("ml.m5.xlarge", 4)),
+    ],
+)
+def test_what_sagemaker_says_goes_before_a_factorys_arguments(
+    there: dict[str, Any], given: dict[str, Any], expected: tuple[str | None, int | None]
+) -> None:
+    found = made_with(replace(MADE, **there), given, "e-1", is_whole=True)
+    assert (found.instance_type, found.instances) == expected
+
+
+def test_instances_of_one_of_several_variants_are_not_all_that_were_made() -> None:
+    assert made_with(MADE, {"instances": 5}, "e-1", is_whole=False).instances == 5
+
+
 @pytest.mark.process
 def test_the_embedded_endpoint_is_described(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     block = CloudWatchBlock("AWS/SageMaker", (("EndpointName", "demo"), ("VariantName", "AllTraffic")), 60, 0.0, ())
@@ -66,6 +111,10 @@ def test_the_embedded_endpoint_is_described(bench: Bench, monkeypatch: pytest.Mo
         for name, value in endpoint.aws_environment.items():
             monkeypatch.setenv(name, value)
         found = measured_endpoint(None, None, None, None, [block])
+        with pytest.raises(
+            BenchmarkError, match="demo: SageMaker runs it on 2 instances, and endpoint_factory was given"
+        ):
+            measured_endpoint(None, {"instances": 3}, None, 1.0, [block])
     assert (found.name, found.kind, found.instances, found.region) == ("demo", "variant", 2, "us-east-1")
     assert found.instance_type is not None
     assert found.instance_type.startswith("ml.")
