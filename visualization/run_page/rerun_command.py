@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
-from inference_benchmarker.words.redact import redact
+from inference_benchmarker.words.redact import HIDDEN, redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +51,7 @@ _DEFAULTS = {
 def command(plan: WavePlan) -> str | None:
     """One line for a shell; None where a flag for something of the plan is missing here."""
     arguments = [*_load(plan), *_rest(plan)]
-    if not _is_expressible(plan) or any(redact(each) != each for each in arguments):  # a secret is in no command
+    if not _is_expressible(plan) or any(HIDDEN in redact(each) for each in arguments):  # a secret is in no command
         return None
     return shlex.join(["benchmark", *arguments])
 

@@ -223,7 +223,7 @@ def client(facts: WaveFacts, summary: Summary) -> Markup | None:
 
 def plan(facts: WaveFacts) -> Markup:
     """The plan and the environment, as they are stored; folded."""
-    again = command(facts.plan)
+    again = None if facts.environment.get("headers") else command(facts.plan)  # whose values are stored nowhere
     parts = (("The plan (plan.json)", facts.plan.public_json()), ("The environment", facts.environment))
     folded = [
         element("details", element("summary", title), lines([json.dumps(data, indent=2, ensure_ascii=False)]))

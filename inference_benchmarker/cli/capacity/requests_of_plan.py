@@ -239,4 +239,6 @@ def differing(planned: Planned, plan: WavePlan) -> tuple[str, ...]:
     if planned.requests is None:
         return ()
     now = requests_of(plan, sent_with(plan, os.environ))
-    return tuple(differences(planned.requests, planned.factories_file, now, plan.factories_file))
+    locust = planned.requests.flags.get(LOCUST_FILE)
+    searched = Path(locust[0]) if locust else planned.factories_file
+    return tuple(differences(planned.requests, searched, now, plan.factories_file or plan.locust_file))

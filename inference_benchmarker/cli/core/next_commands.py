@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 _PAGE = "benchmark report --format html --output report.html"
 _LIMIT, _MODEL_LIMIT = "p99<200ms", "ttft.p99<1s"
-_SHAPES_THE_LOAD = ("set", "locust_file", "expect", "model_mix", "conversations", "hosts", "hosts_file")
+_SHAPES_THE_LOAD = (
+    *("set", "locust_file", "expect", "model_mix", "conversations", "hosts", "hosts_file", "request_timeout"),
+    *("client_timeout", "client_retries", "max_answer_size", "max_in_flight", "success_threshold"),
+)
 _OF_A_URL = tuple(flag.name for flag in URL_FLAGS)
 """Options without which the proposed search would measure something else"""
 
@@ -44,7 +47,11 @@ def _search(wave: Wave, options: Mapping[str, Any]) -> Iterator[str]:
 
     plan = wave.plan
     steady = isinstance(plan.load, OpenLoop) and not plan.load.is_steered and wave.summary.sessions is None
-    if not (wave.verdict.valid and steady) or any(options.get(name) for name in (*_SHAPES_THE_LOAD, *_OF_A_URL)):
+    if (
+        not (wave.verdict.valid and steady)
+        or plan.server_limits
+        or any(options.get(name) for name in (*_SHAPES_THE_LOAD, *_OF_A_URL))
+    ):
         return
     if options.get("demo"):
         yield "benchmark capacity --demo"
@@ -54,5 +61,6 @@ def _search(wave: Wave, options: Mapping[str, Any]) -> Iterator[str]:
         return
     endpoint = shlex.quote(address) if address else f"--factories-file {shlex.quote(str(file))}"
     name = f" --endpoint-name {shlex.quote(plan.endpoint_name)}" if plan.endpoint_name else ""
-    limit = plan.slos[0].expression if plan.slos else _MODEL_LIMIT if wave.summary.ttft is not None else _LIMIT
-    yield f"benchmark capacity {endpoint}{name} --slo {shlex.quote(limit)}"
+    usual = _MODEL_LIMIT if wave.summary.ttft is not None else _LIMIT
+    limits = [slo.expression for slo in plan.slos] or [usual]
+    yield f"benchmark capacity {endpoint}{name}{''.join(f' --slo {shlex.quote(limit)}' for limit in limits)}"

@@ -87,6 +87,7 @@ def requests(plan: WavePlan) -> dict[str, Any]:
         ((f"{HERE}/v1/rerank", "--model", "m", "--expect", "json", "--expect", "text:.*"), (f"{HERE}/v1/rerank",)),
         (("--factories-file", "f.py", "--set", "WORK=heavy", "--max-answer-size", "3MB"), ("--endpoint-name", "e")),
         (("--factories-file", "f.py", "--set", "WORK=a=b, c"), ("--factories-file", "f.py")),
+        (("--locust-file", "f.py", "--url", HERE, "--request-timeout", "3"), (HERE,)),
         (("--factories-file", "f.py", "--model-mix", "a=3,b=1"), ("--endpoint-name", "e")),
     ],
 )  # fmt: skip
@@ -119,6 +120,7 @@ def test_another_server_gets_the_same_requests(tmp_path: Path) -> None:
         ((f"{HERE}/v1", "--model", "m"), (f"{THERE}/v1/completions",), ("another path", f"Give {THERE}/v1")),
         ((f"{HERE}/a", "--body", "x"), (THERE, "--body", "x"), ("--body: --verify sends what the search of",)),
         ((f"{HERE}/a", "--body", "x"), (THERE, "--set", "BODY=y"), ("--set BODY: --verify sends what",)),
+        (("--locust-file", "f.py", "--url", HERE), (), (f"its search sent to {HERE}", "Give the URL of an endpoint")),
         (("--factories-file", "f.py"), (THERE,), ("ran f.py, which takes no URL", "--endpoint-name NAME")),
         ((f"{HERE}/a?key=sk-aaaaaaaaaaaaaaaaaaaaaa",), (THERE,), ("PATH held a secret", "Give the whole URL again")),
     ],
@@ -169,7 +171,7 @@ def test_a_file_that_was_changed_since_is_named_and_one_that_was_renamed_is_the_
     assert plan.factory_settings == {"WORK": "heavy"}
     assert found is not None
     assert differing(found, plan) == ()
-    Path("f.py").write_text(FILE + "\n")
+    Path("f.py").write_text(FILE + "WORKERS = 2\n")
     assert differing(*_both(resolved("--verify", folder))) == ("f.py was changed since the search",)
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from inference_benchmarker.cli.wave.wave import wave_options, wave_parser
 from inference_benchmarker.cli.wave.wave_plan import make_plan
+from inference_benchmarker.plan.plan import WavePlan
 from tests.waves import wave
 from visualization.run_page import run_page
 from visualization.run_page.rerun_command import command
-
-if TYPE_CHECKING:
-    from inference_benchmarker.plan.plan import WavePlan
 
 LINES = (
     "--client-rps 12.5 --obs-time 10 --workers 2 --seed 7",
@@ -56,6 +53,13 @@ def test_a_plan_that_it_cannot_tell_has_none() -> None:
 def test_no_secret_is_in_it() -> None:
     plan = replace(plan_of("--factories-file f.py --client-rps 5 --obs-time 3"), url="http://me:secret@host/v1")
     assert command(plan) is None
+
+
+def test_a_wave_that_sent_what_is_not_stored_has_none() -> None:
+    plan = plan_of("--factories-file f.py --client-rps 5 --obs-time 3 --set MODEL=/a?key=sk-aaaaaaaaaaaaaaaaaaaaaa")
+    assert command(WavePlan.from_json(plan.public_json())) is None
+    sent = wave([[0.02] * 10] * 3)
+    assert "--obs-time 3" not in run_page(replace(sent, environment={"headers": ["X-Own"]}))
 
 
 def test_it_stands_on_the_page() -> None:
