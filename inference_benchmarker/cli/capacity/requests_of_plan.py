@@ -27,7 +27,7 @@ from server_capacity.planning.searched_requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from urllib.parse import SplitResult
 
     from inference_benchmarker.plan.plan import WavePlan
@@ -236,6 +236,19 @@ def require_headers(planned: Planned) -> None:
 
 def differing(planned: Planned, plan: WavePlan) -> tuple[str, ...]:
     """Clauses on everything in which the requests of a plan's verification are not those of its search."""
+    return (*_of_name(plan), *_of_requests(planned, plan))
+
+
+def _of_name(plan: WavePlan) -> Iterator[str]:
+    """A clause on a name that says nothing of where the requests go."""
+    from inference_benchmarker.engine.endpoint.source import ignores_name
+
+    file = plan.factories_file
+    if plan.endpoint_name is not None and file is not None and ignores_name(file):
+        yield f"the name {redact(plan.endpoint_name)}, which {shown_path(file)} does not use"
+
+
+def _of_requests(planned: Planned, plan: WavePlan) -> tuple[str, ...]:
     if planned.requests is None:
         return ()
     now = requests_of(plan, sent_with(plan, os.environ))

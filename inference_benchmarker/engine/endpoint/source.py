@@ -66,6 +66,20 @@ def has_sessions(path: Path) -> bool:
     return any(SESSIONS in _names(statement) for statement in body)
 
 
+def ignores_name(path: Path) -> bool:
+    """Tells whether a file's ``invoke_factory`` never uses the endpoint's name, as far as its own text shows."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return False
+    made = next((each for each in body if isinstance(each, ast.FunctionDef) and each.name == "invoke_factory"), None)
+    if made is None or made.args.vararg or made.args.kwarg:
+        return False
+    taken = {each.arg for each in (*made.args.posonlyargs, *made.args.args)}
+    used = {node.id for statement in made.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return not used & {*taken, "locals"}
+
+
 def refused_sessions(path: Path | None, command: str) -> list[str]:
     """The problem of a file with sessions for a command whose numbers are of single requests."""
     if path is None or not has_sessions(path):

@@ -33,8 +33,8 @@ PORT = 1
 WORK = "light"
 
 
-def invoke_factory():
-    return print
+def invoke_factory(endpoint_name=None):
+    return lambda payload: print(endpoint_name)
 
 
 def payload_factory():
@@ -162,6 +162,22 @@ def test_what_differs_from_the_search_is_named(
     assert found is not None
     assert mentions(" ".join(differing(found, plan)), *clauses)
     assert len(differing(found, plan)) == len(clauses)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_ignored"),
+    [
+        (FILE, False),
+        (FILE.replace("print(endpoint_name)", "print(payload)"), True),
+        (FILE.replace("endpoint_name=None", "*names"), False),
+        (FILE.replace("def invoke_factory", "def other") + "\nfrom x import invoke_factory\n", False),
+    ],
+)
+def test_a_name_that_the_file_does_not_use_is_no_endpoints(tmp_path: Path, source: str, *, is_ignored: bool) -> None:
+    Path("f.py").write_text(source)
+    folder = plan_of(tmp_path, "--factories-file", "f.py")
+    clauses = differing(*_both(resolved("--verify", folder, "--endpoint-name", "e")))
+    assert clauses == (("the name e, which f.py does not use",) if is_ignored else ())
 
 
 def test_a_file_that_was_changed_since_is_named_and_one_that_was_renamed_is_the_same(tmp_path: Path) -> None:
