@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
+from inference_benchmarker.facts.wave_facts import OF_SETTINGS
 from inference_benchmarker.system.packaged import shown_path
 from inference_benchmarker.url import SEED_SETTING
 from inference_benchmarker.words.redact import HIDDEN, redact
@@ -28,7 +29,7 @@ _OF_THE_ADDRESS = ("SERVER", SEED_SETTING)
 
 def requests_of(plan: WavePlan, environment: Mapping[str, Any]) -> SearchedRequests:
     """The requests of a wave. ``environment``: as ``plan.json`` has it, of which anything may be missing."""
-    digests: dict[str, Any] = {FACTORIES: environment.get("file_sha256"), **_object(environment.get("settings_sha256"))}
+    digests: dict[str, Any] = {FACTORIES: environment.get("file_sha256"), **_object(environment.get(OF_SETTINGS))}
     headers = environment.get("headers")
     return SearchedRequests(
         settings={name: redact(value) for name, value in plan.factory_settings.items()},

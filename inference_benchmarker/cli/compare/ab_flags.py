@@ -17,6 +17,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.conversation import FRESH, new_salt
 from inference_benchmarker.plan.server_limit import is_server_limit
 from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.system.packaged import shown_path
 from inference_benchmarker.url import SALT_SETTING
 from inference_benchmarker.words.redact import HEADERS, hidden, quoted, redact
 
@@ -131,12 +132,26 @@ def asked_for(arguments: Sequence[str]) -> AbRequest:
     own.json, own.quiet = own.json or bool(options["json"]), own.quiet or bool(options["quiet"])
     defaults = [*_defaults(options, own)]
     plans, headers = _described(dict(zip(SIDES, sides, strict=True)), given, defaults, problems)
-    refuse(problems)
+    refuse(problems or [*_same_sides(plans, headers)])
     seed = plans["A"].seed if plans["A"].seed is not None else secrets.randbits(32)
     what = {side: redact(_side_text(each, given, side)) for side, each in zip(SIDES, sides, strict=True)}
     exports = exports_of(options, [])  # whose problems were those of both waves
     limits, fresh = tuple(own.max_regression), options["cache"] == FRESH
     return AbRequest(what, plans, headers, int(own.repeats), seed, limits, exports, own, fresh)
+
+
+def _same_sides(plans: Mapping[str, WavePlan], headers: Mapping[str, str | None]) -> Iterator[str]:
+    """The problem of sides that differ in a name alone, which their file does not use: A would be compared with A."""
+    from inference_benchmarker.engine.endpoint.source import ignores_name
+
+    first, *others = (replace(plan, endpoint_name=None) for plan in plans.values())
+    names, file = {plan.endpoint_name for plan in plans.values()}, first.factories_file
+    is_same = len(set(headers.values())) == 1 and all(plan == first for plan in others)
+    if len(names) > 1 and is_same and file is not None and ignores_name(file):
+        yield (
+            f"--endpoint-name-a, --endpoint-name-b: invoke_factory of {shown_path(file)} does not use its "
+            "endpoint_name, so both sides are the same endpoint. Use it there, or give --set-a and --set-b."
+        )
 
 
 def _side_text(endpoint: str, given: Sequence[str], side: str) -> str:

@@ -102,6 +102,10 @@ class TestArguments:
                 ["old.py", "new.py", "--repeats", "0", "--max-regression", "p99", "--compare"],
                 ["--repeats must be a whole number from 1 to", "No load: ", "'p99' is not a limit.", "'--compare'"],
             ),
+            (
+                ["old.py", "old.py", *RATE, "--endpoint-name-a", "blue", "--endpoint-name-b", "green"],
+                ["invoke_factory of old.py does not use its endpoint_name, so both sides are the same endpoint."],
+            ),
             (["old.py", "new.py", *RATE, "--export", "csv"], ["--export must be prometheus, "]),
             (["old.py", "none.py", *RATE], ["B: --factories-file none.py: there is no such file"]),
             (["old.py", "new.py", "--repeats", "0"], ["--repeats must be ", "No load: give "]),
