@@ -5,13 +5,14 @@ Its last screen has the verdict, the limits, the middle and the tail of the time
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.time_table import middle_and_tail
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.verdict.server.action_needed import needs_nothing, uses_of
-from inference_benchmarker.words.text import MOST_PROSE, one_line, wrapped
+from inference_benchmarker.words.text import MOST_PROSE, NO_BREAK, one_line, wrapped
 from inference_benchmarker.words.wording import INDENT, percent_text, pluralize, rate_text
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def last_lines(
     summary: Summary,
     verdict: Verdict,
     run_dir: Path | None,
+    width: int,
     *,
     next_commands: Sequence[str],
 ) -> Iterator[str]:
@@ -56,10 +58,18 @@ def last_lines(
     if figures := "; ".join(_figures(summary)):
         yield f"{INDENT}{figures}"
     for number, command in enumerate(next_commands):
-        yield f"{INDENT}{'Next:' if not number else '':<5} {command}"
+        yield from _command_lines(command, f"{INDENT}{'Next:' if not number else '':<5} ", width)
     if run_dir is not None:
         name = facts.plan.name
         yield f"Run directory: {run_dir}" + (f" ({one_line(name, _LONG)})" if name else "")
+
+
+def _command_lines(command: str, first: str, width: int) -> Iterator[str]:
+    """A command that can be copied: a line that goes on ends with a backslash, and no word is cut."""
+    words = (shlex.quote(word).replace(" ", NO_BREAK) for word in shlex.split(command))
+    *before, last = wrapped(" ".join(words), width - len(" \\"), first, " " * (len(first) + 2))
+    yield from (f"{line} \\" for line in before)
+    yield last
 
 
 def _figures(summary: Summary) -> Iterator[str]:

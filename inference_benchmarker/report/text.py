@@ -108,7 +108,7 @@ def server_text(
         _findings_section(verdict),
         _closing(summary, verdict, run_dir, facts.plan.name)
         if next_commands is None
-        else last_lines(facts, summary, verdict, run_dir, next_commands=next_commands),
+        else last_lines(facts, summary, verdict, run_dir, columns, next_commands=next_commands),
     )
 
 

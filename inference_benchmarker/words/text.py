@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MOST_PROSE = 100  # columns: longer lines are hard to read, however wide the terminal is
 _LOOKED_AT = 40  # times as much as is shown: of blanks in a row one stays
-_NO_BREAK = "\u00a0"
+NO_BREAK = "\u00a0"
 _WIDE_SIGN = "\ufe0f"  # makes the sign before it an emoji, which takes two columns
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[mu]?s|min|h|[KMG]i?B(?:/s)?)\b)")
 _MOST_BEFORE_PROSE = 2  # cells of a line, such as a label or a time: with more it is the row of a table
@@ -88,7 +88,7 @@ def wrapped(words: str, width: int, first: str = "", below: str = "") -> list[st
     A number stays with its unit.
     """
     lines = [first]
-    for word in _BEFORE_UNIT.sub(_NO_BREAK, words).split(" "):
+    for word in _BEFORE_UNIT.sub(NO_BREAK, words).split(" "):
         longer = lines[-1] + (" " if lines[-1] not in (first, below) else "") + word
         if columns(longer) <= width:
             lines[-1] = longer
@@ -96,7 +96,7 @@ def wrapped(words: str, width: int, first: str = "", below: str = "") -> list[st
             lines[-1] = _indented(word, width, lines[-1])
         elif word:
             lines.append(_indented(word, width, below))
-    return [line.replace(_NO_BREAK, " ").rstrip() for line in lines]
+    return [line.replace(NO_BREAK, " ").rstrip() for line in lines]
 
 
 def _indented(word: str, width: int, indent: str) -> str:

@@ -694,7 +694,7 @@ class TestEndpoint:
         once, chat = (shlex.split(line)[1:] for line in lines if line.startswith("  benchmark "))
         for words in (once, [*chat, "--model", "demo"]):
             assert wave_of(words).endpoint is not None
-        assert max(map(len, lines)) < 100
+        assert max(map(len, lines)) < 80
 
     def test_its_help_tells_what_it_answers_and_the_defaults(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,16 @@ def test_first_and_last_verdict_are_the_same_and_coloured() -> None:
     verdicts = [line for line in shown if line.startswith("\x1b[1;33mLIMIT MISSED\x1b[0m: ")]
     assert len(verdicts) == 2
     assert not any("\x1b" in line for line in lines)
+
+
+def test_a_command_that_goes_on_in_the_next_line_can_be_copied() -> None:
+    command = "benchmark capacity http://127.0.0.1:8080/invocations --body '{\"a\": 1}' --slo 'p99 < 200ms'"
+    facts = wave()
+    summary = summarise(facts)
+    text = to_text(facts, summary, judge(facts, summary), None, 79, next_commands=(command,))
+    shown = folded(text, 79).partition("Next: ")[2]
+    assert max(map(len, shown.splitlines())) <= 79
+    assert shlex.split(shown.replace("\\\n", "")) == shlex.split(command)  # as a shell reads it
 
 
 def test_a_percentile_of_too_few_is_not_printed() -> None:

@@ -77,7 +77,8 @@ def to_text(comparison: Comparison, width: int | None = None) -> str:
     ):
         lines += ["", INDENT + title, *aligned(rows, width)] if rows else []
     lines += ["", *wrapped(_legend(comparison), min(_WIDTH, width or _WIDTH), INDENT, INDENT)]
-    if closing := list(_closing_lines(comparison)):
+    again = [] if width is None else [headline(comparison)]  # where the first line may have scrolled away
+    if closing := list(_closing_lines(comparison)) or again:
         lines += ["", *closing]
     # the one way out: a line stays one, whatever name stands in it
     return _fitted([*head, *table, *lines], width) + "\n"

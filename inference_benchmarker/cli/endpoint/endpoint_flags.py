@@ -273,10 +273,10 @@ def _by_name(flag: str, given: Iterable[tuple[str, Any]], problems: list[str]) -
 def invitation(port: int, *, is_llm: bool) -> str:
     """Lines to paste into another terminal: waves to the endpoint, and what makes boto3 take it for AWS."""
     url = f"http://127.0.0.1:{port}"
-    plain = "" if is_llm else f"  benchmark {url}/invocations --body '{{}}' --client-rps 50 --obs-time 10\n"
+    plain = "" if is_llm else f"  benchmark {url}/invocations --body '{{}}' --client-rps 50\n"
     return f"""\
 Try it in another terminal:
-{plain}  benchmark {url}/v1 --output-tokens 64 --client-rps 5 --obs-time 10
+{plain}  benchmark {url}/v1 --output-tokens 64
 To make boto3 talk to it instead of AWS there:
   export AWS_ENDPOINT_URL={url} AWS_DEFAULT_REGION=us-east-1
   export AWS_ACCESS_KEY_ID=demo AWS_SECRET_ACCESS_KEY=demo"""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from inference_benchmarker.cli.core.arguments import Parser
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+from inference_benchmarker.cli.core.terminal import print_report
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.system.files import kind_of
@@ -45,7 +46,7 @@ def run(arguments: list[str]) -> int:
         raise BenchmarkError(
             f"{options.dir}: is not a folder.", "Give the folder of a search, or the --output-dir of several."
         )
-    return clean(options.dir or OUTPUT_DIR, lambda line: print(line, flush=True))
+    return clean(options.dir or OUTPUT_DIR, lambda line: print_report(f"{line}\n"))
 
 
 def clean_parser() -> Parser:

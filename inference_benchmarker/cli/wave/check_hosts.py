@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.core.terminal import print_report
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, MISSED, OK, worst_exit_code
 
@@ -22,7 +23,7 @@ def check_from_hosts(plan: WavePlan, hosts: Hosts, *, as_json: bool) -> int:
     for host in hosts.hosts:
         found.append(_from_host(plan, hosts, replace(host, workers=1)))
         if not as_json:
-            print(_line(found[-1]), flush=True)
+            print_report(f"{_line(found[-1])}\n")
     if as_json:
         print(json.dumps({"hosts": found}, indent=2), flush=True)
     return worst_exit_code(*(row["exit_code"] for row in found))

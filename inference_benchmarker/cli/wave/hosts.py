@@ -92,6 +92,7 @@ def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[
 
 
 def _check(hosts: Hosts, *, as_json: bool) -> int:
+    from inference_benchmarker.cli.core.terminal import print_report, report_width
     from inference_benchmarker.engine.hosts.checking import check_hosts
 
     found = check_hosts(hosts)
@@ -100,7 +101,7 @@ def _check(hosts: Hosts, *, as_json: bool) -> int:
 
         print(json.dumps({"hosts": [_json(each) for each in found]}, indent=2), flush=True)
     else:
-        print("\n".join(_lines(found)), flush=True)
+        print_report("\n".join([*_lines(found, report_width()), ""]))
     return BAD_INPUT if any(each.problem for each in found) else OK
 
 
@@ -120,12 +121,12 @@ def _json(checked: Checked) -> dict[str, Any]:
     }
 
 
-def _lines(found: Sequence[Checked]) -> Iterator[str]:
+def _lines(found: Sequence[Checked], width: int | None = None) -> Iterator[str]:
     """The table, and a line for each host that is not usable."""
     from inference_benchmarker.words.text import plain
     from inference_benchmarker.words.wording import aligned
 
-    yield from map(plain, aligned([_HEADER, *map(_row, found)]))
+    yield from map(plain, aligned([_HEADER, *map(_row, found)], width))
     bad = [each for each in found if each.problem]
     if bad:
         yield ""
@@ -150,14 +151,14 @@ def _row(checked: Checked) -> list[str]:
 
 def _done(command: str, names: Sequence[str], given: dict[str, Any]) -> int:
     """Install or remove, and say of each host what came of it."""
-    from inference_benchmarker.cli.core.terminal import say
+    from inference_benchmarker.cli.core.terminal import print_report, say
     from inference_benchmarker.engine.hosts.preparing import clean_hosts, prepare_hosts
 
     found = (
         clean_hosts(names) if command == "clean" else prepare_hosts(names, given["wheels"], given["requirements"], say)
     )
     for each in found:
-        print(_done_text(command, each), flush=True)
+        print_report(f"{_done_text(command, each)}\n")
     return BAD_INPUT if any(each.problem for each in found) else OK
 
 

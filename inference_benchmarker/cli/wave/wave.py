@@ -113,6 +113,7 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
         os.environ[API_KEY] = options["api_key"]  # where invoke may read it, and where what hides secrets looks
     addressed = is_addressed(options, addresses)
     options["address"] = options["url"] or next(iter(addresses), None)
+    options["own_set"] = options["set"]  # the settings of an address come beside them
     described = take_endpoint(options, problems, addresses, os.environ)
     chosen: dict[str, str] = {}
     if described is not None or (addressed and not options["locust_file"]):  # of a bad one, too: no load is missing

@@ -1,40 +1,60 @@
-"""The search that a report proposes: with everything that shapes the wave's requests, or not at all."""
+"""What a report on a terminal proposes: each a command that measures the endpoint that was measured, in few words."""
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from inference_benchmarker.cli.core.next_commands import next_commands
-from inference_benchmarker.cli.wave.wave import wave_parser
 from inference_benchmarker.plan.plan import limits_of
-from tests.waves import wave
+from inference_benchmarker.wave.wave import Wave
+from tests.situations import failing, wave
+
+if TYPE_CHECKING:
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+
+URL = "http://127.0.0.1:8080/invocations"
+SEARCH = f"benchmark capacity {URL} --slo 'p99<200ms'"
 
 
-def proposed(monkeypatch: pytest.MonkeyPatch, *limits: str, **given: Any) -> list[str]:
+def proposed(facts: WaveFacts, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[str] | None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    options = {**dict.fromkeys(wave_parser().flags), "factories_file": "f.py", **given}
-    slos, of_server = limits_of(limits)
-    sent = wave([[0.02] * 10] * 3)
-    found = next_commands(replace(sent, plan=replace(sent.plan, slos=slos, server_limits=of_server)), options)
-    assert found is not None
-    return [each for each in found if "capacity" in each]
-
-
-def test_the_search_has_every_limit_of_the_wave(monkeypatch: pytest.MonkeyPatch) -> None:
-    (command,) = proposed(monkeypatch, "p99<1s", "p50<900ms")
-    assert command == "benchmark capacity --factories-file f.py --slo 'p99<1s' --slo 'p50<900ms'"
+    return next_commands(Wave(**{each.name: getattr(facts, each.name) for each in fields(facts)}), options)
 
 
 @pytest.mark.parametrize(
-    "flag", ["request_timeout", "client_timeout", "client_retries", "max_answer_size", "max_in_flight", "expect"]
+    ("options", "expected"),
+    [
+        ({"demo": True, "factories_file": "demo.py"}, ["benchmark capacity --demo"]),
+        ({"factories_file": "my file.py"}, ["benchmark capacity --factories-file 'my file.py' --slo 'p99<200ms'"]),
+        ({"factories_file": "f.py", "own_set": ["MODEL=llama"]}, []),
+        ({"address": URL, "set": ["BODY={}"]}, [SEARCH]),  # the address's own settings
+        ({"address": URL, "body": "{}"}, [f"benchmark capacity {URL} --body '{{}}' --slo 'p99<200ms'"]),
+        ({"address": URL, "body": "x" * 41}, []),
+        ({"address": URL, "header": ["A: b"]}, []),
+        *(({"address": URL, name: "5"}, []) for name in ("api_key", "request_timeout", "client_retries", "max_in_flight")),
+        ({}, []),
+    ],
 )
-def test_no_search_is_proposed_that_would_send_something_else(monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
-    assert proposed(monkeypatch, "p99<1s", **{flag: "5"}) == []
+def test_the_search_for_what_the_endpoint_can_take(
+    options: dict[str, Any], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert proposed(wave(), monkeypatch, **options) == expected
 
 
-def test_no_search_is_proposed_without_a_limit_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert proposed(monkeypatch, "p99<1s", "server.CPUUtilization<70%") == []
+def test_the_search_has_every_limit_of_the_wave_and_needs_one_that_a_client_measures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent = wave()
+    for limits, ends in ((["p99<1s", "p50<900ms"], "--slo 'p99<1s' --slo 'p50<900ms'"), (["server.x<1", "p99<1s"], None)):
+        slos, of_server = limits_of(limits)
+        limited = replace(sent, plan=replace(sent.plan, slos=slos, server_limits=of_server))
+        found = proposed(limited, monkeypatch, address=URL)
+        assert found == ([f"benchmark capacity {URL} {ends}"] if ends else [])
+
+
+def test_where_nothing_succeeded_one_request_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proposed(wave(failing(*range(1000))), monkeypatch, address=URL) == [f"benchmark check {URL}"]

@@ -15,9 +15,13 @@ from inference_benchmarker.cli.compare.ab_flags import asked_for
 from inference_benchmarker.cli.endpoint.client import saturation_parser
 from inference_benchmarker.cli.endpoint.client_flags import make_conditions
 from inference_benchmarker.cli.wave.wave import wave_of
+from inference_benchmarker.engine.hosts import checking
+from inference_benchmarker.engine.hosts.checking import Checked
+from inference_benchmarker.engine.hosts.clocks import ClockOffset
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import Hosts
 from inference_benchmarker.plan.problems import problems_of_values
+from tests.mentions import mentions
 
 if TYPE_CHECKING:
     from server_capacity.experiments.measurements.question import Question
@@ -149,6 +153,20 @@ def test_the_command_ends_with_2_and_one_line_for_each_problem(capsys: pytest.Ca
         "benchmark: --hosts: a appears 2 times: name it once, as a*N.",
         "benchmark: --join-timeout must be from 1 to 2,592,000 seconds, not 0.",
     ]
+
+
+def test_a_check_of_hosts_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ClockOffset(1, 9e9, 20_000, None, 40_000, 50_000, 0)
+    found = [
+        Checked("load1.example.org", None, "0.1.0", "3.12.1", 96, 1_048_576, clock),
+        Checked("nosuchhost.invalid", "ssh: Could not resolve hostname nosuchhost.invalid: Name or service not known"),
+    ]
+    monkeypatch.setattr(checking, "check_hosts", lambda _: found)
+    monkeypatch.setenv("COLUMNS", "79")
+    assert cli.main(["hosts", "check", "--hosts", "load1.example.org,nosuchhost.invalid"]) == 2
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 79
+    assert mentions(" ".join(shown.split()), "1,048,576", "round trip", "✗ nosuchhost.invalid", "not known.")
 
 
 def test_the_clients_limit_is_searched_with_the_workers_of_the_hosts_in_turn() -> None:

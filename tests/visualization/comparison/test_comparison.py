@@ -37,6 +37,7 @@ from tests.waves import closed_plan, drawn, open_plan, spooled, stored, wave
 from visualization.comparison.changes import MetricChange, with_interval, with_intervals
 from visualization.comparison.comparison import Check, Comparison, Side, compare
 from visualization.comparison.estimates import Ratio
+from visualization.comparison.headline import headline
 from visualization.comparison.report import cells, same_time, to_junit, to_markdown, to_text
 from visualization.comparison.result import result_of
 from visualization.comparison.server_rows import server_rows
@@ -412,6 +413,12 @@ def test_settings_that_differ_are_said_but_for_the_address_which_is_compared() -
     base, new, stale = (wave(drawn(number), factory_settings=each) for number, each in enumerate(sides))
     assert compare(base, new).unlike == ("the settings OUTPUT_TOKENS, BODY",)
     assert compare(base, stale).unlike == ("the settings SALT",)
+
+
+def test_the_last_line_of_a_terminal_has_the_answer() -> None:
+    found = compare(wave(drawn(1)), wave(drawn(2)))
+    first, *_, last = to_text(found, 79).splitlines()
+    assert last == first == headline(found)
 
 
 def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
