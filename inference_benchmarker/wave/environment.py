@@ -28,7 +28,7 @@ _LONGEST_PATH = 4096
 
 
 def describe_environment(plan: WavePlan, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Versions, host, the files that requests are made of, and the seed. ``environment``: as the wave's processes have it."""
+    """Versions, host, what requests are made of, and the seed. ``environment``: as the wave's processes have it."""
     target = plan.factories_file or plan.locust_file
     return {
         "version": __version__,

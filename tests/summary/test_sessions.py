@@ -251,10 +251,10 @@ def test_tokens_that_no_prompt_has_are_in_no_share_and_in_no_mean() -> None:
     assert reported.cached_share is None
 
 
-@pytest.mark.parametrize("told", [-1.0, -1e12, 1e12, float("nan")])
-def test_cached_tokens_that_no_prompt_has_are_in_no_share(told: float) -> None:
+@pytest.mark.parametrize("expected", [-1.0, -1e12, 1e12, float("nan")])
+def test_cached_tokens_that_no_prompt_has_are_in_no_share(expected: float) -> None:
     """A user's own code may report any number by that name."""
-    rows = [row._replace(metrics={"cached_tokens": told}) if row.turn == 2 else row for row in wave(1).records]
+    rows = [row._replace(metrics={"cached_tokens": expected}) if row.turn == 2 else row for row in wave(1).records]
     reported = summarise(observe(PLAN, rows, environment={"sessions": True})).sessions
     assert reported is not None
     assert [row.cached_share for row in reported.by_turn[:3]] == [None, None, pytest.approx(0.1)]
@@ -355,7 +355,7 @@ def test_lag_is_judged_apart_for_first_and_for_later_turns() -> None:
         (2.5, 2, replace(open_plan("1", "20"), workers=1), None),
     ],
 )
-def test_sessions_that_all_begin_with_their_first_turn_are_told_of_in_a_short_wave(
+def test_sessions_that_all_begin_with_their_first_turn_are_reported_of_in_a_short_wave(
     seconds: float, turns: int, plan: WavePlan, advice: str | None
 ) -> None:
     length = round(seconds * NS) // turns

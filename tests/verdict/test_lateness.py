@@ -124,7 +124,7 @@ def test_one_of_twenty_arrivals_late_by_a_hair_leaves_the_wave_valid_and_is_repo
     assert late.compared.startswith("1 of 20 arrivals sent late, by 5.19 ms (limit 5 ms); p99 of response time")
 
 
-def test_a_missed_limit_is_told_before_late_arrivals() -> None:
+def test_a_missed_limit_is_reported_before_late_arrivals() -> None:
     facts = of([5_190_000], slos="p50<1ms", host=STOLEN)
     line = headline(summarise(facts), verdict_of(facts))
     assert line.startswith("LIMIT MISSED: p50<1ms with response time p50 30 ms; 1 of 20 arrivals sent late")

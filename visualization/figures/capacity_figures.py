@@ -42,10 +42,7 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
     yield Section(
         "curve",
         "The curve",
-        "One point per offered rate, without the time that was discarded; the shaded band is the 95% interval of "
-        "the capacity, the dashed line is the limit, and the ring is the wave that confirmed the answer. A rate at "
-        "which no request was over the limit has no point in the right chart. Of a single search that chart has the "
-        "fit near the limit, dashed between the curves of the interval's ends; a ring has the queueing model's rate.",
+        " ".join(_how_to_read(numbered)),
         tuple(chain.from_iterable(map(_against_rate, _by_unit(numbered)))),
     )
     yield Section(
@@ -55,6 +52,22 @@ def capacity_sections(capacities: Sequence[Capacity], first: int) -> Iterator[Se
         "backlog drained.",
         tuple(chain.from_iterable(map(_course, _by_unit(numbered)))),
     )
+
+
+def _how_to_read(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[str]:
+    """A sentence for each thing that the curves have, and none for what they have not."""
+    yield "One point per offered rate, without the time that was discarded; the dashed line is the limit."
+    if _band(numbered):
+        yield "The shaded band is the 95% interval of the capacity."
+    if any(_confirmed(numbered)):
+        yield "The ring is the wave that confirmed the answer."
+    if any(_over(capacity) for _, capacity in numbered):
+        yield "In the chart of the share over the limit, a rate at which no request was over it has no point."
+    estimated = {line.name for line in _estimated(numbered[0][1])} if len(numbered) == 1 else set()
+    if "fit" in estimated:
+        yield "Dashed: the fit near the limit, and those of the interval's ends."
+    if "model" in estimated:
+        yield "The ring there is the queueing model's rate."
 
 
 def _by_unit(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[list[tuple[int, Capacity]]]:

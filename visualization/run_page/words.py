@@ -17,11 +17,12 @@ from inference_benchmarker.words.wording import duration_text, length_text, perc
 from visualization.run_page.markup import Markup, element, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
 
 _LONG, _LONGEST = 200, 1_000
@@ -118,23 +119,36 @@ def _tile(name: str, value: str, note: str, tone: str = "") -> Markup:
     )
 
 
-def limits(facts: WaveFacts, summary: Summary) -> Markup | None:
-    """Each limit with its mark and what was measured."""
-    rows = [
+def limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:
+    """Each limit with its mark and what was measured; the missed ones first, with what to do."""
+    reported = shown_by_limits(facts, summary, verdict)
+    rows = sorted(limit_rows(facts, summary), key=lambda row: row.outcome != "missed")
+    lines = [
         element(
             "li",
             element("b", row.mark, class_="badge"),
             element("code", one_line(row.expression, _LONG)),
             element("span", row.measured),
+            element("em", *_with_flags(one_line(reported[row.expression].advice, _LONGEST)))
+            if row.expression in reported
+            else None,
             class_=row.outcome,
         )
-        for row in limit_rows(facts, summary)
+        for row in rows
     ]
-    return element("ul", *rows, class_="limits") if rows else None
+    return element("ul", *lines, class_="limits") if lines else None
 
 
-def findings(verdict: Verdict) -> Markup | None:
-    """Each finding: what was measured, against which limit, and what to do."""
+def shown_by_limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Finding]:
+    """The findings that the list of limits tells, by the limit: none of them is reported twice."""
+    missed = {row.expression for row in limit_rows(facts, summary) if row.outcome == "missed"}
+    of_limits = {"slo_missed": "", "success_below_threshold": "success>="}
+    found = {f"{of_limits[each.code]}{each.limit}": each for each in verdict.findings if each.code in of_limits}
+    return {limit: each for limit, each in found.items() if limit in missed}
+
+
+def findings(verdict: Verdict, reported: Collection[Finding] = ()) -> Markup | None:
+    """Each finding: what was measured, against which limit, and what to do; but for those that are reported elsewhere."""
     rows = [
         element(
             "li",
@@ -148,6 +162,7 @@ def findings(verdict: Verdict) -> Markup | None:
             class_=each.severity,
         )
         for each in verdict.findings
+        if each not in reported
     ]
     return element("ul", *rows, class_="findings") if rows else None
 

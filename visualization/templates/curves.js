@@ -67,11 +67,12 @@ function drawCurves(chart, width) {
   const x = scale({ ...chart.x, tight: chart.x.title === "Time" }, xs, box.left, box.right);
   const ys = points.map((p) => p.y), levels = within(levelsOf(chart), ys, chart.y.scale);
   const y = scale(chart.y, [...ys, ...levels.map((level) => level.value)], box.bottom, box.top);
-  svg.append(...bands(chart.bands, x.at, box), ...axes(chart, x, y, box, low));
+  const stretches = bands(chart.bands, x.at, box), isName = (each) => each.tagName === "text";
+  svg.append(...stretches.filter((each) => !isName(each)), ...axes(chart, x, y, box, low));
   if (chart.strip) svg.append(...strip(chart.strip, x.at, { ...box, top: box.bottom + 8, bottom: box.bottom + low }));
   levels.forEach((level) => svg.append(levelLine(level, box.left, level.until === null ? box.right : Math.min(x.at(level.until), box.right), y.at(level.value), box.left + 3)));
   lines.forEach((line) => svg.append(...curve(line, x.at, y.at, box, lines.length)));
-  svg.append(...endNames(named, x.at, y.at, box, width));
+  svg.append(...stretches.filter(isName), ...endNames(named, x.at, y.at, box, width));
   const guide = make("line", { class: "guide", y1: box.top, y2: box.bottom + low, visibility: "hidden" });
   svg.append(guide);
   follow(svg, chart, lines, x, y, guide, width, height);
@@ -214,12 +215,12 @@ function curve(line, x, y, box, count) {
   return parts;
 }
 
-/* A point of its own with its name, such as the wave that confirmed an answer. */
+/* A point of its own, such as the wave that confirmed an answer; its name is below and to the right: a curve that rises is not there. */
 function ring(name, left, top, box) {
-  const right = left > (box.left + box.right) / 2;
+  const fits = left + 8 * name.length < box.right;
   return [
     make("circle", { class: "ring", cx: left, cy: top, r: 6 }),
-    make("text", { class: "value", x: left + (right ? -10 : 10), y: top + 4, "text-anchor": right ? "end" : "start" }, name),
+    make("text", { class: "value", x: left + (fits ? 5 : -5), y: Math.min(top + 19, box.bottom - 4), "text-anchor": fits ? "start" : "end" }, name),
   ];
 }
 

@@ -50,6 +50,11 @@ function swatch(run) {
   return make("svg", { class: "swatch", width: 26, height: 14, viewBox: "0 0 26 14", "aria-hidden": "true" }, line, marker(run, 13, 7, 4.5));
 }
 
+/* A name that may go on in the next line between its words: CPU, Utilization. */
+function breakable(name) {
+  return String(name).split(/(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/).flatMap((word, place) => (place ? [make("wbr"), word] : [word]));
+}
+
 /* Numbers */
 
 function format(value) {

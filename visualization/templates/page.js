@@ -1,7 +1,7 @@
 /* What stands above the figures: numbers to know first, and tables whose rows may have a sign and an interval */
 
 function tile({ name, value, note, tone, large }) {
-  return make("div", { class: `tile ${tone}${large ? " large" : ""}` }, make("dt", {}, name), make("dd", {}, value), note ? make("p", {}, note) : null);
+  return make("div", { class: `tile ${tone}${large ? " large" : ""}` }, make("dt", {}, name), make("dd", {}, ...breakable(value)), note ? make("p", {}, note) : null);
 }
 
 function tableFigure({ title, head, rows, notes, bar_at: place, signed }) {
@@ -9,7 +9,7 @@ function tableFigure({ title, head, rows, notes, bar_at: place, signed }) {
   const bars = rows.map(({ bar }) => bar).filter(Boolean), largest = Math.max(0, ...bars.map(({ value }) => Math.abs(value)));
   const ends = Math.max(0, ...bars.flatMap(({ low, high }) => [Math.abs(low || 0), Math.abs(high || 0)]));
   const widest = Math.min(ends, Math.max(20, 3 * largest)); // an interval without a practical end goes to the edge
-  const lines = rows.map(({ cells, run, strong, bar }) => make("tr", { class: strong ? "strong" : undefined }, ...cells.map((text, column) => make(column ? "td" : "th", column ? {} : { scope: "row" },
+  const lines = rows.map(({ cells, run, strong, bar }) => make("tr", { class: strong ? "strong" : undefined }, ...cells.map((text, column) => make(column ? "td" : "th", column ? { "data-of": head[column] } : { scope: "row" },
     column === 0 && run !== null ? swatch(run) : null, column === place && bar ? (signed ? around(bar, widest) : range(bar, run, most)) : null, column === place ? make("span", {}, text) : text))));
   const all = make("table", {}, make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...lines));
   return make("figure", { class: "table-figure", "data-title": title }, title ? make("figcaption", {}, make("h3", {}, title)) : null,
@@ -100,6 +100,11 @@ function addRun(run, index) {
   });
   byId("legend").append(toggle);
   if (data.answer.length || (data.overview && index < data.overview.rows.length)) return; // which says of each what a card would
+  if (data.runs.length === 1 && data.tiles.length) { // which have its numbers
+    const verdict = make("b", { class: `verdict ${invalid(index) ? "bad" : run.missed ? "missed" : ""}` }, `${mark(index)} ${run.verdict}`.trim());
+    byId("answer").append(make("p", { class: "text" }, verdict, ` · ${[run.label, ...run.facts, ...run.hover].join(" · ")}`), ...run.problems.map((line) => make("p", { class: "problems" }, line)));
+    return;
+  }
   const card = make("article", { class: "run", style: `--color:${color(index)}` },
     make("h3", {}, run.label, make("span", { class: `verdict ${invalid(index) ? "bad" : run.missed ? "missed" : ""}` }, `${mark(index)} ${run.verdict}`)),
     make("p", {}, run.facts.join(" · ")),

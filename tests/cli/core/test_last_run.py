@@ -65,8 +65,8 @@ def test_a_run_with_another_name_is_the_last_one_by_its_start(runs: Path, capsys
     (runs / LAST).rename(runs / "0 renamed")
     assert main(["compare"]) == 0
     start = "0 renamed began at 2026-11-23 10:00:01 UTC by plan.json"
-    told = f"The last two runs: .tmp/{FIRST} and .tmp/0 renamed ({start}).\n"
-    assert capsys.readouterr().err.startswith(told)
+    text = f"The last two runs: .tmp/{FIRST} and .tmp/0 renamed ({start}).\n"
+    assert capsys.readouterr().err.startswith(text)
 
 
 def test_the_tenth_run_of_a_second_is_after_the_second_one(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

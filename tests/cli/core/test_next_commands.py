@@ -35,7 +35,10 @@ def proposed(facts: WaveFacts, monkeypatch: pytest.MonkeyPatch, **options: Any) 
         ({"address": URL, "body": "{}"}, [f"benchmark capacity {URL} --body '{{}}' --slo 'p99<200ms'"]),
         ({"address": URL, "body": "x" * 41}, []),
         ({"address": URL, "header": ["A: b"]}, []),
-        *(({"address": URL, name: "5"}, []) for name in ("api_key", "request_timeout", "client_retries", "max_in_flight")),
+        *(
+            ({"address": URL, name: "5"}, [])
+            for name in ("api_key", "request_timeout", "client_retries", "max_in_flight")
+        ),
         ({}, []),
     ],
 )
@@ -49,7 +52,10 @@ def test_the_search_has_every_limit_of_the_wave_and_needs_one_that_a_client_meas
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent = wave()
-    for limits, ends in ((["p99<1s", "p50<900ms"], "--slo 'p99<1s' --slo 'p50<900ms'"), (["server.x<1", "p99<1s"], None)):
+    for limits, ends in (
+        (["p99<1s", "p50<900ms"], "--slo 'p99<1s' --slo 'p50<900ms'"),
+        (["server.x<1", "p99<1s"], None),
+    ):
         slos, of_server = limits_of(limits)
         limited = replace(sent, plan=replace(sent.plan, slos=slos, server_limits=of_server))
         found = proposed(limited, monkeypatch, address=URL)

@@ -61,15 +61,15 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 def forms_of(folder: Path, code: int, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """All that `report` and `plot` make of a folder; `report` exits with this code."""
     assert cli.main(["report", str(folder), "--json"]) == code
-    told = {"json": capsys.readouterr().out}
+    fields = {"json": capsys.readouterr().out}
     for form in ("text", "markdown", "junit"):
         assert cli.main(["report", str(folder), "--format", form]) == code
-        told[form] = capsys.readouterr().out
+        fields[form] = capsys.readouterr().out
     assert cli.main(["report", str(folder), "--format", "csv"]) == code  # whose rows are of its waves
     assert cli.main(["plot", str(folder), "--plot-format", "html", "--quiet"]) == 0
     capsys.readouterr()
-    told["page"] = unescape((folder / "benchmark_plots.html").read_text())
-    return told | {"markdown": told["markdown"].replace("\\", "")}
+    fields["page"] = unescape((folder / "benchmark_plots.html").read_text())
+    return fields | {"markdown": fields["markdown"].replace("\\", "")}
 
 
 @pytest.fixture(scope="module")
@@ -166,16 +166,16 @@ class TestCommands:
         outcome = first.split(maxsplit=1)[0].lower()
         code = {"interrupted": 130, "invalid": 3, "failed": 1}[outcome]
         cut.save(cut.compare(cut.read()), code)
-        told = forms_of(cut.folder, code, capsys)
-        for form, text in told.items():
+        reported = forms_of(cut.folder, code, capsys)
+        for form, text in reported.items():
             with case(form):
                 assert first in text
                 assert "PASSED" not in text
-        lines, read = told["text"].splitlines(), json.loads(told["json"])
+        lines, read = reported["text"].splitlines(), json.loads(reported["json"])
         assert (lines[0].startswith(f"{first}: "), lines[-1].startswith(first[:-1])) == (True, True)
         assert (read["headline"], read["outcome"]) == (lines[0], outcome)
         assert json.loads((cut.folder / FILE).read_text())["comparison"] == read
-        suite = ElementTree.fromstring(told["junit"])  # noqa: S314 - our own
+        suite = ElementTree.fromstring(reported["junit"])  # noqa: S314 - our own
         red = [each.get("message") for each in suite.iter("failure" if code == 1 else "error")]
         assert red == [lines[0]]
 

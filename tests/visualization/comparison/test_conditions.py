@@ -59,7 +59,7 @@ def replayed(**more: Any) -> Wave:
         ({"times_sha256": "a" * 64}, {"size_bytes": 661}, ("times aaaaaaaa)", "661 bytes")),
     ],
 )
-def test_replays_of_one_file_are_told_apart_by_what_was_in_it(
+def test_replays_of_one_file_are_distinguished_by_what_was_in_it(
     base: dict[str, Any], new: dict[str, Any], texts: tuple[str, ...]
 ) -> None:
     found = compare(replayed(**base), replayed(**new))

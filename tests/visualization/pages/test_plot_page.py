@@ -14,6 +14,7 @@ from server_capacity.results.capacity_folder import read
 from tests.browser import CHROMIUM, Tab, tab
 from tests.rankings import ranked
 from tests.waves import START, facts_of, make_run
+from visualization.figures.figures import Figures, Section, Table, TableRow, Tile
 from visualization.figures.reading import read_runs
 from visualization.pages.html import page as page_of
 from visualization.pages.ranking import ranking_figures
@@ -315,6 +316,24 @@ def test_labels_and_numbers_do_not_lie_on_one_another(opened: Tab, page: Path) -
             ".map((text) => text.getBoundingClientRect()); return two.left - one.right; })"
         )
         assert min(gaps) > 0, statistic
+
+
+def test_a_phone_shows_every_cell_of_an_answer_and_breaks_names_between_their_words(
+    browser: Tab, tmp_path: Path
+) -> None:
+    head, cells = tuple(f"a column {number}" for number in range(9)), ("one of them", *("1,234,567 req/min",) * 8)
+    tiles = (Tile("Capacity", "174/s", large=True), Tile("First to saturate", "GPUMemoryUtilization"))
+    commands = ("aws application-autoscaling put-scaling-policy --cli-input-json file://scaling_policy.json",)
+    sections = (Section("apply", "Files to apply", "", (), commands=commands),)
+    answer = (Table("", head, (TableRow(cells),)),)
+    (tmp_path / "a.html").write_text(page_of(Figures((), sections, tiles=tiles, answer=answer)), encoding="utf-8")
+    browser.size(390, phone=True)
+    browser.open(tmp_path / "a.html")
+    cut = "[...document.querySelectorAll('.scroll, pre')].filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert browser.ask(cut) == 0
+    assert browser.ask("[...document.querySelectorAll('#answer td')].map((each) => each.dataset.of)") == [*head[1:]]
+    name = browser.ask("document.querySelectorAll('#tiles dd')[1].innerHTML")
+    assert name == "GPU<wbr>Memory<wbr>Utilization"
 
 
 def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(browser: Tab, tmp_path: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.slo import Slo
 from tests.browser import CHROMIUM, Tab, tab
-from tests.waves import drawn, wave
+from tests.waves import START, drawn, wave
 from visualization.run_page import run_page
 
 if TYPE_CHECKING:
@@ -30,12 +32,27 @@ OVERLAPS = """(() => {
 })()"""
 
 
+def metric(name: str) -> ServerMetric:
+    series = ((START + 0.0, 10.0), (START + 30.0, 30.0))
+    return ServerMetric(
+        "cloudwatch",
+        name,
+        {"Average": 20.0},
+        "Percent",
+        start=START,
+        end=START + 60,
+        series=series,
+        series_of="Average",
+    )
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a wave with failures, limits and a name that would be a script."""
     latencies = drawn(1, rate=50, seconds=60)
     outcomes = np.where(np.arange(latencies.size) % 40 == 0, "failed", "ok").tolist()
     found = wave(latencies, outcomes=outcomes, name=NAME, slos=(Slo.parse("p99<150ms"), Slo.parse("p50<1s")))
+    found = replace(found, server_metrics=tuple(map(metric, ("CPUUtilization", "GPUUtilization"))))
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(run_page(found), encoding="utf-8")
     return path
@@ -85,6 +102,19 @@ def test_a_phone_shows_every_column_and_the_middle_and_the_tail_first(opened: Ta
     places = f"{cells}.map((each) => [each.getBoundingClientRect(), each.dataset.of])"
     names = opened.ask(f"{places}.sort(([a], [b]) => a.top - b.top || a.left - b.left).map(([, name]) => name)")
     assert names == ["p50", "p95", "p99", "mean", "p90", "p99.9", "max"]
+    opened.size(1280)
+
+
+def test_on_paper_no_picture_leaves_its_card_and_nothing_is_cut(opened: Tab) -> None:
+    opened.call("Emulation.setEmulatedMedia", media="print")
+    opened.size(718)  # A4 within its margins
+    leaving = (
+        "[...document.querySelectorAll('figure')].filter((figure) => [...figure.querySelectorAll('svg')].some((svg) =>"
+        " svg.getBoundingClientRect().bottom > figure.getBoundingClientRect().bottom)).length"
+    )
+    cut = "[...document.querySelectorAll('pre, .rows')].filter((each) => each.scrollWidth > each.clientWidth).length"
+    assert opened.ask(f"[{leaving}, {cut}, document.documentElement.scrollWidth <= 718]") == [0, 0, True]
+    opened.call("Emulation.setEmulatedMedia", media="")
     opened.size(1280)
 
 

@@ -98,7 +98,10 @@ def test_every_wave_has_a_page_that_begins_with_its_verdict(name: str) -> None:
     )
     page = Page(text)
     assert page.tags.count("h1") == 1
-    assert all(finding.code in page.text for finding in found.verdict.findings)
+    of_limits = ("slo_missed", "success_below_threshold")  # which the list of limits tells, by their limits
+    for finding in found.verdict.findings:
+        assert (finding.limit if finding.code in of_limits else finding.code) in page.text
+        assert finding.advice.partition("--")[0][:40] in page.text
 
 
 def test_a_page_asks_nobody_for_anything() -> None:
@@ -416,3 +419,18 @@ def test_the_first_words_say_whether_a_limit_was_missed(limit: str, outcome: str
     found = wave(np.full((5, 4), 0.01), slos=(Slo.parse(limit),))
     (reported,) = re.findall(r'class="verdict-line \w+"><b>([^<]*)</b>', run_page(found))
     assert reported == outcome
+
+
+def test_a_missed_limit_is_reported_once_with_what_to_do_before_those_that_were_met() -> None:
+    outcomes = ["failed"] * 10 + ["ok"] * 10
+    found = wave(np.full((5, 4), 0.01), outcomes=outcomes, slos=(Slo.parse("p50<1s"), Slo.parse("p99<5ms")))
+    page = run_page(found)
+    (listed,) = re.findall(r'<ul class="limits">.*?</ul>', page, re.DOTALL)
+    assert re.findall(r'<li class="(\w+)">.*?<code>([^<]*)', listed) == [
+        ("missed", "success&gt;=95%"),
+        ("missed", "p99&lt;5ms"),
+        ("kept", "p50&lt;1s"),
+    ]
+    assert "--client-rps" in listed  # the advice
+    assert "slo_missed" not in page.partition('id="times"')[0]
+    assert "success_below_threshold" not in page.partition('id="times"')[0]

@@ -520,15 +520,15 @@ def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_comp
     with fake(200, "") as server:
         server.kind, server.answer = "application/json", answer
         found = collect({**SERVER, "url": server.url, "preset": "sglang"}, Interval(100.0, 100.0, 160.0, 1))
-    told = said == "too few lie inside"
+    known = said == "too few lie inside"
     for name, values in (
         ("output_tokens", {"Rate": 2.0, "Total": 120.0}),
         ("queue_time", {"Average": 1.0, "p50": 1.0, "p99": 1.0}),
     ):
         (row,) = (each for each in found if each.name == name)
         assert said in str(row.reason)
-        assert row.complete == told
-        assert row.statistics.items() >= (values if told else dict.fromkeys(values)).items()
+        assert row.complete == known
+        assert row.statistics.items() >= (values if known else dict.fromkeys(values)).items()
 
 
 def test_many_series_and_warnings_are_reported() -> None:
