@@ -147,8 +147,7 @@ def _header(comparison: Comparison) -> list[str]:
 
 def _legend(comparison: Comparison) -> str:
     kind = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
-    views = [other.name for row in comparison.rows if (other := same_time(row, comparison.rows)) is not None]
-    text = f" *: the same time as {' and '.join(views)}, whose verdict counts." if views else ""
+    text = f" {note}" if (note := of_one_time(comparison.rows)) else ""
     return f"{kind} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{text}"
 
 
@@ -218,6 +217,12 @@ def same_time(row: MetricChange, rows: Sequence[MetricChange]) -> MetricChange |
         return None
     apart = math.inf if row.change is None or other.change is None else abs(row.change - other.change)
     return other if apart < _NEARLY else None
+
+
+def of_one_time(rows: Sequence[MetricChange]) -> str:
+    """The sentence that explains ``SAME_TIME``; nothing where no row has it."""
+    views = [other.name for row in rows if (other := same_time(row, rows)) is not None]
+    return f"{SAME_TIME}: the same time as {' and '.join(views)}, whose verdict counts." if views else ""
 
 
 def _value(row: MetricChange, estimate: Value | None) -> str:

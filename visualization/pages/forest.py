@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from visualization.comparison.report import cells
+from visualization.comparison.report import cells, of_one_time
 from visualization.figures.figures import Bar, Table, TableRow
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _AT = 4
 """The column of the interval, in which it is drawn."""
+_DECIDED = ("worse", "improved")
 _KEY = "A dot is the change, and its line is the 95% interval. If the line crosses the middle, there may be no change."
 
 
@@ -23,9 +24,11 @@ def forest(comparison: Comparison) -> Table | None:
     if not rows:
         return None
     base, new = comparison.base.name, comparison.new.name
-    table_rows = tuple(TableRow(tuple(cells(row, comparison.rows)), strong=row.primary, bar=_bar(row)) for row in rows)
+    shown = [(row, tuple(cells(row, comparison.rows))) for row in rows]
+    table_rows = tuple(TableRow(texts, strong=texts[-1] in _DECIDED, bar=_bar(row)) for row, texts in shown)
     head = ("Metric", base, new, "change", "95% interval", "verdict")
-    return Table(f"From {base} to {new}", head, table_rows, (_KEY,), bar_at=_AT, signed=True)
+    notes = tuple(filter(None, (_KEY, of_one_time(comparison.rows))))
+    return Table(f"From {base} to {new}", head, table_rows, notes, bar_at=_AT, signed=True)
 
 
 def _bar(row: MetricChange) -> Bar | None:

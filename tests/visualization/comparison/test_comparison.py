@@ -41,6 +41,7 @@ from visualization.comparison.headline import headline
 from visualization.comparison.report import cells, same_time, to_junit, to_markdown, to_text
 from visualization.comparison.result import result_of
 from visualization.comparison.server_rows import server_rows
+from visualization.pages.forest import forest
 
 if TYPE_CHECKING:
     from tests.bench import Bench
@@ -703,4 +704,9 @@ def test_one_time_has_one_verdict() -> None:
     far = row(0.2, -0.01, 0.5)
     assert same_time(far, [far, worse]) is None, "another change has its own verdict"
     found = replace(compare(wave(drawn(1)), wave(drawn(2))), rows=(open_, worse))
-    assert "*: the same time as response_time.p50, whose verdict counts." in " ".join(to_text(found).split())
+    note = "*: the same time as response_time.p50, whose verdict counts."
+    assert note in " ".join(to_text(found).split())
+    drawn_ = forest(found)
+    assert drawn_ is not None
+    assert drawn_.notes[1:] == (note,)
+    assert [(each.cells[0], each.strong) for each in drawn_.rows] == [(open_.name, False), (worse.name, True)]

@@ -14,7 +14,7 @@ from server_capacity.results.capacity_folder import read
 from tests.browser import CHROMIUM, Tab, tab
 from tests.rankings import ranked
 from tests.waves import START, facts_of, make_run
-from visualization.figures.figures import Figures, Section, Table, TableRow, Tile
+from visualization.figures.figures import Bar, Figures, Section, Table, TableRow, Tile
 from visualization.figures.reading import read_runs
 from visualization.pages.html import page as page_of
 from visualization.pages.ranking import ranking_figures
@@ -334,6 +334,25 @@ def test_a_phone_shows_every_cell_of_an_answer_and_breaks_names_between_their_wo
     assert browser.ask("[...document.querySelectorAll('#answer td')].map((each) => each.dataset.of)") == [*head[1:]]
     name = browser.ask("document.querySelectorAll('#tiles dd')[1].innerHTML")
     assert name == "GPU<wbr>Memory<wbr>Utilization"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_pictures_of_a_forest_have_one_middle(browser: Tab, tmp_path: Path, width: int) -> None:
+    intervals = ("-0.1 … +0.1%", "-80.7 … +1,651%")
+    rows = tuple(
+        TableRow((name, "1 ms", "2 ms", "+1%", text, "worse"), strong=not place, bar=Bar(1, -1, 3))
+        for place, (name, text) in enumerate(zip(("p50", "p99"), intervals, strict=True))
+    )
+    head = ("Metric", "A", "B", "change", "95% interval", "verdict")
+    answer = (Table("From A to B", head, rows, bar_at=4, signed=True),)
+    (tmp_path / "f.html").write_text(page_of(Figures((), (), answer=answer)), encoding="utf-8")
+    browser.size(width, phone=width < 500)
+    browser.open(tmp_path / "f.html")
+    places = "[...document.querySelectorAll('svg.forest .zero')].map((each) => each.getBoundingClientRect().left)"
+    one, two = browser.ask(places)
+    assert one == pytest.approx(two, abs=0.5)
+    assert one > 0
+    assert browser.ask("document.documentElement.scrollWidth") <= width
 
 
 def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(browser: Tab, tmp_path: Path) -> None:
