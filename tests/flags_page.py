@@ -37,12 +37,7 @@ _UNTITLED = ("options", "positional arguments")
 _HEAD = """\
 # Flags and keys
 
-Every command and flag, with the texts of `--help`. `python -m tests.flags_page` makes this page from the command line.
-
-A duration is in seconds, or has its unit: `500ms`, `10s`, `2m`, `1h`. A size is in bytes, or has its unit: `64KiB`,
-`256MiB`, `1GB`. In a clone there are also
-`./benchmark --init [--venv PATH] [--with-aiperf]`, which only sets up the environment, and
-`./benchmark --self-test`, which runs the tests.
+Durations are in seconds or have a unit (`500ms`, `10s`, `2m`, `1h`), sizes in bytes or with one (`64KiB`, `1GB`).
 """
 _CONFIGURATION = """\
 ## Configuration file
@@ -66,6 +61,11 @@ benchmark --config wave.toml --arrivals poisson --seed 7
 (`my_endpoint.py` is the file of the [first tutorial](../tutorials/first-endpoint.md#the-file); it sends to
 `benchmark endpoint --port 8080`.) [Metrics](metrics.md#limits) describes the syntax of an `--slo`, and
 [Server metrics](server-metrics.md#the-configuration) the keys of `--endpoint-config`.
+
+## In a clone
+
+`./benchmark --init [--venv PATH] [--with-aiperf]` only sets up the environment, and `./benchmark --self-test` runs the
+tests. `python -m tests.flags_page` makes this page from the command line.
 """
 
 
@@ -93,8 +93,10 @@ def flags_page() -> str:
 
 def _section(command: str) -> str:
     parser = parser_of(command)
-    groups = {"": [action for group in parser._action_groups if group.title in _UNTITLED for action in _shown(group)]}
-    groups |= {str(group.title): _shown(group) for group in parser._action_groups if group.title not in _UNTITLED}
+    untitled = [action for group in parser._action_groups if group.title in _UNTITLED for action in _shown(group)]
+    groups = {str(group.title): _shown(group) for group in parser._action_groups if group.title not in _UNTITLED}
+    # A wave's flags without a title only tell of it; another command's are its own.
+    groups = {"": untitled, **groups} if command else {**groups, "help": untitled}
     tables = [_table(title, actions) for title, actions in groups.items() if actions]
     parts = [f"## benchmark {command}".rstrip(), *_prose(parser.description), *tables, *_prose(parser.epilog)]
     return "\n\n".join(parts) + "\n"

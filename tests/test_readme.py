@@ -378,6 +378,12 @@ def test_the_page_of_flags_is_the_command_lines() -> None:
     assert flags_page.PAGE.read_text() == flags_page.flags_page(), "python -m tests.flags_page"
 
 
+def test_the_page_of_flags_begins_with_flags_of_a_wave() -> None:
+    before, _, after = flags_page.PAGE.read_text().partition("\n| `--")
+    assert len(before.split()) < 60
+    assert after.startswith("factories-file FILE`")
+
+
 def test_the_page_of_flags_has_every_command() -> None:
     reported = re.findall(r"^  benchmark (--\w+|\w+)", str(flags_page.parser_of("").epilog), re.MULTILINE)
     assert {command.split(" ")[0] for command in flags_page.COMMANDS} == {"", *reported}

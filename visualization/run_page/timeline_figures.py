@@ -66,7 +66,7 @@ _PICTURES = (
         ("latency", "response_time"),
     ),
     _Picture("TTFT", "", (("TTFT p99", "ttft_p99_s", 0),), ("ttft",)),
-    _Picture("In flight", "", (("in flight", "in_flight", 0),)),
+    _Picture("In flight", "requests", (("in flight", "in_flight", 0),)),
     _Picture("Output tokens", "/s", (("output tokens", "tokens_out", 2),)),
     _Picture("Requests that met the goodput's limits", "/s", (("good", "good", 2),)),
     _Picture("Repeats", "/s", (("repeats", "repeated", 3),)),

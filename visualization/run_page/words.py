@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LONG, _LONGEST = 200, 1_000
 _FLAG = re.compile(r"(--[a-z][a-z-]*)")
+_PERCENTILE = re.compile(r"p\d+(\.\d+)?")
 _MARKS = {"invalid": "✗", "missed": "✗", "warning": "!"}
 
 
@@ -202,15 +203,26 @@ def headed(rows: Sequence[Sequence[str]]) -> Markup | None:
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Markup:
     """A table whose first ``left`` columns are texts; on a phone, each cell stands beside its column's name."""
     kinds = ["left" if column < left else None for column in range(len(head))]
+    names = list(_whole_names(head))
     cells = [
         element("tr", element("th", row[0], class_=kinds[0]),
                 *(element("td", cell, class_=kind, data_of=name) for cell, kind, name in
-                  zip(row[1:], kinds[1:], head[1:], strict=True)))
+                  zip(row[1:], kinds[1:], names[1:], strict=True)))
         for row in rows
     ]  # fmt: skip
     top = element("tr", *(element("th", name, class_=kind) for name, kind in zip(head, kinds, strict=True)))
     inside = element("table", element("thead", top), element("tbody", *cells))
     return element("div", inside, class_="rows", tabindex=0)
+
+
+def _whole_names(head: Sequence[str]) -> Iterator[str]:
+    """The columns' names with what a bare percentile is of, where the column before it says that: ``TTFT p99``."""
+    of = ""
+    for name in head:
+        what, _, stat = name.rpartition(" ")
+        is_percentile = _PERCENTILE.fullmatch(stat) is not None
+        of = (what or of) if is_percentile else ""
+        yield f"{of} {stat}" if is_percentile and of else name
 
 
 def middle_and_tail(d: Distribution | None) -> list[str]:

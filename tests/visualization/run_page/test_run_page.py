@@ -25,7 +25,7 @@ from inference_benchmarker.words.units import NS
 from tests.counted import counted
 from tests.situations import SITUATIONS
 from tests.waves import START, closed_plan, make_run, observe, on_time, open_plan, staged, streamed, talks, wave
-from visualization.run_page import run_page, sections, timeline_figures
+from visualization.run_page import run_page, sections, timeline_figures, words
 from visualization.run_page.distributions import distribution_figures
 from visualization.run_page.drawing import framed, shown_levels
 from visualization.run_page.markup import Markup, element
@@ -434,3 +434,11 @@ def test_a_missed_limit_is_reported_once_with_what_to_do_before_those_that_were_
     assert "--client-rps" in listed  # the advice
     assert "slo_missed" not in page.partition('id="times"')[0]
     assert "success_below_threshold" not in page.partition('id="times"')[0]
+
+
+def test_a_percentile_says_what_it_is_of_where_its_column_stands_alone() -> None:
+    head = ("Turn", "sent", "TTFT p50", "p99", "latency p50", "p99", "context", "p50")
+    shown = str(words.table(head, [["1", "12", "8 ms", "19 ms", "24 ms", "28 ms", "200", "5 ms"]]))
+    named = ["sent", "TTFT p50", "TTFT p99", "latency p50", "latency p99", "context", "p50"]
+    assert re.findall(r'data-of="([^"]*)"', shown) == named
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", shown.partition("<tbody>")[0]) == [*head]
