@@ -96,7 +96,8 @@ def run(arguments: list[str]) -> int:
         before(question.longest_s, jobs, asked, tell)
         folder, found = _searched(question, jobs[0], options, tell, export)
         _print(found, str(folder), options)
-        draw_capacity(found, folder, tell)  # nobody waits for pictures to read the answer
+        if page := draw_capacity(found, folder, tell):  # nobody waits for pictures to read the answer
+            tell(f"Page: {page}")
         from server_capacity.results.capacity_folder import exit_code_of
 
         return exit_code_of(found)

@@ -48,7 +48,8 @@ def run(arguments: list[str]) -> int:
         print_json(found)
     else:
         print_report(to_text(found, str(folder), report_width() or WIDTH))
-    draw_plan(found, folder, say)
+    if page := draw_plan(found, folder, say):
+        say(f"Page: {page}")
     return found.exit_code
 
 

@@ -89,7 +89,8 @@ def rank(question: Question, jobs: Sequence[Job], asked: VariantsRequest, option
     _print(found, str(folder), as_json=options["json"])
     if unsaved:
         raise unsaved
-    draw_ranking(found, folder, tell)
+    if page := draw_ranking(found, folder, tell):
+        tell(f"Page: {page}")
     return found.exit_code
 
 

@@ -19,35 +19,39 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 
-def draw_capacity(found: CapacityResult, folder: Path, tell: Tell) -> None:
-    """Those of a search."""
+def draw_capacity(found: CapacityResult, folder: Path, tell: Tell) -> Path | None:
+    """Those of a search, and the path of the page."""
     from visualization.figures.capacity import is_capacity, read_capacities
     from visualization.pages.series import make_figures
 
-    if is_capacity(folder):  # else the answer says that it could not be stored
-        _draw(lambda: make_figures((), None, read_capacities([folder], {}, lambda _: found)), folder, "capacity", tell)
+    if not is_capacity(folder):  # the answer says that it could not be stored
+        return None
+    return _draw(
+        lambda: make_figures((), None, read_capacities([folder], {}, lambda _: found)), folder, "capacity", tell
+    )
 
 
-def draw_ranking(found: RankingResult, folder: Path, tell: Tell) -> None:
-    """Those of a ranking."""
+def draw_ranking(found: RankingResult, folder: Path, tell: Tell) -> Path | None:
+    """Those of a ranking, and the path of the page."""
     from server_capacity.results.capacity_folder import read
     from visualization.pages.ranking import ranking_figures
 
-    _draw(lambda: ranking_figures(found, folder, read), folder, "ranking", tell)
+    return _draw(lambda: ranking_figures(found, folder, read), folder, "ranking", tell)
 
 
-def draw_plan(found: PlanResult, folder: Path, tell: Tell) -> None:
-    """Those of a plan."""
+def draw_plan(found: PlanResult, folder: Path, tell: Tell) -> Path | None:
+    """Those of a plan, and the path of the page."""
     from visualization.pages.plan import plan_figures
 
-    _draw(lambda: plan_figures(found), folder, "fleet_plan", tell)
+    return _draw(lambda: plan_figures(found), folder, "fleet_plan", tell)
 
 
-def _draw(figures: Callable[[], Figures], folder: Path, name: str, tell: Tell) -> None:
+def _draw(figures: Callable[[], Figures], folder: Path, name: str, tell: Tell) -> Path | None:
     from visualization.pages.series import write_report
 
     try:
-        for _ in write_report(figures(), ("html", "png"), folder, say_nothing, name):
-            pass
+        written = list(write_report(figures(), ("html", "png"), folder, say_nothing, name))
     except BenchmarkError as error:
         tell(str(error))
+        return None
+    return next((path for path in written if path.suffix == ".html"), None)

@@ -58,6 +58,11 @@ def test_the_command_leaves_a_page_and_pictures(folder: Path) -> None:
     assert {"fleet_plan.html", "fleet_plan_load.png", "fleet_plan_policies.png"} <= names
 
 
+def test_the_command_names_its_page_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = planned(tmp_path, "--target-rps", "600")
+    assert capsys.readouterr().err.splitlines()[-1] == f"Page: {folder}/fleet_plan.html"
+
+
 def test_the_first_screen_has_the_number_the_cost_and_what_is_left_with_one_lost(figures: Figures) -> None:
     tiles = {tile.name: tile for tile in figures.tiles}
 
