@@ -14,7 +14,7 @@ from inference_benchmarker.words.wording import length_text
 from server_capacity.planning.request import MOST_INSTANCES
 from server_capacity.planning.searched_requests import differences
 from server_capacity.results.text.agreement import planned_with
-from server_capacity.results.text.headline import rate_text, unit_of
+from server_capacity.results.text.headline import answer, rate_text, unit_of
 from server_capacity.results.types.axes import label_of
 from server_capacity.results.types.bounds import Endpoint, Spread
 from server_capacity.results.types.plan import Source
@@ -244,7 +244,7 @@ def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
         if data.outcome == "interrupted" and not _is_confirmed(data):
             return _never_judged(data, rate)
     else:
-        return f"the search found no capacity: {data.headline or data.reason or data.outcome}"
+        return f"the search found no capacity: {answer(data)}"
     if data.in_ == "users":
         law = data.users and data.users.law
         if not law or not law.users:

@@ -9,18 +9,27 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.words.wording import supported
-from server_capacity.results.types.result_status import EARLY, NOT_REMOVED, why_early
+from server_capacity.results.types.result_status import EARLY, UNSAVED, is_unsaved, left_behind, why_early
 from server_capacity.search.limit_bracket import KEEPS_UP
 from server_capacity.search.stretch import CLIENT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from server_capacity.results.types.bounds import Interval
     from server_capacity.results.types.capacity import CapacityResult
 
 
 def headline(found: CapacityResult) -> str:
     """``Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals``, or why there is no such number."""
-    answer = {
+    found_out = answer(found)
+    beside = "".join(f". {each[:1].upper()}{each[1:]}" for each in _beside(found, found_out))
+    return ("PENDING: " if found.pending else "") + found_out + beside
+
+
+def answer(found: CapacityResult) -> str:
+    """The same without all that makes its exit code graver."""
+    return {
         "found": _found,
         "at_least": _at_least,
         "client_limited": _at_least,
@@ -28,8 +37,16 @@ def headline(found: CapacityResult) -> str:
         "cannot_tell": _cannot_tell,
         "interrupted": _interrupted,
     }[found.outcome](found)
-    left = f". Something that was created for it {NOT_REMOVED}" if found.clean_up == "failed" else ""
-    return ("PENDING: " if found.pending else "") + answer + left
+
+
+def _beside(found: CapacityResult, found_out: str) -> Iterator[str]:
+    """Whatever makes its exit code graver than that of the answer: each is a sentence without a period."""
+    early = why_early(found)
+    if early and early not in found_out:
+        yield f"{EARLY}{early}"
+    yield from left_behind(found)
+    if is_unsaved(found):
+        yield UNSAVED.rstrip(".")
 
 
 def rate_text(rate: float | None, interval: Interval | None = None, unit: str = "/s") -> str:

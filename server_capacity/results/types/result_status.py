@@ -25,6 +25,8 @@ FAILED = "failed"
 EARLY = "The search ended early: "
 NOT_REMOVED = "was not removed by its end (cleanup.json has what became of it)"
 """Of what a keeper may go on to remove: a stored result does not change any more."""
+UNSAVED = "The results exist only in the printed text."
+"""Ends the words on an answer that could not be stored."""
 _LEFT = "its search: "
 """Begins each clause on what a search left behind."""
 OPEN = {"client_limited": "the client was the limit of its search", "cannot_tell": "its search was inconclusive"}
@@ -131,6 +133,11 @@ def warnings_of(found: CapacityResult) -> Iterator[str]:
     elif verdict != "holds":
         yield "no wave confirmed it"
     yield from _violated(found)
+
+
+def is_unsaved(found: CapacityResult) -> bool:
+    """Tells whether it could not be stored."""
+    return any(each.endswith(UNSAVED) for each in found.failures or [])
 
 
 def why_early(found: CapacityResult) -> str:

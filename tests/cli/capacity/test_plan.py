@@ -248,7 +248,7 @@ def test_what_is_refused_of_a_ranking_says_what_its_exit_code_is_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The variant that was searched has no capacity, and the command was interrupted before the other one."""
-    none: dict[str, Any] = {"rate": None, "interval": None, "outcome": "not_kept", "exit_code": 1, "headline": "None."}
+    none: dict[str, Any] = {"rate": None, "interval": None, "outcome": "not_kept", "exit_code": 1, "reason": "none"}
     folder = tmp_path / "r"
     searched_one = read(capacity(folder / "x_capacity", clean_up="failed", **none))
     rows = [
@@ -259,7 +259,8 @@ def test_what_is_refused_of_a_ranking_says_what_its_exit_code_is_of(
     assert plan("r", "--target-rps", "1000") == 130
     assert mentions(
         capsys.readouterr().out.splitlines()[0],
-        "No plan: r: the search found no capacity: None; its search: something that was created for it was not removed",
+        "No plan: r: the search found no capacity: No rate meets p99<100ms: none; its search: ",
+        "something that was created for it was not removed",
         "; its ranking was interrupted.",
     )
 

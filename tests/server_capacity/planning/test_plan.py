@@ -369,8 +369,8 @@ NOTHING = {"rate": None, "interval": None}
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({**NOTHING, "outcome": "cannot_tell", "headline": "Cannot tell: why"}, "the search found no capacity: Cannot"),
-        ({**NOTHING, "outcome": "not_kept", "reason": "all are over"}, "no capacity: all are over"),
+        ({**NOTHING, "outcome": "cannot_tell", "reason": "why"}, "the search found no capacity: Inconclusive: why"),
+        ({**NOTHING, "outcome": "not_kept", "reason": "all are over"}, "no capacity: No rate meets p99<100ms: all are"),
         ({"endpoint": {"kind": "serverless"}}, "a serverless endpoint has no instances"),
         ({"rate": 5.0, "interval": {"low": 0.0, "high": 9.0}}, "starts at 0"),
         ({"in": "users", "users": {"law": None}}, "search with --in rps"),

@@ -9,7 +9,7 @@ import pytest
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.text.headline import headline, rate_text
 from server_capacity.results.types.bounds import Interval
-from server_capacity.results.types.result_status import NOT_REMOVED
+from server_capacity.results.types.result_status import NOT_REMOVED, UNSAVED
 from tests.capacities import as_read, found, searched, stretch
 from tests.mentions import mentions
 
@@ -43,6 +43,18 @@ AT_LEAST = {"rate": 500.0, "reason": "--max-rps was reached"}
             {"clean_up": "failed"},
             "Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals. Something that was created for "
             f"it {NOT_REMOVED}",
+        ),
+        (
+            {"suspended": {"put_back": False}},
+            f"{MEETS}. Scaling that was suspended for it is not restored",
+        ),
+        (
+            {"failures": ["The search ended early: the disk is full."], "ended": "early"},
+            f"{MEETS}. The search ended early: the disk is full",
+        ),
+        (
+            {"failures": [f"x: cannot be written (No space left on device). {UNSAVED}"]},
+            f"{MEETS}. The results exist only in the printed text",
         ),
         ({"pending": True}, "PENDING: Meets p99<100ms up to 174/s (95% interval: 168 to 180), Poisson arrivals"),
         (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ import pytest
 from inference_benchmarker.cli.report import report
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.wave.run_dir import RunDir
+from server_capacity.results import capacity_folder
+from server_capacity.results.types.result_status import NOT_REMOVED
+from tests.capacities import searched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,3 +74,14 @@ def test_a_folder_whose_command_was_killed_is_named(tmp_path: Path, kind: str, w
         with pytest.raises(BenchmarkError, match=r"Give one of these in it: .*/x_capacity\.$"):
             report.run([str(folder)])
     assert ("20261123T100001Z_benchmark" in str(error.value)) == (waves > 0)
+
+
+def test_the_first_line_of_a_search_follows_from_the_rest_of_it(tmp_path: Path) -> None:
+    """In the file, on the page and in what is built on it: it was made before what was created was found to be left."""
+    saved = capacity_folder.save(tmp_path, searched(clean_up="failed", exit_code=3, headline="Meets everything"))
+    data = json.loads((tmp_path / "capacity.json").read_text())
+    assert saved.headline == data["headline"]
+    assert data["headline"].endswith(NOT_REMOVED)
+    del data["digest"]  # as an earlier version stored it
+    (tmp_path / "capacity.json").write_text(json.dumps(data | {"headline": "Meets everything"}))
+    assert capacity_folder.read(tmp_path).headline == capacity_folder.load(tmp_path).found.headline == saved.headline
