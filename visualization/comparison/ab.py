@@ -197,8 +197,12 @@ def _is_to(plan: WavePlan, what: str) -> bool:
     server = str(plan.factory_settings.get("SERVER") or "/")
     if not (str(plan.factories_file).endswith(endpoint.removeprefix("./")) or endpoint.startswith(server)):
         return False
-    given, settings = f", {own}, ", plan.factory_settings.items()  # not split: a value may have commas of its own
-    return all(f", {name}={value}, " in given for name, value in settings if f", {name}=" in given)
+    given, others = f", {own}, ", []  # not split: a value may have commas of its own, and read as another setting
+    for name, value in sorted(plan.factory_settings.items(), key=lambda setting: -len(setting[1])):
+        rest = given.replace(f", {name}={value}, ", ", ", 1)
+        others += [name] if rest == given else []
+        given = rest
+    return not any(f", {name}=" in given for name in others)
 
 
 def _require_code(experiment: Experiment, ab_result: AbResult) -> None:
