@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_ISO, _TO_SECONDS = "%Y-%m-%dT%H:%M:%S", len("2026-11-27T02:00:00")
+_ISO = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class FoundRun(NamedTuple):
@@ -67,8 +67,8 @@ def _begun(path: Path, others: tuple[str, ...]) -> FoundRun:
         by = "" if own == path.name else run_dir.plan.name
         return FoundRun(*stamp, not by, path, str(own), by)
     with suppress(ValueError):
-        start = str(_member(run_dir.summary, "window").get("start"))[:_TO_SECONDS]
-        began = datetime.strptime(start, _ISO).replace(tzinfo=UTC)
+        start = str(_member(run_dir.summary, "window").get("start"))
+        began = datetime.strptime(start, _ISO).replace(microsecond=0, tzinfo=UTC)
         return FoundRun(began, 1, False, path, "", run_dir.summary.name)
     if inside := min(filter(None, map(_stamp, _names_below(path))), default=None):
         return FoundRun(*inside, False, path, "", "the first wave in it")
