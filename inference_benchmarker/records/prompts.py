@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 BLOCK_BYTES = 32
-_BLOCK, _STRIDE = Struct(f"{BLOCK_BYTES}s"), Struct(f"{BLOCK_BYTES}s" * 16)
 _ROLE_AND_CONTENT = itemgetter("role", "content")
 ROW = Struct("<11q")
 """A turn as a worker reports it: session, turn, the instants ``sent`` and ``done``, the bytes of the prompt, its
@@ -93,13 +92,6 @@ class Prompt(NamedTuple):
         if self.spoken[:whole] == before.spoken:
             return whole, before.end
         return (asked, before.prompt_end) if self.spoken[:asked] == before.spoken[:asked] else (0, BEGIN)
-
-
-def sums_of(blocks: bytes | bytearray) -> Iterator[int]:
-    """A sum of 32 bits for each of these blocks, by itself."""
-    whole = len(blocks) - len(blocks) % _STRIDE.size
-    rest = _BLOCK.iter_unpack(blocks[whole:])
-    return map(crc32, chain.from_iterable(chain(_STRIDE.iter_unpack(blocks[:whole]), rest)))
 
 
 def bytes_of(head: Sequence[str], spoken: Sequence[Spoken]) -> bytes:

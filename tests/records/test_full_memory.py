@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from inference_benchmarker.engine.worker import sent_prompts
 from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.records import batch_writer
@@ -111,7 +110,7 @@ def test_prompts_without_memory_for_their_sums_are_reported_later(monkeypatch: p
             slot.payload = {"messages": [{"role": "user", "content": f"{number}" * 64}]}
             worker.add(slot, OpenSession(number))
     with monkeypatch.context() as patched:
-        patched.setattr(sent_prompts, "sums_of", no_memory)
+        patched.setattr(workers[0], "_sums_of", no_memory)
         with pytest.raises(MemoryError):
             workers[0].unreported()
     assert workers[0].unreported() == workers[1].unreported()

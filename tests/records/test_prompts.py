@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import sys
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_benchmarker.records.block_sums import FACTORS, sums_of
 from inference_benchmarker.records.prompts import (
     BEGIN,
     BLOCK_BYTES,
@@ -18,7 +21,6 @@ from inference_benchmarker.records.prompts import (
     Prompt,
     bytes_of,
     prompt_of,
-    sums_of,
 )
 
 if TYPE_CHECKING:
@@ -45,10 +47,27 @@ def test_blocks_do_not_depend_on_how_a_text_grew(turns: list[tuple[str, str]]) -
     assert (end.blocks, len(end.rest), end.size) == (*divmod(len(text), BLOCK_BYTES), len(text))
 
 
-@given(st.binary(max_size=2000))
-def test_each_block_has_a_sum_of_its_own(data: bytes) -> None:
-    data = data[: len(data) // BLOCK_BYTES * BLOCK_BYTES]
-    assert [*sums_of(data)] == [crc32(data[at : at + BLOCK_BYTES]) for at in range(0, len(data), BLOCK_BYTES)]
+@given(st.lists(st.binary(min_size=BLOCK_BYTES, max_size=BLOCK_BYTES), max_size=60))
+def test_each_block_has_a_sum_of_its_own(blocks: list[bytes]) -> None:
+    """Whatever stands beside it, and wherever: of words that are multiplied by factors of their own."""
+    alone = [*map(sums_of, blocks)]
+    assert sums_of(b"".join(blocks)) == b"".join(alone)
+    words = [[int.from_bytes(block[at : at + 4], "little") for at in range(0, BLOCK_BYTES, 4)] for block in blocks]
+    sums = [sum(a * b for a, b in zip(each, map(int, FACTORS), strict=True)) % 2**64 >> 32 for each in words]
+    assert [int.from_bytes(each, sys.byteorder) for each in alone] == sums
+
+
+def test_blocks_that_differ_have_sums_that_do() -> None:
+    """Texts of words, and blocks that differ in one bit: as many pairs alike as chance has, of which there is none."""
+    chosen = random.Random(2)
+    texts = [
+        " ".join(f"{chosen.randrange(100_000):05}" for _ in range(6))[:BLOCK_BYTES].encode() for _ in range(20_000)
+    ]
+    texts = [each.ljust(BLOCK_BYTES) for each in texts]
+    first = int.from_bytes(texts[0])
+    texts += [(first ^ 1 << bit).to_bytes(BLOCK_BYTES) for bit in range(8 * BLOCK_BYTES)]
+    sums = sums_of(b"".join(texts))
+    assert len({sums[at : at + 4] for at in range(0, len(sums), 4)}) == len({*texts})
 
 
 USER = {"role": "user", "content": "hi"}

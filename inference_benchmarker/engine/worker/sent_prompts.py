@@ -6,7 +6,6 @@ since. Sums of blocks are reckoned for many turns at a time, which takes half as
 
 from __future__ import annotations
 
-from array import array
 from base64 import b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,6 @@ from inference_benchmarker.records.prompts import (
     End,
     bytes_of,
     prompt_of,
-    sums_of,
 )
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import CACHED_TOKENS, REASONING_TOKENS
@@ -49,10 +47,13 @@ class SentPrompts:
     """
 
     def __init__(self) -> None:
+        from inference_benchmarker.records.block_sums import sums_of  # numpy, which takes 0.1 s: before the load
+
+        self._sums_of = sums_of
         self._stems: dict[tuple[Any, ...], tuple[int, End, str]] = {}
         self._reported_stems = 0
         self._waiting: list[tuple[bytes, bytes]] = []  # rows and their blocks
-        self._summed: list[tuple[bytes, array[int]]] = []
+        self._summed: list[tuple[bytes, bytes]] = []
         self._waiting_bytes = self._known_rows = self._known_bytes = 0
         self._is_full = False
 
@@ -127,9 +128,7 @@ class SentPrompts:
     def _sum_up(self) -> None:
         if self._waiting:
             rows, blocks = (b"".join(parts) for parts in zip(*self._waiting, strict=True))
-            self._summed.append(
-                (rows, array("I", sums_of(blocks)))
-            )  # before what waits is forgotten: memory may be full
+            self._summed.append((rows, self._sums_of(blocks)))  # before what waits is forgotten: memory may be full
             self._waiting.clear()
             self._waiting_bytes = 0
 
@@ -143,7 +142,7 @@ class SentPrompts:
             if len(self._stems) >= _MOST_STEMS:
                 return -1, 0, BEGIN
             blocks, end, _ = BEGIN.after(bytes_of(prompt.head, first))
-            self._stems[key] = len(self._stems), end, _packed(array("I", sums_of(blocks)))
+            self._stems[key] = len(self._stems), end, _packed(self._sums_of(blocks))
         number, end, _ = self._stems[key]
         return number, 1, end
 
@@ -171,5 +170,5 @@ def _tokens(usage: Response | None) -> tuple[int, int]:
     return -1 if usage.tokens_in is None else usage.tokens_in, -1 if cached is None else int(cached)
 
 
-def _packed(numbers: array[int] | bytes) -> str:
+def _packed(numbers: bytes) -> str:
     return b64encode(numbers).decode()
