@@ -20,6 +20,7 @@ from inference_benchmarker.cli.wave.wave_flags import PARTS_OF_A_PLAN, WAVE_FLAG
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.export.destination import PageAt
 from inference_benchmarker.words.redact import HEADERS
+from tests.bench import SENDER
 from tests.exported import read_page
 
 if TYPE_CHECKING:
@@ -199,6 +200,53 @@ def test_two_endpoints_get_the_same_and_the_slower_one_is_reported(bench: Bench)
         assert [len(data["comparison"][side]["runs"]) for side in ("base", "new")] == [2, 2]
         row = next(row for row in data["comparison"]["metrics"] if row["metric"] == "latency.p50")
         assert row["change"] > 0.5
+
+
+FAILS_ONCE = """
+from pathlib import Path
+
+from inference_benchmarker import Turn
+from sender import post
+
+TRIES = Path(__file__).with_suffix(".tries")
+
+
+def invoke_factory():
+    return post
+
+
+def session_factory():
+    with TRIES.open("a") as tries:
+        tries.write("x")
+    is_wave = TRIES.stat().st_size == 2  # the first one, after the request that is sent before
+
+    def session(number):
+        for turn in range(2):
+            yield Turn(f"{number}.{turn}")
+            if is_wave:
+                raise ValueError
+
+    return session
+"""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_a_wave_that_is_sent_again_has_the_arrivals_and_payloads_of_its_pair(bench: Bench) -> None:
+    folder = bench.folder()
+    (folder / "sender.py").write_text(SENDER)
+    (folder / "old.py").write_text(FAILS_ONCE)
+    (folder / "new.py").write_text(FAILS_ONCE.replace("if is_wave", "if False"))
+    load = ("--client-rps", 20, "--obs-time", 1, "--warmup", 0, "--workers", 1, "--repeats", 1, "--output-dir", "runs")
+    with bench.endpoint(service="none") as endpoint:
+        command = bench.start("ab", "old.py", "new.py", *load, factories=None, target=endpoint, folder=folder)
+        command.finish()
+    waves = {
+        side: [json.loads((run / "plan.json").read_text()) for run in sorted(folder.glob(f"runs/*_ab/{side}/*"))]
+        for side in "AB"
+    }
+    assert len(waves["A"]) >= 2, "the first one has sessions that raise"
+    assert len({each["seed"] for side in waves.values() for each in side}) == 1
 
 
 @pytest.mark.process
