@@ -13,7 +13,7 @@ from inference_benchmarker.words.text import one_line
 from server_capacity.results.types.plan import SearchedRequests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from inference_benchmarker.plan.plan import WavePlan
@@ -77,7 +77,7 @@ def differences(
         was, given = searched.flags.get(flag, []), now.flags.get(flag, [])
         if was != given and flag not in (URL, LOCUST_FILE):
             yield f"{flag} {_listed(given)} in place of {_listed(was)}"
-    yield from (f"header {name}, which was not sent" for name in now.headers if name not in searched.headers)
+    yield from (f"header {name}, which was not sent" for name in others_of(now.headers, searched.headers))
 
 
 def _of_settings(searched: SearchedRequests, now: SearchedRequests) -> Iterator[str]:
@@ -87,6 +87,12 @@ def _of_settings(searched: SearchedRequests, now: SearchedRequests) -> Iterator[
             yield f"the file of {name} was changed since the search"
         if was != given and name not in _OF_THE_ADDRESS and HIDDEN not in (was or ""):
             yield f"{name}={_value(given)} in place of {_value(was)}"
+
+
+def others_of(headers: Iterable[str], others: Iterable[str]) -> list[str]:
+    """The names of headers that are not among others, in whatever case."""
+    known = {name.lower() for name in others}
+    return [name for name in headers if name.lower() not in known]
 
 
 def hidden_settings(settings: Mapping[str, str]) -> list[str]:

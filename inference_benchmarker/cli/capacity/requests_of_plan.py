@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 from pathlib import Path
@@ -12,10 +11,10 @@ from urllib.parse import urlsplit
 from inference_benchmarker.cli.core.header_flags import of_user
 from inference_benchmarker.cli.core.url_flags import ASKED
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.packaged import HTTP_FILE, shown_path
+from inference_benchmarker.system.packaged import HTTP_FILE, packaged, shown_path
 from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING, address_of, endpoint_address
 from inference_benchmarker.wave.environment import sent_with, sha256_of
-from inference_benchmarker.words.redact import HEADERS, redact
+from inference_benchmarker.words.redact import redact
 from server_capacity.planning.remarks import instances_text
 from server_capacity.planning.searched_requests import (
     FACTORIES,
@@ -23,6 +22,7 @@ from server_capacity.planning.searched_requests import (
     URL,
     differences,
     hidden_settings,
+    others_of,
     requests_of,
 )
 
@@ -97,12 +97,14 @@ def _take_file(planned: Planned, options: dict[str, Any], addresses: list[str]) 
         if URL in flags and not (addresses or options["url"]):
             raise _no_address(planned, flags[URL][0])
         return
-    file = planned.factories_file
-    if file is not None and _is_of_url(file):
+    if planned.factories_file is None:
+        return
+    file = _here(planned.factories_file)
+    if _is_of_url(file):
         _require_address(planned, options, addresses)
         if planned.requests is None:
             return  # the URL and its flags say all that is sent
-    options["factories_file"] = None if file is None else str(file)
+    options["factories_file"] = str(file)
 
 
 def _require_address(planned: Planned, options: Mapping[str, Any], addresses: list[str]) -> None:
@@ -129,17 +131,28 @@ def _command(planned: Planned) -> str:
     return f"benchmark capacity URL --verify {planned.file.parent}"
 
 
+def _here(file: Path) -> Path:
+    """The file; one that `benchmark URL` sends with is that of this installation, since a plan may be of another."""
+    return packaged("factories", name) if (name := _name_of_url(file)) else file
+
+
 def _is_of_url(file: Path) -> bool:
-    """Tells whether `benchmark URL` sends with a file, also where the plan is of another installation."""
+    """Tells whether `benchmark URL` sends with a file."""
+    return bool(_name_of_url(file))
+
+
+def _name_of_url(file: Path) -> str:
     from inference_benchmarker.engine.endpoint.address_options import URL_FILES
 
-    return any(file.as_posix().endswith(f"/factories/{name}") for name in URL_FILES)
+    return next((name for name in URL_FILES if file.as_posix().endswith(f"/factories/{name}")), "")
 
 
 def _is_of_search(file: Path, planned: Planned) -> bool:
     """Tells whether a file is the one that was searched with, by its path or its content."""
+    searched = planned.factories_file
     digests = {} if planned.requests is None else planned.requests.digests
-    return file == planned.factories_file or sha256_of(file) == digests.get(FACTORIES, "")
+    is_same = searched is not None and file in (searched, _here(searched))
+    return is_same or sha256_of(file) == digests.get(FACTORIES, "")
 
 
 def _moved(
@@ -222,10 +235,10 @@ def _require_secrets(planned: Planned, missing: list[str]) -> None:
     )
 
 
-def require_headers(planned: Planned) -> None:
+def require_headers(planned: Planned, plan: WavePlan) -> None:
     """BenchmarkError where a header of the search is not given: its value is stored nowhere."""
     searched = [] if planned.requests is None else planned.requests.headers
-    missing = [name for name in searched if name not in json.loads(os.environ.get(HEADERS) or "{}")]
+    missing = others_of(searched, requests_of(plan, sent_with(plan, os.environ)).headers)
     if missing:
         again = " ".join(f"--header '{name}: VALUE'" for name in missing)
         raise BenchmarkError(

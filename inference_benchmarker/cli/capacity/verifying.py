@@ -87,7 +87,7 @@ def verify(
     from server_capacity.experiments.proof.run import make_folder, prove
     from server_capacity.experiments.proof.text import to_text
 
-    require_headers(planned)
+    require_headers(planned, question.plan)
     planned = replace(planned, differences=differing(planned, question.plan))
     job = planned.job(question.plan.factories_file)
     question = replace(question, plan=replace(question.plan, payload_arguments=job.payloads[0]))

@@ -216,6 +216,17 @@ def test_settings_of_the_environment_are_not_in_place_of_the_searchs(
     assert differing(found, plan) == ("PORT=7 in place of the file's own",)
 
 
+def test_a_plan_of_a_url_can_be_of_another_installation(tmp_path: Path) -> None:
+    folder = Path(plan_of(tmp_path, f"{HERE}/a", "--body", "x"))
+    data = json.loads((folder / "fleet_plan.json").read_text())
+    del data["digest"]
+    data["endpoints"][0]["factories_file"] = "/elsewhere/factories/http/factories_http.py"
+    (folder / "fleet_plan.json").write_text(json.dumps(data))
+    found, plan = _both(resolved("--verify", str(folder), THERE))
+    assert plan.factory_settings["BODY"] == "x"
+    assert differing(found, plan) == ()
+
+
 def test_a_plan_of_an_earlier_version_loads_and_says_what_it_does_not_hold(tmp_path: Path) -> None:
     folder = Path(plan_of(tmp_path, f"{HERE}/a", "--body", "x"))
     data = json.loads((folder / "fleet_plan.json").read_text())
