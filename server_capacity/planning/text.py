@@ -131,10 +131,12 @@ def _measured(plan: EndpointPlan) -> str:
 
 def _requests(plan: EndpointPlan) -> Iterator[str]:
     """The requests that the search sent, where more than its file says what they were."""
-    if plan.requests is None or not (plan.requests.settings or plan.requests.flags):
+    sent = plan.requests
+    if sent is None or not (sent.settings or sent.flags or sent.headers):
         return
-    settings = [f"{name}={value}" for name, value in plan.requests.settings.items()]
-    flags = [f"{flag} {text}" for flag, texts in plan.requests.flags.items() for text in texts]
+    settings = [f"{name}={value}" for name, value in sent.settings.items()]
+    flags = [f"{flag} {text}" for flag, texts in sent.flags.items() for text in texts]
+    flags += [f"--header {name}" for name in sent.headers]
     file = "" if plan.factories_file is None else f" with {shown_path(Path(plan.factories_file))}"
     yield f"Searched{file}: {', '.join(one_line(each) for each in (*settings, *flags))}."
 

@@ -260,12 +260,12 @@ def test_a_plan_says_which_requests_were_searched() -> None:
     made = replace(
         planned(target_rps=100),
         factories_file="f.py",
-        requests=SearchedRequests({"WORK": "4", "TEXT": "a" * 200}, {"--expect": ["json", "text:a"]}),
+        requests=SearchedRequests({"WORK": "4", "TEXT": "a" * 200}, {"--expect": ["json", "text:a"]}, ["X-Own"]),
     )
     usual: dict[str, Any] = {"created": "", "utilisation": 0.7, "spare": 1}
     text = " ".join(to_text(content([made], [], **usual)).split())
     assert "Searched with f.py: WORK=4, TEXT=aaaa" in text
-    assert "…, --expect json, --expect text:a." in text
+    assert "…, --expect json, --expect text:a, --header X-Own." in text
     assert "Searched" not in to_text(content([planned(target_rps=100)], [], **usual))
 
 
