@@ -20,14 +20,17 @@ SAME_CLOCK_S = 3.0
 """A Date header tells whole seconds and travels; below this the clocks are the same."""
 
 
-Bound = Literal["at_most", "at_least"]
-"""The side of a value on which the truth lies, where a server's buckets show no more than that."""
+Bound = Literal["at_most", "at_least", "about"]
+"""The side of a value on which the truth lies, where a server's buckets show no more than that.
+
+``about``: on either side, as of a value that is of more time than the window.
+"""
 
 PREFIX_HITS, PREFIX_QUERIES = "prefix_cache_hits", "prefix_cache_queries"
 PREFIX_HIT_RATE = "prefix_cache_hit_rate"
 """Tokens that were in a server's prefix cache, and those that it was asked for, under the names that presets give."""
 
-SIGNS: dict[str, Literal["≤", "≥"]] = {"at_most": "≤", "at_least": "≥"}
+SIGNS: dict[str, Literal["≤", "≥", "≈"]] = {"at_most": "≤", "at_least": "≥", "about": "≈"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,8 @@ class ServerMetric:
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream reports.
     ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge, or
     observations of a histogram, the values are taken from, where the stream reports. ``bounds``: the statistics whose
-    value is only a bound. ``asked``: False where the configuration does not name the metric and it was read to know
-    when the data is complete. ``hardware``: of metrics that instances report.
+    value is only a bound, or only near the window's own. ``asked``: False where the configuration does not name the
+    metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
     """
 
     stream: str

@@ -64,5 +64,4 @@ def _of_server(limit: ServerLimit, facts: WaveFacts) -> CheckedLimit:
     if facts.server_metrics is None:
         return CheckedLimit(limit.expression, "waits for the server's metrics", "pending")
     held = held_against(limit, facts.server_metrics)
-    text = held.text if held.kept is not None else "not measured"
-    return CheckedLimit(limit.expression, f"{limit.name} {text}", "kept" if held.kept else "missed")
+    return CheckedLimit(limit.expression, held.measured, "kept" if held.kept else "missed")

@@ -27,11 +27,7 @@ def server_limit_findings(facts: WaveFacts) -> Iterator[Finding]:
     for limit in facts.plan.server_limits if facts.server_metrics is not None else ():
         held = held_against(limit, facts.server_metrics or ())
         if not held.kept:
-            yield Finding("slo_missed", "missed", _measured(held), limit.expression, _advice(held))
-
-
-def _measured(held: LimitCheck) -> str:
-    return f"{held.limit.name} {held.text if held.kept is not None else 'not measured'}"
+            yield Finding("slo_missed", "missed", held.measured, limit.expression, _advice(held))
 
 
 def _advice(held: LimitCheck) -> str:

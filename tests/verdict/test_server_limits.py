@@ -12,11 +12,13 @@ from inference_benchmarker.plan.plan import WavePlan
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.report.headline import headline
 from inference_benchmarker.summary.summarising import summarise
+from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.verdict.verdict import judge
 from tests.waves import observe, on_time, open_plan
 
 if TYPE_CHECKING:
+    from inference_benchmarker.facts.server_metric import Bound
     from inference_benchmarker.facts.wave_facts import WaveFacts
 
 FOUR_CORES = Hardware("ml.m5.xlarge", 1, 4, 0)
@@ -78,6 +80,53 @@ def test_what_cannot_be_known_keeps_no_limit_and_says_why(text: str, row: Server
     held = held_against(ServerLimit.parse(text), [row])
     assert held.kept is None
     assert why in held.reason
+
+
+HISTOGRAM = metric("wait_seconds", None, {"p99": 0.25, "Average": 0.6}, "Seconds")
+
+
+@pytest.mark.parametrize(
+    ("text", "side", "kept", "said"),
+    [
+        ("server.wait_seconds.p99<400ms", "at_least", None, "wait_seconds only known to be ≥0.25 s"),
+        ("server.wait_seconds.p99<200ms", "at_least", False, "wait_seconds ≥0.25 s"),
+        ("server.wait_seconds.p99>=200ms", "at_least", True, "wait_seconds ≥0.25 s"),
+        ("server.wait_seconds.p99>400ms", "at_least", None, "wait_seconds only known to be ≥0.25 s"),
+        ("server.wait_seconds.p99<400ms", "at_most", True, "wait_seconds ≤0.25 s"),
+        ("server.wait_seconds.p99<0.2", "at_most", None, "wait_seconds only known to be ≤0.25"),
+        ("server.wait_seconds.p99>400ms", "at_most", False, "wait_seconds ≤0.25 s"),
+        ("server.wait_seconds.p99<400ms", "about", None, "wait_seconds only known to be ≈0.25 s"),
+        ("server.wait_seconds.p99<200ms", "about", None, "wait_seconds only known to be ≈0.25 s"),
+        ("server.wait_seconds.Average<700ms", "at_least", True, "wait_seconds 0.6 s"),
+    ],
+)
+def test_a_bound_proves_one_side_of_a_limit_alone(text: str, side: Bound, kept: bool | None, said: str) -> None:
+    row = replace(HISTOGRAM, bounds={"p99": side})
+    held = held_against(ServerLimit.parse(text), [row])
+    assert held.kept is kept
+    assert held.measured == said
+    assert kept is not None or side == "about" or "wait_seconds's buckets" in held.reason
+
+
+def test_what_idle_time_dilutes_keeps_no_limit_and_says_what_to_do() -> None:
+    why = "no whole bucket of 60 s lies inside the window; take 180 s or more"
+    held = held_against(
+        ServerLimit.parse("server.CPUUtilization<70%"), [replace(CPU, bounds={"Average": "about"}, reason=why)]
+    )
+    assert (held.kept, held.text, held.reason) == (None, "≈67%", why)
+
+
+def test_of_several_rows_a_limit_that_one_surely_misses_is_missed() -> None:
+    rows = [replace(HISTOGRAM, bounds={"p99": "at_least"}), replace(HISTOGRAM, statistics={"p99": 0.5})]
+    assert held_against(ServerLimit.parse("server.wait_seconds.p99<400ms"), rows).kept is False
+
+
+def test_a_bound_that_proves_nothing_keeps_no_limit_of_a_wave() -> None:
+    facts = limited("server.wait_seconds.p99<400ms")
+    reported = replace(facts, server_metrics=(replace(HISTOGRAM, bounds={"p99": "at_least"}),))
+    (finding,) = judge(reported, summarise(reported)).findings
+    assert finding.measured == "wait_seconds only known to be ≥0.25 s"
+    assert limit_rows(reported, summarise(reported))[-1].outcome == "missed"
 
 
 @pytest.mark.parametrize(("text", "worst"), [("server.gpu_use<90%", 0.95), ("server.gpu_use>=20%", 0.3)])

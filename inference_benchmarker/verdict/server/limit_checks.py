@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.facts.server_metric import SIGNS
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
 from inference_benchmarker.verdict.server.known_metrics import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from inference_benchmarker.facts.server_metric import ServerMetric
+    from inference_benchmarker.facts.server_metric import Bound, ServerMetric
     from inference_benchmarker.plan.server_limit import ServerLimit
 
 _PER_SECOND = {"Seconds": 1.0, "Milliseconds": 1e3, "Microseconds": 1e6}
@@ -21,7 +22,7 @@ _PER_SECOND = {"Seconds": 1.0, "Milliseconds": 1e3, "Microseconds": 1e6}
 class LimitCheck:
     """A limit and the row that is nearest to breaking it, or has. ``kept`` None: ``reason`` says why it is not known.
 
-    ``value`` and ``bound`` in the metric's own unit.
+    ``value`` and ``bound`` in the metric's own unit. ``side``: where the truth lies, if the value is no more than that.
     """
 
     limit: ServerLimit
@@ -29,13 +30,15 @@ class LimitCheck:
     value: float | None = None
     bound: float | None = None
     reason: str = ""
+    side: Bound | None = None
 
     @property
     def kept(self) -> bool | None:
-        """Tells whether the limit was kept."""
+        """Tells whether the limit was kept; None where that is not known, or where a value is on the wrong side."""
         if self.value is None or self.bound is None:
             return None
-        return self.limit.met(self.value, self.bound)
+        met = self.limit.met(self.value, self.bound)
+        return met if self.side is None or met is proven_by(self.limit, self.side) else None
 
     @property
     def excess(self) -> float:
@@ -53,12 +56,20 @@ class LimitCheck:
 
     @property
     def text(self) -> str:
-        """62.1% of a limit on a share, else the value with its unit."""
+        """62.1% of a limit on a share, else the value with its unit; ≥, ≤ or ≈ before one that is no more than that."""
         if self.in_unit is None or self.bound is None:
             return "not known"
+        sign = SIGNS[self.side] if self.side else ""
         if is_share(self.limit, self.metric):
-            return f"{100 * self.in_unit:.3g}%"
-        return f"{self.in_unit:.4g}{' s' if self.limit.unit == 's' else ''}"
+            return f"{sign}{100 * self.in_unit:.3g}%"
+        return f"{sign}{self.in_unit:.4g}{' s' if self.limit.unit == 's' else ''}"
+
+    @property
+    def measured(self) -> str:
+        """The metric with its text, for a limit's line; a value that proves neither is only known to be so much."""
+        if self.kept is not None:
+            return f"{self.limit.name} {self.text}"
+        return f"{self.limit.name} {'not measured' if self.side is None else f'only known to be {self.text}'}"
 
 
 def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> LimitCheck:
@@ -69,11 +80,15 @@ def held_against(limit: ServerLimit, metrics: Iterable[ServerMetric]) -> LimitCh
         names = sorted({row.name for row in listed if row.asked})
         text = f"the server reported no {limit.name}, only {', '.join(names)}" if names else ("it was not reported")
         return LimitCheck(limit, reason=text + nearest(limit.name, names))
-    found = [_held(limit, row) for row in rows]
+    found = [held_row(limit, row) for row in rows]
+    missed = [each for each in found if each.kept is False]
     unknown = [each for each in found if each.kept is None]
-    if unknown:
-        return unknown[0]
-    return max(found, key=lambda held: held.excess)
+    return max(missed or unknown[:1] or found, key=lambda held: held.excess)
+
+
+def proven_by(limit: ServerLimit, side: Bound) -> bool | None:
+    """The outcome of a limit that a bound on that side can prove: True that it is kept, False that it is missed."""
+    return None if side == "about" else limit.is_upper is (side == "at_most")
 
 
 def statistic_of(limit: ServerLimit, metric: ServerMetric) -> str:
@@ -117,7 +132,8 @@ def _is_misread(limit: ServerLimit, metric: ServerMetric) -> bool:
     return not limit.unit and limit.limit > 1 and resource_of(metric) is not None
 
 
-def _held(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
+def held_row(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
+    """The limit against one row of its metric."""
     bound = bound_of(limit, row)
     if bound is None:
         return LimitCheck(limit, row, reason=why_no_bound(limit, row))
@@ -127,7 +143,20 @@ def _held(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
     value = row.statistics[statistic]
     if value is None or not row.complete:
         return LimitCheck(limit, row, bound=bound, reason=row.reason or "it is incomplete")
-    return LimitCheck(limit, row, value, bound, row.reason or "")
+    side = row.bounds.get(statistic)
+    reason = _only_a_bound(row, statistic) if side in ("at_most", "at_least") else row.reason or ""
+    return LimitCheck(limit, row, value, bound, reason, side)
+
+
+def _only_a_bound(row: ServerMetric, statistic: str) -> str:
+    """The line that says why a value proves nothing; other streams than Prometheus say it of themselves."""
+    if row.stream != "prometheus":
+        return row.reason or ""
+    value = row.statistics[statistic]
+    return (
+        f"{row.name}'s buckets show only on which side of {value:.4g} its {statistic} lies: let the server have buckets"
+        " around the limit, or limit the Average, which is exact"
+    )
 
 
 def _no_statistic(row: ServerMetric, statistic: str) -> str:

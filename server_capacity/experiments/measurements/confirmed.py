@@ -83,7 +83,8 @@ def _on_server(held: LimitCheck) -> Judgement:
 
 def _server_row(held: LimitCheck, judgement: Judgement) -> ConfirmedLimit:
     reason = "" if held.kept is not None else held.reason
-    return ConfirmedLimit(held.limit.expression, held.in_unit, held.text, judgement == "holds", judgement, reason)
+    value = held.in_unit if held.side is None else None
+    return ConfirmedLimit(held.limit.expression, value, held.text, judgement == "holds", judgement, reason)
 
 
 def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> ConfirmedLimit:

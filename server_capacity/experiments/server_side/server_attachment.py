@@ -180,6 +180,6 @@ def _limit_row(found: ServerEstimate, confirmed: Sequence[Confirmed]) -> LimitRo
         bound=found.limit.limit,
         unit=unit,
         reason=found.reason,
-        at_low=held.in_unit if held is not None and known else None,
+        at_low=held.in_unit if held is not None and known and held.side is None else None,
         at_low_text=held.text if held is not None and known else "",
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.server.hardware_use import resource_of, whole_of
-from inference_benchmarker.verdict.server.limit_checks import bound_of, statistic_of, why_no_bound
+from inference_benchmarker.verdict.server.limit_checks import bound_of, held_row, statistic_of, why_no_bound
 from server_capacity.experiments.server_side.server_points import metric_series, points
 from server_capacity.experiments.server_side.utilisation import Line, Point, line_through
 from server_capacity.results.types import bounds
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.plan.server_limit import ServerLimit
+    from inference_benchmarker.verdict.server.limit_checks import LimitCheck
     from server_capacity.experiments.measurements.completions import Completions, Span
     from server_capacity.experiments.server_side.server_points import MetricSeries
 
@@ -131,8 +132,14 @@ def _of_course(limit: ServerLimit, course: MetricSeries, measured: Measured) -> 
     if bound is None:
         return _unknown(limit, why_no_bound(limit, course.row))
     found = _points(limit, course, measured)
+    if bounded := _bounded(limit, course, measured):
+        return _by_bounds(limit, found, bound, bounded)
     if not found:
         return _unknown(limit, course.row.reason or f"no value of {limit.name} arrived while requests were completed")
+    return _by_line(limit, found, bound)
+
+
+def _by_line(limit: ServerLimit, found: Sequence[Point], bound: float) -> ServerEstimate:
     line = line_through(found)
     if line is None:
         return _bracketed(limit, found, bound, f"{limit.name} was measured at only one rate")
@@ -144,6 +151,29 @@ def _of_course(limit: ServerLimit, course: MetricSeries, measured: Measured) -> 
         return _bracketed(limit, found, bound, f"{limit.name} does not grow with the rate")
     rate, interval = reached
     return ServerEstimate(limit, Estimate(limit.expression, max(rate, 0.0), interval), bound, line)
+
+
+def _bounded(limit: ServerLimit, course: MetricSeries, measured: Measured) -> list[LimitCheck]:
+    """The limit against the rows whose value is only a bound: such pieces of the course are missing from it.
+
+    Of the buckets around a wave the course is whole: the requests in each are known, so idle time spoils none.
+    """
+    if statistic_of(limit, course.row) != course.statistic:
+        checks = [held_row(limit, row) for row in _steady_rows(course, measured)]
+    else:
+        checks = [held for row in course.rows if (held := held_row(limit, row)).side != "about"]
+    return [held for held in checks if held.side is not None]
+
+
+def _by_bounds(
+    limit: ServerLimit, found: Sequence[Point], bound: float, bounded: Sequence[LimitCheck]
+) -> ServerEstimate:
+    """By the points alone, where the bounds prove enough: what lies beyond them has no line."""
+    least = next((held for held in bounded if held.kept is None), bounded[0])
+    estimate = _bracketed(limit, found, bound, f"{least.measured}: {least.reason}")
+    broken = any(held.kept is False for held in bounded)
+    unknown = least.kept is None or not found or (broken and estimate.estimate.kept_everywhere)
+    return _unknown(limit, estimate.reason) if unknown else estimate
 
 
 def _points(limit: ServerLimit, course: MetricSeries, measured: Measured) -> tuple[Point, ...]:
@@ -158,13 +188,20 @@ def _points(limit: ServerLimit, course: MetricSeries, measured: Measured) -> tup
 
 
 def _of_waves(course: MetricSeries, statistic: str, measured: Measured) -> Iterator[Point]:
-    for row in course.rows:
+    for row in _steady_rows(course, measured):
         value = row.statistics.get(statistic)
-        if value is None or row.start is None or row.end is None or row.end <= row.start:
-            continue
-        if any(span.start - 1 <= row.start and row.end <= span.end + 1 for span in measured.steady):
+        if value is not None and row.start is not None and row.end is not None:
             good, _ = measured.completions.between(row.start, row.end)
             yield Point(good / (row.end - row.start), value, row.end - row.start)
+
+
+def _steady_rows(course: MetricSeries, measured: Measured) -> Iterator[ServerMetric]:
+    """The rows of the confirmation waves."""
+    for row in course.rows:
+        if row.start is None or row.end is None or row.end <= row.start:
+            continue
+        if any(span.start - 1 <= row.start and row.end <= span.end + 1 for span in measured.steady):
+            yield row
 
 
 def _bracketed(limit: ServerLimit, found: Sequence[Point], bound: float, reason: str) -> ServerEstimate:

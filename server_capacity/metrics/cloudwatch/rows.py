@@ -13,6 +13,7 @@ from server_capacity.metrics.cloudwatch.warnings import long_enough
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from inference_benchmarker.facts.server_metric import Bound
     from server_capacity.metrics.cloudwatch.queries import Wanted
     from server_capacity.metrics.cloudwatch.reading import Reading
 
@@ -70,6 +71,9 @@ def _row(reading: Reading, wanted: Wanted, ending: Ending) -> ServerMetric:
         series_of=wanted.series_of,
         series=_series(reading, wanted, wanted.series_of),
         instances=_instances(reading, wanted),
+        bounds={
+            name: side for name, value in values.items() if value is not None and (side := _side(reading, wanted, name))
+        },
         asked=wanted.asked,
         hardware=described.hardware if described else None,
     )
@@ -90,16 +94,33 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
     return values, [*remarks, *_surplus(reading, wanted)]
 
 
-def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
-    """The note on what the one bucket holds beyond the window's: a warm-up, a wave before it."""
+def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
+    """Where the window's own value lies, if the one of the buckets is not it: idle time or other requests are in it."""
+    in_one_bucket = combination(statistic) == "none"
+    if wanted.kind == "gauge" and (wanted.inside is None or (in_one_bucket and wanted.whole != wanted.inside)):
+        return "about"
+    if not in_one_bucket or wanted.whole is None:
+        return None
+    if len(reading.answers[wanted.whole_id(statistic)].points) > 1:  # a percentile of all is at most the highest
+        return "at_most" if statistic.startswith("p") else "about"
+    return "about" if _others_held(reading, wanted) else None
+
+
+def _others_held(reading: Reading, wanted: Wanted) -> tuple[float, float] | None:
+    """How many requests in the one bucket are not in the window's buckets, and how many are in it; None: none are."""
     if not wanted.surplus or wanted.whole is None:
-        return
+        return None
     held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
     ours = combine("SampleCount", {"SampleCount": reading.points(wanted, "SampleCount")}, wanted.around)
-    if held is not None and ours is not None and held > ours:
+    return (held - ours, held) if held is not None and ours is not None and held > ours else None
+
+
+def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
+    """The note on what the one bucket holds beyond the window's: a warm-up, a wave before it."""
+    if wanted.whole is not None and (found := _others_held(reading, wanted)):
         yield (
             f"{', '.join(wanted.wholes)}: of the {wanted.whole.length} s around the window, CloudWatch's shortest"
-            f" bucket that holds it; {held - ours:,.0f} of the {held:,.0f} requests in it are not in the window's"
+            f" bucket that holds it; {found[0]:,.0f} of the {found[1]:,.0f} requests in it are not in the window's"
             " buckets"
         )
 

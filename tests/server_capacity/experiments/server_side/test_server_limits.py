@@ -154,6 +154,29 @@ def test_what_cannot_be_known_says_why(text: str, rows: Sequence[str], why: str)
     assert why in reported.reason
 
 
+@pytest.mark.parametrize(
+    ("text", "series_of"), [("server.wait_seconds.p99<400ms", "p99"), ("server.wait_seconds.p99<400ms", "Average")]
+)
+def test_a_bound_below_a_limit_shows_no_rate_at_which_it_is_met(text: str, series_of: str) -> None:
+    facts = search()
+    page = sampled(facts, "wait_seconds", lambda rate: rate / 1_000, "Seconds")
+    start = facts.window.start_unix_ns / NS
+    values = replace(page, statistics={"p99": 0.25, "Average": 0.6}, start=start, end=start + 40, series_of=series_of)
+    rows = measured(facts, replace(values, bounds={"p99": "at_least"}))
+    found = estimate(text, replace(rows, steady=(Span(start, start + 40),)))
+    assert (found.estimate.rate, found.estimate.kept_everywhere) == (None, False)
+    assert "only known to be ≥0.25 s" in found.reason
+
+
+def test_points_that_bounds_left_out_of_a_course_meet_no_limit() -> None:
+    facts = search()
+    start = facts.window.start_unix_ns / NS
+    page = sampled(facts, "wait_seconds", lambda rate: rate / 1_000, "Seconds")
+    low = replace(page, statistics={"p99": 10.0}, series_of="p99", series=page.series[:20], start=start, end=start + 40)
+    found = estimate("server.wait_seconds.p99<4s", measured(facts, replace(low, bounds={"p99": "at_least"})))
+    assert (found.estimate.rate, found.estimate.kept_everywhere) == (None, False)
+
+
 def test_times_that_count_for_nothing_are_left_out() -> None:
     facts = search()
     crowded = row(facts, "CPUUtilization", lambda rate: 2 * rate + 150 * (rate == 100))

@@ -125,6 +125,7 @@ def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloud
     assert mentions(latency_of.reason, "p50", "p99", "60 s", "CloudWatch", "200", "500 requests")
     alone_in_it = collect(fake, asked, interval=replace(wave, begin=NOON, start=NOON))["ModelLatency"]
     assert alone_in_it.reason is None
+    assert (latency_of.bounds, alone_in_it.bounds) == ({"p50": "about", "p99": "about"}, {})
 
 
 def test_ten_second_buckets(fake: FakeCloudWatch) -> None:
@@ -154,6 +155,7 @@ def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCl
     assert found.statistics == {"Average": BUSY, "Maximum": BUSY, "Minimum": None}
     assert mentions(found.reason or "", "60 s", "5.0 s")
     assert "take 180 s or more, or a shorter Period" in (found.reason or "")
+    assert found.bounds == {"Average": "about", "Maximum": "about"}
 
 
 def test_sums_and_percentiles_of_a_gauge(fake: FakeCloudWatch) -> None:
@@ -168,6 +170,7 @@ def test_sums_and_percentiles_of_a_gauge(fake: FakeCloudWatch) -> None:
     short = collect(fake, block(INSTANCES, CPUUtilization=["p50"]), interval=Interval(NOON + 5, NOON + 5, NOON + 50, 0))
     assert short["CPUUtilization"].statistics == {"p50": 10}
     assert "idle time too" in (short["CPUUtilization"].reason or "")
+    assert (cpu.bounds, short["CPUUtilization"].bounds) == ({}, {"p50": "about"})
 
 
 def test_what_came_is_kept_when_a_later_call_fails(fake: FakeCloudWatch) -> None:
