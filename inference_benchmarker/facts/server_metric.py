@@ -38,9 +38,10 @@ class Interval:
     """The wave's window on the wall clock, in seconds since the epoch, and what the client knows of it.
 
     ``begin``: the first request of all, warm-up and calibration included; ``start`` to ``end``: from the window's
-    start to the last answer. ``sent`` counts every request since ``begin``, because the server saw them all.
-    ``answered``: how many of them were answered well, so that the server has counted them for sure; None: not known.
-    ``tasks``: neither tells how many requests the server had, as with tasks of a Locust file or a window of the past.
+    start to the last answer. ``loaded``: when the load was over, if that was much earlier. ``sent`` counts every
+    request since ``begin``, because the server saw them all. ``answered``: how many of them were answered well, so that
+    the server has counted them for sure; None: not known. ``tasks``: neither tells how many requests the server had, as
+    with tasks of a Locust file or a window of the past.
     """
 
     begin: float
@@ -49,6 +50,7 @@ class Interval:
     sent: int
     answered: int | None = None
     tasks: bool = False
+    loaded: float | None = None
 
     @classmethod
     def past(cls, start: float, end: float) -> Interval:
@@ -60,10 +62,26 @@ class Interval:
         """Tells whether the load in it was not ours: no count says when all of it has come."""
         return self.tasks and not self.sent
 
+    @property
+    def under_load(self) -> Interval:
+        """The same to the end of the load: for gauges and rates, which an idle rest would dilute."""
+        return self if self.loaded is None else replace(self, end=self.loaded, loaded=None)
+
+    @property
+    def note(self) -> str | None:
+        """That gauges and rates are of less than the window, if they are."""
+        if self.loaded is None:
+            return None
+        load, whole = self.loaded - self.start, self.end - self.start
+        return (
+            f"gauges and rates are of the first {load:.1f} s of {whole:.1f} s: after that the server"
+            " worked on a few late answers alone"
+        )
+
     def moved(self, seconds: float) -> Interval:
         """The same on a clock that is ahead by so much."""
         moved = {name: getattr(self, name) + seconds for name in ("begin", "start", "end")}
-        return replace(self, **moved)
+        return replace(self, **moved, loaded=None if self.loaded is None else self.loaded + seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +260,13 @@ class Source(Protocol):
 
 
 def collected(source: Source, interval: Interval, say: Callable[[str], None]) -> list[ServerMetric]:
-    """The source's rows; a fault of ours in it keeps its traceback, and whoever asks the rest of the results."""
+    """The source's rows; a fault of ours in it keeps its traceback, and whoever asks the rest of the results.
+
+    Each says so where gauges and rates are of less than the window.
+    """
     try:
-        return source.collect(interval, say)
+        rows = source.collect(interval, say)
+        return [replace(row, reason="; ".join(filter(None, (row.reason, interval.note))) or None) for row in rows]
     except Exception as error:
         traceback.print_exc()
         stream, reason = type(source).__name__.lower(), f"reading them failed ({type(error).__name__})"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.facts.instances import renewed_instances
+from inference_benchmarker.facts.load_end import load_end_ns
 from inference_benchmarker.facts.server_metric import Interval, renewed, renewed_logs
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.records.columns import Records
@@ -152,7 +153,7 @@ class FinishedWave(WaveFacts):
 
     def interval(self) -> Interval:
         """The window as sources of server metrics take it. The warm-up's requests were seen by the server, too."""
-        start = self.window.start_unix_ns / NS
+        start, loaded = self.window.start_unix_ns / NS, self._once("load_end", lambda: load_end_ns(self))
         return Interval(
             begin=start - self.plan.warmup_ns / NS,
             start=start,
@@ -160,6 +161,7 @@ class FinishedWave(WaveFacts):
             sent=self.ledger.sent + self.warmup_sent,
             answered=self.ledger.ok + self._warmup_ok,
             tasks=self.plan.locust_file is not None,
+            loaded=None if loaded is None else start + loaded / NS,
         )
 
     @property

@@ -164,7 +164,7 @@ def spans_of(explored: SearchEvidence) -> dict[int, Span]:
 
 
 def _whole(wave: Wave) -> Span:
-    interval = wave.interval()
+    interval = wave.interval().under_load
     return Span(interval.start, interval.end)
 
 

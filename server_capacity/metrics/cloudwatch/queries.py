@@ -141,9 +141,9 @@ def wanted_of(blocks: Sequence[CloudWatchBlock], interval: Interval) -> tuple[Wa
 def _wanted(number: int, block: CloudWatchBlock, name: str, statistics: tuple[str, ...], interval: Interval) -> Wanted:
     kind = kind_of(block.namespace, name)
     counts = _counts(block, name)
-    start = interval.begin if kind == "count" else interval.start
-    around = covering(start, interval.end, block.period)
-    inside = inner(interval.start, interval.end, block.period) if kind == "gauge" else None
+    start, loaded = interval.begin if kind == "count" else interval.start, interval.under_load
+    around = covering(start, loaded.end if kind == "gauge" else interval.end, block.period)
+    inside = inner(loaded.start, loaded.end, block.period) if kind == "gauge" else None
     whole, wholes = _whole(around, inside), tuple(each for each in statistics if combination(each) == "none")
     surplus = kind != "gauge" and bool(wholes) and whole not in (None, around)
     return Wanted(

@@ -155,7 +155,8 @@ def _gauge_value(
 
 
 def _short_window(reading: Reading, wanted: Wanted) -> str:
-    length = reading.interval.end - reading.interval.start
+    loaded = reading.interval.under_load
+    length = loaded.end - loaded.start
     return (
         f"no whole bucket of {wanted.period} s lies inside the {length:.1f} s of the window: Average and Maximum are"
         f" the Maximum of the buckets around it, which idle time dilutes; {long_enough(wanted.period)}"

@@ -53,7 +53,7 @@ def gauges(api: Api, selector: Selector, interval: Interval) -> tuple[Quantities
     for statistic in (*DEFAULTS["gauge"], "samples"):
         function = OVER_TIME.get(statistic, "count")
         try:
-            series, _ = api.values(over_time(function, selector), interval)
+            series, _ = api.values(over_time(function, selector), interval.under_load)
         except WebError as failed:
             error = error or failed
             refused.append(f"{statistic}: {failed}")
@@ -78,12 +78,15 @@ def counters(api: Api, selector: Selector, interval: Interval) -> tuple[Quantiti
     series = render_selector(*selector)
     found: Quantities = {}
     for query, note in gains(series):
-        totals = api.values(query, interval)[0]
+        totals, loaded = api.values(query, interval)[0], interval.under_load
         troubles = _troubles(api, series, interval) if note and totals else {}
+        gained = dict(totals) if loaded == interval else dict(api.values(query, loaded)[0])
         for labels, total in totals:
             trouble = troubles.get(unnamed(labels)) or (BEGAN_AGAIN if total < 0 else None)
-            rate = total / (interval.end - interval.start)
-            found[unnamed(labels)] = _gained({} if trouble else {"Rate": rate, "Total": total}, trouble or note)
+            values = {"Total": total}
+            if labels in gained and (not note or loaded == interval):
+                values["Rate"] = gained[labels] / (loaded.end - loaded.start)
+            found[unnamed(labels)] = _gained({} if trouble else values, trouble or note)
         if found:
             break
     return found, f"rate({series}[{WINDOW}])"

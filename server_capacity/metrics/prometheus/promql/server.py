@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from server_capacity.metrics.prometheus.exposition import Labels
 
 VALUE = "Value"
+_TOTALS = re.compile(r"\b(increase|histogram_\w+)\s*\(")
+"""A query of what was done, for which each answer counts; others are gauges or rates."""
+
 READERS = {"gauge": quantities.gauges, "counter": quantities.counters, "histogram": quantities.histograms}
 
 
@@ -69,6 +73,7 @@ class PrometheusServer:
 
     def _query_rows(self, name: str, query: str, interval: Interval) -> list[ServerMetric]:
         blank = ServerMetric(STREAM, name, {VALUE: None}, complete=False)
+        interval = interval if _TOTALS.search(query) else interval.under_load
         try:
             series, warnings = self._api.values(query, interval)
         except WebError as error:
@@ -140,7 +145,7 @@ class PrometheusServer:
                     samples=each.samples,
                     dimensions={"__name__": selector[0], **dict(labels)},
                     start=interval.start,
-                    end=interval.end,
+                    end=(interval.under_load if wanted.item.kind == "gauge" else interval).end,
                     complete=any(math.isfinite(value) for value in each.values.values()),
                     reason=joined(*odd, *each.notes, trouble),
                     series_of=first if course.get(labels) else None,

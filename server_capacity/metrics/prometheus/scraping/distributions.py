@@ -106,7 +106,9 @@ def _distribution(
     numbers = [summed[index] for index in shared if index in summed]
     tellable = of_buckets(asked) if kind == "histogram" else []
     found = estimates(tellable, bins_of(buckets))
+    loaded = sum(index <= window.loaded[-1] for index in shared)
     known = dict.fromkeys(tellable) | _values(buckets[-1][1], numbers, gone, times)
+    known["Rate"] = _rate([row[-1] for row in rows[:loaded]], gone, times[:loaded])
     values, misfits = pick(known | {name: each.value for name, each in found.items()}, asked, kind)
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
@@ -123,12 +125,18 @@ def _gains(rows: Sequence[Row], gone: float) -> Iterator[float]:
 def _values(total: float, sums: Sequence[float], gone: float, times: Sequence[float]) -> dict[str, float | None]:
     """The statistics of count and sum."""
     summed = increase(sums) - gone * increase(sums[:2]) if len(sums) == len(times) else None
-    covered = times[-1] - times[0] - gone * (times[1] - times[0])
     return {
         "Total": total,
-        "Rate": total / covered if covered > 0 else None,
         "Average": None if summed is None or total <= 0 else summed / total,
     }
+
+
+def _rate(counts: Sequence[float], gone: float, times: Sequence[float]) -> float | None:
+    """The observations a second, of the time of load."""
+    if len(times) < 2:
+        return None
+    covered = times[-1] - times[0] - gone * (times[1] - times[0])
+    return (increase(counts) - gone * increase(counts[:2])) / covered if covered > 0 else None
 
 
 def _unobserved(kind: str, buckets: Buckets) -> Iterator[str]:

@@ -43,14 +43,16 @@ UNITS = {"seconds": "Seconds", "bytes": "Bytes", "ratio": "Ratio", "celsius": "C
 def window_of(history: History, interval: Interval, interval_s: float) -> Window:
     """The rounds of the window, and whether they are enough."""
     rounds = history.rounds
-    start, end = interval.start, interval.end
+    start, end, loaded = interval.start, interval.end, interval.under_load.end
     good = [index for index, each in enumerate(rounds) if each.error is None]
-    inside = [index for index in good if rounds[index].began >= start and rounds[index].ended <= end]
+    within = [index for index in good if rounds[index].began >= start and rounds[index].ended <= end]
+    inside = [index for index in within if rounds[index].ended <= loaded]
     before = [index for index in good if rounds[index].ended <= start]
     after = [index for index in good if rounds[index].began >= end]
-    first = next(iter((*before[-1:], *(inside or after)[:1])), None)
-    last = after[0] if after else inside[-1] if inside else None
+    first = next(iter((*before[-1:], *(within or after)[:1])), None)
+    last = after[0] if after else within[-1] if within else None
     span = [index for index in good if first is not None and last is not None and first <= index <= last]
+    covered = sum(rounds[index].began < loaded for index in span) + 1
     due = [each for each in rounds if start <= each.due <= end]
     missed = [each for each in due if each.error is not None]
     reasons = []
@@ -67,7 +69,8 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
         tuple(span),
         not reasons,
         "; ".join(reasons) or None,
-        max(end - start, LEAST_S),
+        max(loaded - start, LEAST_S),
+        loaded=tuple(span[:covered]),
         cut=start if interval.begin < start else None,
         several=several(history, started),
         known=bool(started),

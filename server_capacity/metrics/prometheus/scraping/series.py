@@ -30,10 +30,10 @@ Points = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The rounds that count, by index: ``inside`` the wave's window, and ``span``, which covers it.
+    """The rounds that count, by index: ``inside`` the time of load, and ``span``, which covers the wave's window.
 
-    ``length``: of the wave's window in seconds. ``cut``: the instant from which on gains count, where the warm-up's
-    requests came before it; None: all gains do.
+    ``loaded``: those of ``span`` that cover the time of load, whose ``length`` is in seconds. ``cut``: the instant from
+    which on gains count, where the warm-up's requests came before it; None: all gains do.
     ``several``: why what was scraped is not one server's. ``known``: whether the pages say when their process started.
     ``complete`` is False, with ``reason``, where too many rounds brought nothing or parts were not watched.
     """
@@ -44,6 +44,7 @@ class Window:
     complete: bool
     reason: str | None
     length: float
+    loaded: tuple[int, ...] = ()
     cut: float | None = None
     several: str | None = None
     known: bool = False
@@ -118,9 +119,12 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     inside = set(window.inside)
     within = [(window.time(i), value) for i, value in points if i in inside]
     gone = early(times, window.cut)
-    total = increase(numbers) - gone * increase(numbers[:2])
+    total, gained = (
+        increase(some) - gone * increase(numbers[:2])
+        for some in (numbers, [value for i, value in points if i <= window.loaded[-1]])
+    )
     spread = within[-1][0] - within[0][0] if within else 0.0
-    rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else total / window.length
+    rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else gained / window.length
     values, reasons = pick({"Rate": rate, "Total": total}, asked, "counter")
     return SeriesValues(values, times[0], times[-1], rates(times, numbers), (*reasons, *interpolated(times, gone)))
 

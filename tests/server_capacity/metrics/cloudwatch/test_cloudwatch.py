@@ -158,6 +158,17 @@ def test_a_wave_shorter_than_a_period_shows_the_maximum_and_says_so(fake: FakeCl
     assert found.bounds == {"Average": "about", "Maximum": "about"}
 
 
+def test_gauges_end_with_the_load_and_counts_with_the_last_answer(fake: FakeCloudWatch) -> None:
+    requests(fake)
+    gauge(fake)
+    idle = Interval(WAVE.begin, WAVE.start, NOON + 600, WAVE.sent, loaded=WAVE.end)
+    fake.put(INSTANCES, "CPUUtilization", HERE, *((NOON + 60 * minute, 1.0) for minute in range(3, 10)))
+    found = collect(fake, block(INSTANCES, CPUUtilization=["Average"]), interval=idle)["CPUUtilization"]
+    assert found.statistics == {"Average": BUSY}
+    counts = collect(fake, block(Invocations=["Sum"]), interval=idle)["Invocations"]
+    assert counts.end == NOON + 600
+
+
 def test_sums_and_percentiles_of_a_gauge(fake: FakeCloudWatch) -> None:
     longer = Interval(WAVE.begin, WAVE.start, NOON + 230, 0)
     for minute, busy in ((0, 10.0), (1, 300.0), (2, 320.0), (3, 20.0)):

@@ -168,9 +168,10 @@ def rows(
     pages: dict[float, str | None],
     window: tuple[float, float],
     begin: float | None = None,
+    loaded: float | None = None,
 ) -> list[ServerMetric]:
     history = seen(pages)
-    interval = Interval(window[0] if begin is None else begin, *window, 0)
+    interval = Interval(window[0] if begin is None else begin, *window, 0, loaded=loaded)
     seen_window = window_of(history, interval, 1.0)
     wanted = wanted_of(metrics=metrics)
     return [row for each in wanted for row in read(each, seen_window, "host:1")]
@@ -206,6 +207,25 @@ def test_a_histogram_leaves_the_warm_up_out() -> None:
     (row,) = rows({"h_seconds": ["Total", "Average"]}, pages, (100.5, 101.9), begin=99.0)
     assert row.statistics == {"Total": pytest.approx(45), "Average": pytest.approx(6.5 / 45)}
     assert "without the warm-up" in str(row.reason)
+
+
+def test_an_idle_rest_is_in_totals_and_dilutes_no_gauge_or_rate() -> None:
+    """20 tokens a second for 8 s, then 100 of a late answer at the end of 32 s."""
+    times = range(34)
+    busy = {100.0 + at: f"# TYPE g gauge\ng {90 if at <= 8 else 2}\n" for at in times}
+    done = [20 * min(at, 8) + 100 * (at > 31) for at in times]
+    pages: dict[float, str | None] = {
+        at: f"{text}# TYPE m counter\nm {total}\n# TYPE h histogram\n"
+        f'h_bucket{{le="1"}} {total}\nh_bucket{{le="+Inf"}} {total}\nh_sum 0\nh_count {total}\n'
+        for (at, text), total in zip(busy.items(), done, strict=True)
+    }
+    asked = {"g": ["Average"], "m": ["Rate", "Total"], "h": ["Rate", "Total"]}
+    found = {row.name: row for row in rows(asked, pages, (100.0, 132.5), loaded=108.5)}
+    assert found["g"].statistics == {"Average": 90}
+    assert found["m"].statistics == {"Rate": 20, "Total": 260}
+    assert found["h"].statistics == {"Rate": pytest.approx(160 / 9), "Total": 260}  # to the scrape after the load
+    undivided = {row.name: row for row in rows(asked, pages, (100.0, 132.5))}
+    assert undivided["m"].statistics["Total"] == 260
 
 
 def test_a_counter_that_restarts_loses_nothing_it_showed() -> None:
