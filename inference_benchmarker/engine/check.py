@@ -91,7 +91,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, plan: WavePlan, printe
         loaded = (folder / LOADED).is_file()
         if (now := time.monotonic()) > report_at:
             report_at += 5 * PATIENCE_S
-            printed(f"{'Waiting for the answer' if loaded else 'Loading the endpoint'} ...\n")
+            printed("Waiting for the answer ...\n" if loaded else "Loading the endpoint's code ...\n")
         if now > until and not loaded:
             raise BenchmarkError(
                 f"{shown_path(plan.factories_file)}: was not loaded within {plan.load_timeout_s} s.",

@@ -105,7 +105,7 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
         return "No session was completed: arrivals are sessions only if the file has a session_factory."
     if measured is None:
         return "No request of this wave has this metric (tokens need an invoke that yields them)."
-    return f"Find the rate that meets this limit with {search_waves(facts.plan.load)}, or scale the endpoint."
+    return f"To find the rate that meets this limit, send {search_waves(facts.plan.load)}; or scale the endpoint."
 
 
 def _user_metric_advice(slo: Slo, measured: float | None) -> str:

@@ -33,4 +33,4 @@ def server_limit_findings(facts: WaveFacts) -> Iterator[Finding]:
 def _advice(held: LimitCheck) -> str:
     if held.kept is None:
         return f"{one_line(held.reason, _MOST_OF_A_REASON)}."
-    return "Find the rate that meets it with benchmark capacity and this limit, or scale the endpoint."
+    return "To find the rate that meets it, run benchmark capacity with this limit; or scale the endpoint."

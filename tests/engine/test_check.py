@@ -30,7 +30,7 @@ def run(bench: Bench, source: str, *flags: object, **options: Any) -> Finished:
 
 def printed(done: Finished) -> list[str]:
     """The lines of standard error, but for those that say what is waited for: a busy machine may have them said."""
-    waited = {"Loading the endpoint ...", "Waiting for the answer ..."}
+    waited = {"Loading the endpoint's code ...", "Waiting for the answer ..."}
     return [line for line in done.err.splitlines() if line not in waited]
 
 
@@ -149,7 +149,7 @@ def payload_factory():
         done = run(bench, HANGING, "--load-timeout", "3")
         assert (done.code, done.out) == (2, "")
         *waiting, reported = done.err.splitlines()
-        assert waiting == ["Loading the endpoint ..."]
+        assert waiting == ["Loading the endpoint's code ..."]
         assert reported.endswith("was not loaded within 3 s. Make it faster, or allow more time with --load-timeout.")
 
     @pytest.mark.parametrize(

@@ -588,7 +588,7 @@ def test_a_notebook_runs_waves_unpatched_keeps_its_handlers_and_has_no_file_left
     assert fields["sent"] == fields["frames"] == [40, 30]
     assert fields["alike"] == [True, True]
     assert arrivals == 70
-    assert [line for line in done.stderr.splitlines() if not line.startswith("Loading the endpoint: ")] == []
+    assert [line for line in done.stderr.splitlines() if not line.startswith("Loading the endpoint's code: ")] == []
 
 
 def test_json_is_all_that_stands_on_standard_output_and_quiet_is_silent(bench: Bench) -> None:

@@ -47,9 +47,15 @@ PLAN_FLAGS: Table = table_for(
     WavePlan,
     table={
         "load": [
-            Flag("--target-rps", "R", "requests per second to plan for (default: the peak of the load)", parse_number),
+            Flag(
+                "--target-rps",
+                "R",
+                "requests per second to plan for (default: the peak of --stages or --replay)",
+                parse_number,
+            ),
             _OF_A_WAVE["stages"]._replace(
-                about="the load over a day or a spike, for the minimum and maximum: 50:30s, 50..400:2m, spike=2000:10s"
+                about="the load over a day or a spike, for the minimum and maximum number of instances: 50:30s, "
+                "50..400:2m, spike=2000:10s"
             ),
             _OF_A_WAVE["replay"]._replace(
                 about="the same from a recording: CSV, JSON lines, parquet, access logs, LLM traces"
@@ -58,7 +64,8 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--growth",
                 "SHARE",
-                "how fast the load may grow, such as 20%/min: the plan reserves headroom until new instances serve",
+                "how fast the load may grow, such as 20%/min: the plan reserves headroom for the time until new "
+                "instances serve",
                 parse_growth,
                 sets="growth_per_min",
             ),

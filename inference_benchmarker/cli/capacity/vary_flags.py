@@ -49,8 +49,8 @@ VARY_FLAGS = [
     Flag(
         "--vary",
         "NAME=V,V",
-        "search each variant and rank them. NAME is an argument of endpoint_factory; env.NAME is a variable of its "
-        "env, and payload.NAME an argument of payload_factory. Several --vary give every combination",
+        "search each variant and rank them. NAME is an argument of endpoint_factory, env.NAME a key of its "
+        "argument env, and payload.NAME an argument of payload_factory. Several --vary give every combination",
         parse_axis,
         repeatable=True,
     ),
@@ -59,7 +59,8 @@ VARY_FLAGS = [
     Flag(
         "--utilisation",
         "P%",
-        "run each instance at this share of its capacity, taken as the interval's lower end (default 70%)",
+        "compute the number of instances so that each gets at most this share of the rate at the interval's lower end "
+        "(default 70%)",
         _utilisation,
     ),
     Flag(

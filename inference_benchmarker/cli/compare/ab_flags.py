@@ -56,7 +56,7 @@ _LENGTHS = ("obs_time", "num_requests", "stages", "replay")
 """Options that say how long a wave lasts."""
 
 DESCRIPTION = """\
-Sends the same load to A and B in turn, several times in random order, and says in one line which is faster.
+Sends the same load to A and B several times, each time in random order, and says in one line which is faster.
 A and B are factories files, names of examples, or URLs. Flags of a wave apply to both sides. To set --endpoint-name,
 --set, --header or --model for one side, append -a or -b to the flag.
 

@@ -59,8 +59,9 @@ CHAT_FLAGS = [
     Flag(
         "--history",
         "KIND",
-        "with --turns, how a later turn repeats the earlier answers: live (default): as received; with-reasoning: "
-        "including the model's reasoning; recorded: as synthetic text of --output-tokens tokens",
+        "with --turns, how a later turn repeats the earlier answers: live (default): as received, without "
+        "the model's reasoning; with-reasoning: as received, with it; recorded: as synthetic text of --output-tokens "
+        "tokens",
         by_text(_history),
     ),
     Flag(
@@ -72,13 +73,15 @@ CHAT_FLAGS = [
     Flag(
         "--image",
         "WxH[:N]",
-        "N images of this size in each chat, new ones for each request: 512x512, 512x512:2, 512x512:share=30%",
+        "N images of this size in each chat (with share=30%, in 30% of the requests), new ones for each request: "
+        "512x512, 512x512:2, 512x512:share=30%",
         by_text(Images.parse),
     ),
     Flag(
         "--audio",
         "S",
-        "S seconds of audio (WAV) in each chat, new for each request: 5s, 5s:share=30%",
+        "S seconds of audio (WAV) in each chat (with share=30%, in 30% of the requests), new for each request: 5s, "
+        "5s:share=30%",
         by_text(Audio.parse),
     ),
 ]

@@ -40,7 +40,8 @@ AWS_FLAGS = [
     Flag(
         "--instances",
         "N",
-        "number of instances that share the servers equally; each instance that is added brings an equal number",
+        "number of instances at the start, which share the servers equally; each instance added later has as many "
+        "servers as one of these",
         parse_int,
     ),
     Flag(

@@ -187,7 +187,8 @@ ENDPOINT_FLAGS = table_for(
             Flag(
                 "--llm",
                 "NAME",
-                f"act as an LLM engine with continuous batching, in place of K servers: {', '.join(PROFILES)}",
+                "act as an LLM engine with continuous batching, in place of K servers; NAME is a profile: "
+                f"{', '.join(PROFILES)}",
             ),
             Flag("--kv-tokens", "N", f"size of the KV cache in tokens {_BY_PROFILE}", parse_int),
             Flag("--max-num-seqs", "N", f"maximum number of requests in a batch {_BY_PROFILE}", parse_int),

@@ -21,7 +21,7 @@ at an exact rate, records each one, and tells you whether to trust the numbers.
   benchmark --demo
       try it: 10 seconds of load on an embedded endpoint
   benchmark http://localhost:8080/ping --client-rps 50 --obs-time 30
-      measure an HTTP endpoint; URL/v1 is an LLM with an OpenAI-compatible API
+      measure an HTTP endpoint; a URL ending in /v1 is an OpenAI-compatible LLM
   benchmark capacity --demo
       find the highest rate at which an endpoint meets a limit
   benchmark compare BASE NEW
@@ -47,7 +47,7 @@ commands (each with --help):
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
-  benchmark hosts check        check the hosts of --hosts; also prepare, clean
+  benchmark hosts COMMAND      check, prepare or clean the hosts of --hosts
   benchmark endpoints clean    remove what killed commands left behind
   benchmark completion SHELL   print the completion script for bash or zsh
 """

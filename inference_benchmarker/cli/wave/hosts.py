@@ -32,7 +32,10 @@ _ABOUT = {
     "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, for this version and all others.",
 }
-_EPILOG = "exit codes: 0 every host is usable, prepared or clean; 2 one is not (the reason is given); 130 interrupted\n"
+_REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}
+"""The state of every host after a command that succeeded."""
+
+_EPILOG = "exit codes: 0 every host is {}; 2 one is not (the reason is given); 130 interrupted\n"
 _OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}
 _WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing from pip's index", parse_path)
 _JSON = Flag("--json", None, "print the table as JSON")
@@ -67,7 +70,8 @@ def hosts_parser(command: str) -> Parser:
     """The flags and help of a command."""
     table: Table = {OF_HOSTS: _FLAGS[command]}
     usage = f"benchmark hosts {command} (--hosts LIST | --hosts-file FILE) [options]"
-    return command_parser(f"benchmark hosts {command}", table, usage=usage, description=_ABOUT[command], epilog=_EPILOG)
+    epilog = _EPILOG.format(_REACHED[command])
+    return command_parser(f"benchmark hosts {command}", table, usage=usage, description=_ABOUT[command], epilog=epilog)
 
 
 def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[Hosts, dict[str, Any]]:

@@ -17,8 +17,8 @@ Collects the server's metrics of a past window, without a wave.
   benchmark metrics --endpoint-config FILE --window 2026-11-22T10:00..2026-11-22T10:15
 """
 METRICS_EPILOG = """\
-exit codes: 0 every metric has a value, or there was nothing to count; 1 a metric has none (the reason is given);
-2 bad input; 130 interrupted
+exit codes: 0 every metric has a value, or had no events to count; 1 a metric has none (the reason is given); 2 bad
+input; 130 interrupted
 """
 METRICS_FLAGS: Table = {
     "what to read": [

@@ -108,8 +108,9 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--conversations",
                 "FILE",
-                "send recorded conversations in the order of the file (with --replay FILE, at their recorded times): "
-                "ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or agents' traces, BurstGPT's or Azure's CSV",
+                "send recorded conversations in the order of the file (--replay FILE sends them at their recorded "
+                "times): ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or agents' traces, BurstGPT's "
+                "or Azure's CSV",
                 lambda flag, text: Conversations(parse_path(flag, text)),
             ),
             Flag(

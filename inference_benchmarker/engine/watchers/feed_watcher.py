@@ -55,7 +55,7 @@ class FeedWatcher:
     def _waited_for(self) -> str:
         workers = self._wave.plan.workers
         ready = workers - len(self._wave.missing)
-        return f"Loading the endpoint: {ready} of {pluralize(workers, 'worker is', 'workers are')} ready."
+        return f"Loading the endpoint's code: {ready} of {pluralize(workers, 'worker is', 'workers are')} ready."
 
     def _has_sent_all(self, now_ns: int) -> bool:
         state, bounds = self._wave.spool_state, self._wave.plan.bounds

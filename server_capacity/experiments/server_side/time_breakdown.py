@@ -20,6 +20,8 @@ QUIET = 0.5
 """Below this share of the answer's rate hardly anything waits."""
 
 WIDTH = 76
+_NAMES = {"response_time": "response time", "latency": "latency"}
+"""The times that are not known by their initials, such as TTFT."""
 
 
 def time_breakdown(
@@ -36,7 +38,7 @@ def time_breakdown(
         return None
     unloaded = _unloaded_s(curve, low)
     waiting = None if unloaded is None else max(times.mean - unloaded, 0.0)
-    lines = [*_waiting(times.mean, unloaded, waiting), *_by_server(waves[-1])]
+    lines = [*_waiting(metric, times.mean, unloaded, waiting), *_by_server(waves[-1])]
     wrapped = [part for line in lines for part in wrap(line, WIDTH, subsequent_indent="  ")]
     return WhereTimeWent(metric, times.mean, unloaded, waiting, wrapped)
 
@@ -47,10 +49,10 @@ def _unloaded_s(curve: Sequence[Point], low: float) -> float | None:
     return min((row.mean for row in quiet if row.mean is not None), default=None)
 
 
-def _waiting(mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
+def _waiting(metric: str, mean: float, unloaded: float | None, waiting: float | None) -> Iterator[str]:
     if unloaded is not None and waiting is not None:
         yield (
-            f"At the lower end a request takes {duration_text(mean)} on average: "
+            f"At the lower end the mean {_NAMES.get(metric, metric.upper())} is {duration_text(mean)}: "
             f"{duration_text(min(unloaded, mean))} of service and {duration_text(waiting)} of waiting."
         )
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = ", if bursts stay as observed"
+_BY_BURSTS = " (estimated from the bursts of requests over the limit)"
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.words.wording import INDENT, aligned, duration_text
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, pluralize
 from server_capacity.results.text.headline import rate_text, unit_of
 from server_capacity.results.text.model import folded_sentence
 
@@ -34,7 +34,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
         if reason:
             yield from folded_sentence(f"✗ {_numbers([places[row.number] for row in rows])} discarded: {reason}.")
     if number > len(shown):
-        yield f"{INDENT}… and {number - len(shown)} shorter ones, in capacity.json"
+        yield f"{INDENT}… and {pluralize(number - len(shown), 'shorter step', 'shorter steps')}, in capacity.json"
     if judged is not None:
         yield f"{INDENT}over: the share of requests beyond the limit of {names[judged]}"
 

@@ -95,7 +95,7 @@ def left(person: Person) -> list[str]:
 def test_a_wave_leaves_its_report_alone_on_the_terminal(bench: Bench, person: Person) -> None:
     with bench.endpoint(service="none") as endpoint:
         running = start(bench, person, endpoint)
-        person.see("Loading the endpoint: 0 of 1 worker is ready.")
+        person.see("Loading the endpoint's code: 0 of 1 worker is ready.")
         person.see("✓ p99<9s")
         resize(person, 60, 40)
         place = person.place

@@ -24,12 +24,12 @@ def shown(text: str) -> list[str]:
 def test_a_line_is_cut_at_the_terminals_width_and_what_is_said_goes_on_below() -> None:
     stream = io.StringIO()
     view = SearchView(line, Sized(stream, 40))
-    view.starting("Loading the endpoint: 0 of 1 worker is ready.", 0.5)
+    view.starting("Loading the endpoint's code: 0 of 1 worker is ready.", 0.5)
     view.update(STATE, 3 * NS)
     view.say("The client was the limit: it goes on with 2 workers.")
     view.update(STATE, 4 * NS)
     assert shown(stream.getvalue()) == [
-        "Loading the endpoint: 0 of 1 worker is…",
+        "Loading the endpoint's code: 0 of 1 wo…",
         "3 of 60 s: 128/s, between 64 and 256/s…",
         "The client was the limit: it goes on",
         "  with 2 workers.",

@@ -664,7 +664,7 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
     [
         (0.0, " (waiting 90s for their publication: lag 30s + period 60s)"),
         (0.3, " (waiting 90s for their publication: lag 30s + period 60s)"),
-        (48.0, " (waiting 42s for their publication: lag 30s + period 60s, of which 48s are over)"),
+        (48.0, " (waiting 42s for their publication: lag 30s + period 60s, of which 48s have passed)"),
         (90.0, ""),
         (121.0, ""),
         (1e8, ""),
