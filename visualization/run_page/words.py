@@ -149,7 +149,7 @@ def shown_by_limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dic
 
 
 def findings(verdict: Verdict, reported: Collection[Finding] = ()) -> Markup | None:
-    """Each finding: what was measured, against which limit, and what to do; but for those that are reported elsewhere."""
+    """Each finding: what was measured, against which limit, and what to do, but for those reported elsewhere."""
     rows = [
         element(
             "li",

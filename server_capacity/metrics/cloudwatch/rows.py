@@ -107,7 +107,7 @@ def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
 
 
 def _others_held(reading: Reading, wanted: Wanted) -> tuple[float, float] | None:
-    """How many requests in the one bucket are not in the window's buckets, and how many are in it; None: none are."""
+    """The requests of the one bucket that are not in the window's buckets, and all that are in it; None: none are."""
     if not wanted.surplus or wanted.whole is None:
         return None
     held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
