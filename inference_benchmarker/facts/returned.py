@@ -1,6 +1,7 @@
 """An object that ``invoke`` returned, such as an HTTP response: is its request over, and did it fail? Pure.
 
-It may be of any class, also of one of the user's whose attributes raise.
+It may be of any class, also of one of the user's whose attributes raise. What is left of its content is read, since the
+request is over with its last byte.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ STATUSES = ("status_code", "status")
 FAILED = 400
 """From this status on, a request failed."""
 
-Look = Callable[[Any], None]
-"""Raises where an answer says that its request failed, or is not over."""
+Look = Callable[[Any], int | None]
+"""Reads what is left of an answer and returns its size; raises where that fails, or the answer says that it failed."""
+
+_PIECE = 1 << 16
+_NOT_READ = (ValueError, RuntimeError, TypeError)  # it is closed, was read by the file itself, or is no file after all
 
 
 class StatusError(Exception):
@@ -32,7 +36,33 @@ class FunctionError(Exception):
         self._benchmark_detail = kind
 
 
-def status_of(answer: Any) -> int | None:
+def is_stream(kind: type) -> bool:
+    """Tells whether its pieces come as they are asked for: an iterator, but nothing that is read like a file."""
+    return hasattr(kind, "__next__") and not hasattr(kind, "read")
+
+
+def look_of(answer: Any, *, keeps: bool) -> Look:
+    """The look at each answer of a class, by the first one. ``keeps``: somebody reads the content afterwards."""
+    kind = type(answer)
+    if any(hasattr(kind, name) for name in ("add_done_callback", "rawlink", "__await__", "__aiter__")):
+        return _unfinished
+    if issubclass(kind, dict):
+        return _of_aws if not keeps else _unread_of_aws
+    read = _reader(kind, keeps=keeps)
+    if _status(answer) is None and not any(hasattr(kind, name) for name in STATUSES):
+        return read
+
+    def look(answer: Any) -> int | None:
+        size = read(answer)
+        status = _status(answer)
+        if status is not None and FAILED <= status <= 599:
+            raise StatusError(status)
+        return size
+
+    return look
+
+
+def _status(answer: Any) -> int | None:
     """The HTTP status of a response object; None where it has none."""
     for name in STATUSES:
         try:
@@ -44,34 +74,59 @@ def status_of(answer: Any) -> int | None:
     return None
 
 
-def is_stream(kind: type) -> bool:
-    """Tells whether its pieces come as they are asked for: an iterator, but nothing that is read like a file."""
-    return hasattr(kind, "__next__") and not hasattr(kind, "read")
-
-
-def look_of(answer: Any) -> Look:
-    """The look at each answer of a class, by the first one."""
-    kind = type(answer)
-    if any(hasattr(kind, name) for name in ("add_done_callback", "rawlink", "__await__", "__aiter__")):
-        return _unfinished
-    if issubclass(kind, dict):
-        return _of_lambda
-    return _with_status if status_of(answer) is not None or any(hasattr(kind, name) for name in STATUSES) else _nothing
-
-
 def _unfinished(answer: Any) -> None:
     raise TypeError(f"invoke returned a {type(answer).__name__}; expected it to return when the request is done")
 
 
-def _of_lambda(answer: dict[Any, Any]) -> None:
+def _unread_of_aws(answer: dict[Any, Any]) -> None:
     if "FunctionError" in answer and "ResponseMetadata" in answer:
         raise FunctionError(str(answer["FunctionError"]))
 
 
-def _with_status(answer: Any) -> None:
-    status = status_of(answer)
-    if status is not None and FAILED <= status <= 599:
-        raise StatusError(status)
+def _of_aws(answer: dict[Any, Any]) -> int | None:
+    """An answer of boto3, whose body may be a stream."""
+    if "ResponseMetadata" not in answer:
+        return None
+    size = None
+    for value in answer.values():
+        if hasattr(value, "read"):
+            size = _rest(value)
+        elif type(value).__name__ == "EventStream":
+            for _ in value:
+                pass
+    _unread_of_aws(answer)
+    return size
+
+
+def _reader(kind: type, *, keeps: bool) -> Look:
+    """The way to read a class of responses; those of requests, urllib3 and httpx keep their content."""
+    if hasattr(kind, "iter_content"):
+        return lambda answer: _kept(lambda: answer.content)
+    if hasattr(kind, "iter_raw"):
+        return lambda answer: _kept(answer.read)
+    if hasattr(kind, "read"):
+        if hasattr(kind, "data"):
+            return lambda answer: _kept(lambda: answer.data)
+        return _nothing if keeps else _rest
+    return _nothing
+
+
+def _kept(content: Callable[[], Any]) -> int | None:
+    try:
+        found = content()
+    except _NOT_READ:
+        return None
+    return len(found) if isinstance(found, bytes) else None
+
+
+def _rest(answer: Any) -> int | None:
+    size = 0
+    try:
+        while (piece := answer.read(_PIECE)) and isinstance(piece, bytes | bytearray | str):
+            size += len(piece)
+    except _NOT_READ:
+        pass
+    return size or None
 
 
 def _nothing(answer: Any) -> None:

@@ -17,10 +17,11 @@ from inference_benchmarker.engine.worker import requested_model
 from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.response import Response
+from inference_benchmarker.words.units import NS
 from tests.request_bench import Bench
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from inference_benchmarker.records.record import RequestRecord
 
@@ -197,6 +198,91 @@ def test_an_answer_that_says_that_it_failed_or_is_not_over_is_a_failure(
     records = bench.send(*range(4))
     assert [record.outcome for record in records] == ["ok", "ok", "ok", outcome]
     assert (records[-1].error or "") == error
+
+
+class Streamed:
+    """A response whose content is read once, in pieces."""
+
+    def __init__(self, pieces: int) -> None:
+        self.left = pieces
+
+    def read(self, most: int) -> bytes:
+        assert most > 0
+        gevent.sleep(0.01)
+        self.left -= 1
+        return b"x" * 10 if self.left >= 0 else b""
+
+
+class OfRequests(Answered):
+    """A response of requests, as far as its content goes."""
+
+    def iter_content(self) -> None:
+        """Its class is known by this."""
+
+    @property
+    def content(self) -> bytes:
+        if self.closed:
+            raise RuntimeError
+        gevent.sleep(0.02)
+        return b"x" * 20
+
+    closed = False
+
+
+class EventStream:
+    """A stream of botocore's events."""
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        for _ in range(2):
+            gevent.sleep(0.01)
+            yield {"PayloadPart": {"Bytes": b"x"}}
+
+
+class Ended(Streamed):
+    """One whose reading raises."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(1)
+        self.error = error
+
+    def read(self, most: int) -> bytes:
+        super().read(most)
+        raise self.error
+
+
+META: dict[str, object] = {"ResponseMetadata": {}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "size", "outcome"),
+    [
+        (Streamed(2), 20, "ok"),
+        (OfRequests(status_code=200), 20, "ok"),
+        (OfRequests(status_code=500), None, "failed"),
+        ({**META, "Body": Streamed(2)}, 20, "ok"),
+        ({**META, "Body": EventStream()}, None, "ok"),
+    ],
+)
+def test_an_answer_is_over_when_what_is_left_of_it_has_been_read(
+    answer: object, size: int | None, outcome: str
+) -> None:
+    record = one(lambda _: answer)
+    assert (record.outcome, record.bytes) == (outcome, size)
+    assert record.done - record.sent >= 0.02 * NS
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (Ended(ValueError("closed file")), None),
+        (OfRequests(closed=True), None),
+        (Streamed(0), None),
+        (Ended(EOFError()), "EOFError"),
+    ],
+)
+def test_what_was_read_or_closed_by_the_file_itself_is_done(answer: object, error: str | None) -> None:
+    record = one(lambda _: answer)
+    assert record.error == error
 
 
 def test_a_stream_of_an_sdk_is_read_to_its_end() -> None:

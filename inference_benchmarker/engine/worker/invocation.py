@@ -90,10 +90,11 @@ class Invocation:
             if is_stream(kind):
                 self._drive(slot, result)
                 return
-            look = look_of(result)
+            look = look_of(result, keeps=self._keeps_answers)
             if len(self._looks) < _MOST_KINDS:
                 self._looks[kind] = look
-        look(result)
+        if (size := look(result)) is not None:
+            slot.size = size
 
     def _drive(self, slot: Slot, stream: Any) -> None:
         """Run a generator, or another stream, to its end; each non-empty piece is a token's arrival."""
