@@ -123,9 +123,7 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     )
     yield from (_with_limit(finding) for finding in missed if finding.code != "slo_missed")
     yield from (
-        "; ".join(finding.measured.split("; ")[:2])  # which lower percentiles it moved stands below
-        for finding in findings
-        if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
+        finding.measured for finding in findings if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
     )
     yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
     yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
