@@ -82,7 +82,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         *sections.notes([*extras.problems, *sections.left_out(summary)]),
         element("dl", *words.tiles(wave, summary), id="tiles") if summary.ledger.sent else None,
         words.limits(wave, summary, verdict),
-        words.findings(verdict, words.shown_by_limits(wave, summary, verdict).values()),
+        words.findings(verdict, words.listed_by_limits(wave, summary, verdict).values()),
         element("nav", id="parts", aria_label="Parts of this page"),
         sections.section("times", "Times", words.about_times(summary), words.times(summary),
                          album.draw(distribution_figures(wave, summary), "pairs")),

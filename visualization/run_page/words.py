@@ -122,7 +122,7 @@ def _tile(name: str, value: str, note: str, tone: str = "") -> Markup:
 
 def limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | None:
     """Each limit with its mark and what was measured; the missed ones first, with what to do."""
-    reported = shown_by_limits(facts, summary, verdict)
+    listed = listed_by_limits(facts, summary, verdict)
     rows = sorted(limit_rows(facts, summary), key=lambda row: row.outcome != "missed")
     lines = [
         element(
@@ -130,8 +130,8 @@ def limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | Non
             element("b", row.mark, class_="badge"),
             element("code", one_line(row.expression, _LONG)),
             element("span", row.measured),
-            element("em", *_with_flags(one_line(reported[row.expression].advice, _LONGEST)))
-            if row.expression in reported
+            element("em", *_with_flags(one_line(listed[row.expression].advice, _LONGEST)))
+            if row.expression in listed
             else None,
             class_=row.outcome,
         )
@@ -140,16 +140,16 @@ def limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> Markup | Non
     return element("ul", *lines, class_="limits") if lines else None
 
 
-def shown_by_limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Finding]:
-    """The findings that the list of limits tells, by the limit: none of them is reported twice."""
+def listed_by_limits(facts: WaveFacts, summary: Summary, verdict: Verdict) -> dict[str, Finding]:
+    """The findings that the list of limits has, by the limit, so that none is shown twice."""
     missed = {row.expression for row in limit_rows(facts, summary) if row.outcome == "missed"}
     of_limits = {"slo_missed": "", "success_below_threshold": "success>="}
     found = {f"{of_limits[each.code]}{each.limit}": each for each in verdict.findings if each.code in of_limits}
     return {limit: each for limit, each in found.items() if limit in missed}
 
 
-def findings(verdict: Verdict, reported: Collection[Finding] = ()) -> Markup | None:
-    """Each finding: what was measured, against which limit, and what to do, but for those reported elsewhere."""
+def findings(verdict: Verdict, listed: Collection[Finding] = ()) -> Markup | None:
+    """Each finding: what was measured, against which limit, and what to do, but for those shown elsewhere."""
     rows = [
         element(
             "li",
@@ -163,7 +163,7 @@ def findings(verdict: Verdict, reported: Collection[Finding] = ()) -> Markup | N
             class_=each.severity,
         )
         for each in verdict.findings
-        if each not in reported
+        if each not in listed
     ]
     return element("ul", *rows, class_="findings") if rows else None
 

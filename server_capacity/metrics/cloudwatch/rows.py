@@ -95,7 +95,7 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
 
 
 def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
-    """The bound that the window's own value has, if the buckets have more than the window: idle time, or other requests."""
+    """The bound that the value has if its buckets have more than the window: idle time, or other requests."""
     in_one_bucket = combination(statistic) == "none"
     if wanted.kind == "gauge" and (wanted.inside is None or (in_one_bucket and wanted.whole != wanted.inside)):
         return "about"
