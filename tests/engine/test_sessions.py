@@ -312,6 +312,24 @@ def test_sessions_that_are_open_when_the_drain_ends_are_lower_bounds(bench: Benc
     assert "≥" in wave.out.split("Session duration:")[1].splitlines()[0]
 
 
+def test_sessions_whose_clients_wait_to_try_again_when_the_drain_ends_are_open(bench: Bench) -> None:
+    refused = """
+answer = post(payload)
+if number % 4 == 1 and turn == 2:
+    raise ConnectionResetError
+return answer
+"""
+    flags = ("--client-rps", 20, "--obs-time", 1, "--drain-timeout", 1, "--client-retries", 2, "--backoff", "fixed:9s")
+    with bench.endpoint(service="none") as endpoint:
+        wave = bench.run(*flags, factories=sessions("4", invoke=refused), target=endpoint)
+        log = Counter(seen(endpoint))
+    check_books(wave, lambda _: 4)
+    check_figures(wave)
+    assert Counter((row["session"], row["turn"]) for row in wave.rows) == log
+    assert wave.summary["sessions"]["open"] == 4  # of the five the last raises
+    assert wave.ledger["not_begun"] == 4 * 2 + 2 * 3
+
+
 def test_a_session_that_thinks_holds_no_slot_and_one_without_a_slot_is_dropped(bench: Bench) -> None:
     flags = ("--num-requests", 24, "--obs-time", 20)
     with bench.endpoint(service="none") as quick, bench.endpoint(service_s=0.4, servers=9) as slow:
