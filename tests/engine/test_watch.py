@@ -739,6 +739,25 @@ def test_a_lock_or_a_semaphore_is_waited_for_and_an_event_is_no_lock(calls: list
     assert client_watch.waits_for_lock(frame) == is_lock
 
 
+def test_work_that_an_executor_has_not_begun_waits_in_this_client() -> None:
+    """In a process of its own, because gevent's patches are for good."""
+    script = """
+from gevent import monkey; monkey.patch_all()
+import gevent, time
+from concurrent.futures import ThreadPoolExecutor
+from inference_benchmarker.engine.worker.client_watch import waits_for_lock, waits_for_thread
+
+executor = ThreadPoolExecutor(1)
+begun, queued = (gevent.spawn(lambda: executor.submit(time.sleep, 60).result()) for _ in range(2))
+gevent.sleep(0.1)
+print(waits_for_thread(begun.gr_frame), waits_for_thread(queued.gr_frame), waits_for_lock(queued.gr_frame))
+print(waits_for_thread(None), waits_for_thread(gevent.spawn(print).gr_frame), flush=True)
+__import__("os")._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["False", "True", "False", "False", "False"], done.stderr
+
+
 class TestWaitsForConnection:
     @pytest.mark.parametrize(("path", "name"), POOL_WAITS)
     @pytest.mark.parametrize("lock", [None, *LOCKS])

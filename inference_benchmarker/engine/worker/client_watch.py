@@ -31,6 +31,7 @@ POOL_WAITS = (
 )
 LOCKS = ("threading.py", "queue.py", "_synchronization.py")
 THREADING_LOCKS = ("gevent/thread.py", "threading.py")  # a lock, and what is made of locks
+FUTURE = ("concurrent/futures/_base.py", "result")
 FULL_POOL = "Connection pool is full"
 
 
@@ -76,7 +77,7 @@ class ClientWatch:
         self._counts["looked_at"] += len(in_flight)
         frames = [slot.greenlet.gr_frame for slot in in_flight]
         self._counts["waiting"] += sum(map(waits_for_connection, frames))
-        self._counts["locked"] += sum(map(waits_for_lock, frames))
+        self._counts["locked"] += sum(waits_for_lock(frame) or waits_for_thread(frame) for frame in frames)
 
     def _hook_sockets(self) -> None:
         connect, connect_ex = socket.connect, socket.connect_ex
@@ -157,6 +158,15 @@ def waits_for_lock(frame: FrameType | None) -> bool:
     while frame is not None and _path(frame).endswith(THREADING_LOCKS):
         called, frame = frame.f_code.co_name, frame.f_back
     return called == "acquire"
+
+
+def waits_for_thread(frame: FrameType | None) -> bool:
+    """Tells whether a parked greenlet waits for work that an executor has not begun: all of its threads are busy."""
+    while frame is not None and _path(frame).endswith(THREADING_LOCKS):
+        frame = frame.f_back
+    if frame is None or not _path(frame).endswith(FUTURE[0]) or frame.f_code.co_name != FUTURE[1]:
+        return False
+    return getattr(frame.f_locals.get("self"), "_state", None) == "PENDING"
 
 
 def _path(frame: FrameType) -> str:

@@ -55,7 +55,9 @@ def clear_until_ns(evidence: Evidence) -> int | None:
 def as_consequence(evidence: Evidence, finding: Finding) -> Finding:
     """The finding where the endpoint fell behind first: then more connections would change nothing."""
     if finding.code == LOCK_WAIT:
-        return replace(finding, advice="A consequence: the endpoint fell behind before any request waited for a lock.")
+        return replace(
+            finding, advice="A consequence: the endpoint fell behind before any request waited for a lock or a thread."
+        )
     if finding.code != CONNECTION_POOL or not _waits_for_pool(evidence):
         return finding
     return replace(
@@ -117,10 +119,11 @@ def _lock_wait(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(
             "lock_wait",
             "warning",
-            f"{percent_text(_locked_share(evidence), WAITING_SHARE)} of the requests in flight waited for a lock",
+            f"{percent_text(_locked_share(evidence), WAITING_SHARE)} of the requests in flight waited for a lock or"
+            " for a thread of an executor",
             percent_text(WAITING_SHARE),
-            "Latency includes that wait, and the endpoint receives only the requests that the lock lets through: do "
-            "not hold a lock in invoke during a request.",
+            "Latency includes that wait, and the endpoint receives only the requests that are let through: do not hold "
+            "a lock in invoke during a request, nor give requests to an executor of fewer threads (max_workers).",
         )
 
 
