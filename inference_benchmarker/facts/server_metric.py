@@ -139,6 +139,18 @@ class ServerMetric:
         """Tells whether any value came."""
         return any(value is not None for value in self.statistics.values())
 
+    def side(self, statistic: str) -> Bound | None:
+        """The side of the value on which the truth lies; None where it is the value itself."""
+        return self.bounds.get(statistic) or (None if self.complete else "about")
+
+    def is_near(self, statistic: str) -> bool:
+        """Tells whether the value is of a part of the window, or of more: the truth may lie on either side."""
+        return self.side(statistic) == "about"
+
+    def exact(self, statistic: str) -> float | None:
+        """The value, where it is no bound and of the whole window."""
+        return None if self.side(statistic) else self.statistics.get(statistic)
+
 
 def prefix_hit_share(metrics: Iterable[ServerMetric]) -> float | None:
     """The share of input tokens that servers found in their prefix caches, of all of them; None where it is unknown.
@@ -150,11 +162,11 @@ def prefix_hit_share(metrics: Iterable[ServerMetric]) -> float | None:
     for metric in metrics:
         series = replace(metric, name="", dimensions={**metric.dimensions, "__name__": ""}).key
         if metric.name == PREFIX_HITS:
-            hits[series] = metric.statistics.get("Total")
+            hits[series] = metric.exact("Total")
         elif metric.name == PREFIX_QUERIES:
-            queries[series] = metric.statistics.get("Total")
+            queries[series] = metric.exact("Total")
         elif metric.name == PREFIX_HIT_RATE:
-            rates.append(None if metric.unit == "Percent" else metric.statistics.get("Average"))
+            rates.append(None if metric.unit == "Percent" else metric.exact("Average"))
     if hits or queries:
         return _share(_sum(hits), _sum(queries)) if hits.keys() == queries.keys() else None
     return _share(rates[0], 1.0) if len(rates) == 1 else None

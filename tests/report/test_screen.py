@@ -92,6 +92,8 @@ def test_metrics_of_a_server_that_needs_nothing_are_one_line() -> None:
         (metric("CPUUtilization", 320.0),),
         (metric("CPUUtilization", 100.0, 390.0),),
         (metric("CPUUtilization", None, None, reason="no data"),),
+        (metric("CPUUtilization", 200.0, complete=False),),
+        (metric("CPUUtilization", 200.0, bounds={"Average": "about"}),),
         (),
     ],
 )

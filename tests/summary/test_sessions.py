@@ -217,6 +217,7 @@ QUERIES, HITS = server_row(PREFIX_QUERIES, 100.0), server_row(PREFIX_HITS, 61.0)
         ([QUERIES], None),
         ([HITS], None),
         ([QUERIES, server_row(PREFIX_HITS, None)], None),
+        ([QUERIES, replace(HITS, complete=False)], None),
         ([server_row(PREFIX_QUERIES, None), HITS], None),
         ([QUERIES, HITS, server_row(PREFIX_QUERIES, 100.0, engine="1")], None),
         (

@@ -302,6 +302,8 @@ class TestHardware:
     def test_whatever_this_clock_says(self, ahead_s: float) -> None:
         diluted, inside = around(cpu(480), ahead_s), replace(cpu(480), start=START + ahead_s, end=START + ahead_s + 10)
         assert "this includes idle time around the wave" in remarks(wave(diluted))["cpu"]
+        near = replace(inside, bounds={"Average": "about"})
+        assert "this includes idle time around the wave" in remarks(wave(near))["cpu"]
         assert "Mostly idle" in remarks(wave(inside))["cpu"]
 
     def test_what_idle_time_dilutes_explains_nothing_else(self) -> None:

@@ -29,7 +29,7 @@ class ServerRow:
     new: float
     unit: str | None = None
     signs: tuple[str, str] = ("", "")
-    """≥ or ≤ before a value that is only a bound."""
+    """≥ or ≤ before a value that is only a bound, ≈ before one that is of a part of the window, or of more."""
 
     @property
     def change(self) -> float | None:
@@ -72,4 +72,4 @@ def _values(metrics: Sequence[ServerMetric]) -> Iterator[tuple[_Key, _Found]]:
             name = f"{metric.name} {statistic}"
             seen[name] += 1
             if value is not None and metric.asked:
-                yield (name, seen[name]), (value, metric.unit, SIGNS.get(metric.bounds.get(statistic, ""), ""))
+                yield (name, seen[name]), (value, metric.unit, SIGNS.get(metric.side(statistic) or "", ""))

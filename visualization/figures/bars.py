@@ -233,7 +233,7 @@ def server_bars(runs: Sequence[Run]) -> Iterator[Bars]:
 def _server_bar(row: ServerMetric | None, statistic: str) -> Bar:
     if row is None:
         return Bar()
-    value, bound = row.statistics.get(statistic), row.bounds.get(statistic)
+    value, bound = row.statistics.get(statistic), row.side(statistic)
     sign = "" if bound is None else SIGNS[bound]
     return Bar(None if value is None else value * factor_of(row), sign=sign, note=row.reason or "")
 

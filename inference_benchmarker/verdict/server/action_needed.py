@@ -11,6 +11,7 @@ from inference_benchmarker.verdict.server.platform_metrics import PlatformMetric
 from inference_benchmarker.verdict.server.remarks import diagnose
 
 if TYPE_CHECKING:
+    from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.server.hardware_use import Use
@@ -27,12 +28,16 @@ def needs_nothing(facts: WaveFacts, summary: Summary, verdict: Verdict) -> bool:
     """
     metrics = facts.server_metrics or ()
     missed = verdict.pending or any(finding.severity == "missed" for finding in verdict.findings)
-    whole = all(None not in metric.statistics.values() for metric in metrics if metric.asked)
+    whole = all(_is_known(metric) for metric in metrics if metric.asked)
     steady = all(scaling.is_steady for scaling in scalings(facts))
     if missed or verdict.limited_by == "server" or not (metrics and whole and steady):
         return False
     remarks = {remark.code for remark in diagnose(facts, summary)}
     return remarks <= _HARMLESS and all(_largest(use) < TIGHT for use in uses_of(facts, summary))
+
+
+def _is_known(metric: ServerMetric) -> bool:
+    return None not in metric.statistics.values() and not any(map(metric.is_near, metric.statistics))
 
 
 def uses_of(facts: WaveFacts, summary: Summary) -> list[Use]:

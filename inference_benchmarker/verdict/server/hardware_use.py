@@ -61,7 +61,7 @@ class Use:
     """A resource over the wave: ``average`` and ``maximum`` in the metric's own unit, ``whole`` when it is full.
 
     ``whole`` None: how much there is of it is not known. ``of``: whose it is, where there are several. ``length_s``:
-    of the time that the values cover.
+    of the time that the values cover. ``near``: idle time may be in them, as the server's buckets have it.
     """
 
     resource: Resource
@@ -72,6 +72,7 @@ class Use:
     of: str = ""
     hardware: Hardware | None = None
     length_s: float | None = None
+    near: bool = False
 
     @property
     def share(self) -> float | None:
@@ -118,6 +119,7 @@ def _by_cloudwatch(metrics: Sequence[ServerMetric]) -> Iterator[Use]:
                 of=_called(metric) if several else "",
                 hardware=metric.hardware if counted else None,
                 length_s=None if metric.start is None or metric.end is None else metric.end - metric.start,
+                near="about" in metric.bounds.values(),
             )
 
 

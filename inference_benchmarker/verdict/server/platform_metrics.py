@@ -207,7 +207,7 @@ class PlatformMetrics:
 
     def is_diluted(self, use: Use) -> bool:
         """Tells whether the values cover more than the wave, so that idle time around it is in them."""
-        return use.length_s is not None and use.length_s > self.facts.window.duration_ns / NS
+        return use.near or (use.length_s is not None and use.length_s > self.facts.window.duration_ns / NS)
 
     def rows(self, namespace: str, name: str) -> list[ServerMetric]:
         """The rows of a metric of CloudWatch, one for each endpoint: those of other dimensions count the same again."""

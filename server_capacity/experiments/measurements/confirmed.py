@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +12,9 @@ from server_capacity.results.types.search_waves import Confirmation, ConfirmedLi
 from server_capacity.search.user_limits import UserLimit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from inference_benchmarker.facts.server_metric import ServerMetric
     from inference_benchmarker.verdict.server.limit_checks import LimitCheck
     from inference_benchmarker.wave.wave import Wave
     from server_capacity.experiments.measurements.counting import Counted
@@ -70,8 +74,20 @@ class Confirmed:
                 *(_limit_row(self.wave, question, limit, each) for limit, each in limits),
                 *(_server_row(held, judgement) for held, judgement in self.of_server),
             ],
-            server_metrics={each.name: each.statistics for each in self.wave.server_metrics or ()},
+            server_metrics=reported_values(self.wave.server_metrics or ()),
         )
+
+
+def reported_values(metrics: Sequence[ServerMetric]) -> dict[str, dict[str, float | None]]:
+    """The values that are exact; where several rows have one name, as GPUs, each has its labels beside it."""
+    names = Counter(row.name for row in metrics)
+    titles = {
+        id(row): row.name
+        if names[row.name] == 1
+        else f"{row.name} ({', '.join(map('='.join, row.dimensions.items()))})"
+        for row in metrics
+    }
+    return {titles[id(row)]: {name: row.exact(name) for name in row.statistics} for row in metrics}
 
 
 def _on_server(held: LimitCheck) -> Judgement:

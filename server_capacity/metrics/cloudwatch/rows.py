@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.verdict.server.known_metrics import hint, unit_of, unpublished
-from server_capacity.metrics.cloudwatch.buckets import changes, combination, combine, within
+from server_capacity.metrics.cloudwatch.buckets import MINUTE, changes, combination, combine, within
 from server_capacity.metrics.cloudwatch.warnings import long_enough
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 STREAM = "cloudwatch"
 SUGGESTIONS = 3
+MOST = 0.75
+"""The share of a window's buckets that a gauge must have values of, to be the window's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,8 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
         else:
             values[statistic], remark = combine(statistic, series, wanted.around), ""
         remarks += [remark] if remark else []
+    if few := _few(reading, wanted):
+        remarks.append(f"values came of {few[0]} of the {few[1]} buckets inside the window alone")
     return values, [*remarks, *_surplus(reading, wanted)]
 
 
@@ -99,11 +103,23 @@ def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
     in_one_bucket = combination(statistic) == "none"
     if wanted.kind == "gauge" and (wanted.inside is None or (in_one_bucket and wanted.whole != wanted.inside)):
         return "about"
+    if _few(reading, wanted):
+        return "about"
     if not in_one_bucket or wanted.whole is None:
         return None
     if len(reading.answers[wanted.whole_id(statistic)].points) > 1:  # a percentile of all is at most the highest
         return "at_most" if statistic.startswith("p") else "about"
     return "about" if _others_held(reading, wanted) else None
+
+
+def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
+    """How many of the buckets inside the window a gauge has values of, and how many there are; None: most of them."""
+    if wanted.kind != "gauge" or wanted.inside is None or wanted.sparse:
+        return None
+    period = max(wanted.period, MINUTE) if reading.once_a_minute(wanted) else wanted.period
+    due = wanted.inside.length // period
+    came = len(within(dict.fromkeys(reading.buckets(wanted), 0.0), wanted.inside))
+    return (came, due) if 0 < came < MOST * due else None
 
 
 def _others_held(reading: Reading, wanted: Wanted) -> tuple[float, float] | None:

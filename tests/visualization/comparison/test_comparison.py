@@ -366,6 +366,13 @@ def test_between_bounds_there_is_no_change() -> None:
     assert encoded(result_of(reported))["server_metrics"][0]["signs"] == ["≤", ""]
 
 
+def test_a_value_of_a_part_of_the_window_has_no_change() -> None:
+    part = metric("Queue", 0.3, complete=False)
+    reported = compare(with_metrics(wave(drawn(1)), part), with_metrics(wave(drawn(2)), metric("Queue", 0.4)))
+    (row,) = reported.server_rows
+    assert (row.signs, row.change) == (("≈", ""), None)
+
+
 def test_unlike_plans_are_said() -> None:
     base = wave(drawn(1), workers=2)
     new = wave(drawn(2, rate=50), workers=4)

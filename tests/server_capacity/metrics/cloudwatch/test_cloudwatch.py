@@ -169,6 +169,19 @@ def test_gauges_end_with_the_load_and_counts_with_the_last_answer(fake: FakeClou
     assert counts.end == NOON + 600
 
 
+@pytest.mark.parametrize(("minutes", "near"), [((1, 2, 3, 4), False), ((1, 2, 4), False), ((1, 4), True), ((4,), True)])
+def test_a_gauge_of_few_of_the_windows_buckets_is_not_the_windows(
+    fake: FakeCloudWatch, minutes: tuple[int, ...], near: bool
+) -> None:
+    longer = Interval(NOON + 50, NOON + 50, NOON + 310, 0)
+    fake.put(INSTANCES, "CPUUtilization", HERE, *((NOON + 60 * minute, BUSY) for minute in minutes))
+    fake.clock.now = longer.end + 3_600
+    cpu = collect(fake, block(INSTANCES, CPUUtilization=["Average"]), interval=longer)["CPUUtilization"]
+    assert cpu.statistics == {"Average": BUSY}
+    assert cpu.bounds == ({"Average": "about"} if near else {})
+    assert (f"values came of {len(minutes)} of the 4 buckets" in (cpu.reason or "")) is near
+
+
 def test_sums_and_percentiles_of_a_gauge(fake: FakeCloudWatch) -> None:
     longer = Interval(WAVE.begin, WAVE.start, NOON + 230, 0)
     for minute, busy in ((0, 10.0), (1, 300.0), (2, 320.0), (3, 20.0)):
