@@ -739,23 +739,34 @@ def test_a_lock_or_a_semaphore_is_waited_for_and_an_event_is_no_lock(calls: list
     assert client_watch.waits_for_lock(frame) == is_lock
 
 
-def test_work_that_an_executor_has_not_begun_waits_in_this_client() -> None:
+def test_work_that_an_executor_has_not_begun_waits_in_this_client_and_a_coroutine_does_not() -> None:
     """In a process of its own, because gevent's patches are for good."""
     script = """
 from gevent import monkey; monkey.patch_all()
-import gevent, time
+import asyncio, gevent, os, threading, time
 from concurrent.futures import ThreadPoolExecutor
-from inference_benchmarker.engine.worker.client_watch import waits_for_lock, waits_for_thread
+from types import SimpleNamespace
+from inference_benchmarker.engine.worker.client_watch import ClientWatch
 
-executor = ThreadPoolExecutor(1)
-begun, queued = (gevent.spawn(lambda: executor.submit(time.sleep, 60).result()) for _ in range(2))
-gevent.sleep(0.1)
-print(waits_for_thread(begun.gr_frame), waits_for_thread(queued.gr_frame), waits_for_lock(queued.gr_frame))
-print(waits_for_thread(None), waits_for_thread(gevent.spawn(print).gr_frame), flush=True)
-__import__("os")._exit(0)
+def locked(*runs):
+    watch, flying = ClientWatch(), [gevent.spawn(run) for run in runs]
+    gevent.sleep(0.2)
+    watch.look([SimpleNamespace(greenlet=each, arrival=1) for each in flying], 1.0)
+    print(watch.facts()["looked_at"], watch.facts()["locked"], flush=True)
+
+class Bridge:
+    def result(self):
+        return asyncio.run_coroutine_threadsafe(asyncio.sleep(60), loop).result()
+
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+executor = ThreadPoolExecutor(2)
+locked(*[Bridge().result] * 5)
+locked(*[lambda: executor.submit(time.sleep, 60).result()] * 5)
+os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.split() == ["False", "True", "False", "False", "False"], done.stderr
+    assert done.stdout.split() == ["5", "0", "5", "3"], done.stderr
 
 
 class TestWaitsForConnection:

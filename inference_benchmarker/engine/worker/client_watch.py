@@ -72,12 +72,15 @@ class ClientWatch:
 
     def _look_at(self, slots: Iterable[Slot]) -> None:
         in_flight = [slot for slot in slots if slot.arrival is not None]
-        if len(in_flight) > MOST_LOOKS:
+        everyone = len(in_flight)
+        if everyone > MOST_LOOKS:
             in_flight = self._random.sample(in_flight, MOST_LOOKS)
         self._counts["looked_at"] += len(in_flight)
         frames = [slot.greenlet.gr_frame for slot in in_flight]
         self._counts["waiting"] += sum(map(waits_for_connection, frames))
-        self._counts["locked"] += sum(waits_for_lock(frame) or waits_for_thread(frame) for frame in frames)
+        self._counts["locked"] += sum(map(waits_for_lock, frames))
+        if awaited := sum(map(waits_for_future, frames)):
+            self._counts["locked"] += min(awaited, queued_work() * len(in_flight) // everyone)
 
     def _hook_sockets(self) -> None:
         connect, connect_ex = socket.connect, socket.connect_ex
@@ -160,13 +163,23 @@ def waits_for_lock(frame: FrameType | None) -> bool:
     return called == "acquire"
 
 
-def waits_for_thread(frame: FrameType | None) -> bool:
-    """Tells whether a parked greenlet waits for work that an executor has not begun: all of its threads are busy."""
+def waits_for_future(frame: FrameType | None) -> bool:
+    """Tells whether a parked greenlet waits for a future of which nobody has said that its work has begun.
+
+    An executor has it in its queue while all of its threads are busy; an event loop never says so of a coroutine.
+    """
     while frame is not None and _path(frame).endswith(THREADING_LOCKS):
         frame = frame.f_back
     if frame is None or not _path(frame).endswith(FUTURE[0]) or frame.f_code.co_name != FUTURE[1]:
         return False
     return getattr(frame.f_locals.get("self"), "_state", None) == "PENDING"
+
+
+def queued_work() -> int:
+    """The work that executors of threads have in their queues, which none of their threads has begun."""
+    executors = sys.modules.get("concurrent.futures.thread")
+    queues = dict(getattr(executors, "_threads_queues", {})).values()  # a queue for each thread, one for each executor
+    return sum(queue.qsize() for queue in {id(queue): queue for queue in queues}.values())
 
 
 def _path(frame: FrameType) -> str:

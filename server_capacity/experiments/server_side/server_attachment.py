@@ -64,12 +64,12 @@ def attach_server_metrics(
     metrics = tuple(row for wave in waves for row in wave.server_metrics or ())
     if not metrics and not any(wave.instances for wave in waves):
         return ServerAssessment(tuple(server_estimates(limits, None)))
-    steady = [_whole(each.wave) for each in confirmed]
+    steady, loaded = ([of(each.wave) for each in confirmed] for of in (_whole, _loaded))
     spans = spans_of(explored)
     disturbed = disturbances(waves)
     explored.leave_out(voids(spans, disturbed))
     without = tuple(each.span for each in disturbed)
-    measured = Measured(metrics, Completions.of(waves), (*spans.values(), *steady), tuple(steady), without)
+    measured = Measured(metrics, Completions.of(waves), (*spans.values(), *loaded), tuple(steady), without)
     return ServerAssessment(
         tuple(server_estimates(limits, measured)), measured, stretch_values(metric_series(metrics), spans)
     )
@@ -164,6 +164,12 @@ def spans_of(explored: SearchEvidence) -> dict[int, Span]:
 
 
 def _whole(wave: Wave) -> Span:
+    interval = wave.interval()
+    return Span(interval.start, interval.end)
+
+
+def _loaded(wave: Wave) -> Span:
+    """The time of load, of which gauges and rates are."""
     interval = wave.interval().under_load
     return Span(interval.start, interval.end)
 
