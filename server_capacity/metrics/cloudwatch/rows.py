@@ -99,7 +99,7 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
 
 
 def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
-    """The bound that the value has if its buckets have more than the window: idle time, or other requests."""
+    """The side on which the window's own value lies, if idle time or other requests are in that of the buckets."""
     in_one_bucket = combination(statistic) == "none"
     if wanted.kind == "gauge" and (wanted.inside is None or (in_one_bucket and wanted.whole != wanted.inside)):
         return "about"
@@ -113,7 +113,7 @@ def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
 
 
 def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
-    """How many of the buckets inside the window a gauge has values of, and how many there are; None: most of them."""
+    """The number of buckets inside the window of which a gauge has values, and of all of them; None: it has most."""
     if wanted.kind != "gauge" or wanted.inside is None or wanted.sparse:
         return None
     period = max(wanted.period, MINUTE) if reading.once_a_minute(wanted) else wanted.period
@@ -123,7 +123,7 @@ def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
 
 
 def _others_held(reading: Reading, wanted: Wanted) -> tuple[float, float] | None:
-    """The requests of the one bucket that are not in the window's buckets, and all that are in it; None: none are."""
+    """The requests in the one bucket that are not in the window's buckets, and all in it; None: all are ours."""
     if not wanted.surplus or wanted.whole is None:
         return None
     held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
