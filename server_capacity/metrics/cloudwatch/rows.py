@@ -21,6 +21,8 @@ STREAM = "cloudwatch"
 SUGGESTIONS = 3
 MOST = 0.75
 """The share of a window's buckets that a gauge must have values of, to be the window's."""
+FEW_OTHERS = 0.001
+"""The share of a bucket's requests that may be others', and leaves its percentiles what they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,8 @@ def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
         return None
     if len(reading.answers[wanted.whole_id(statistic)].points) > 1:  # a percentile of all is at most the highest
         return "at_most" if statistic.startswith("p") else "about"
-    return "about" if _others_held(reading, wanted) else None
+    others = _others_held(reading, wanted)
+    return "about" if others and others[0] > FEW_OTHERS * others[1] else None
 
 
 def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
