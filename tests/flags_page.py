@@ -31,6 +31,8 @@ COMMANDS = (
     "hosts check",
     "hosts prepare",
     "hosts clean",
+    "hosts keys",
+    "hosts join",
     "completion",
 )
 _UNTITLED = ("options", "positional arguments")

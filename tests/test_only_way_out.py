@@ -48,6 +48,8 @@ ALLOWED = {
     "inference_benchmarker/engine/hosts/agent.py:_Wave.do_file open": "holds the files that go with a wave",
     "inference_benchmarker/engine/hosts/agent.py:main write": "is a pipe to our own process",
     "inference_benchmarker/engine/hosts/transport.py:_write write": "is a pipe to our own process",
+    "inference_benchmarker/engine/hosts/socket_loop.py:SocketLoop._wake_up write": "is a pipe to our own thread",
+    "inference_benchmarker/engine/hosts/host_keys.py:write_host_keys write_bytes": "holds keys, for their owner alone",
     "inference_benchmarker/engine/hosts/remote.py:RemoteHost._add_to_log write": "is a pipe to a ChildLog",
     "inference_benchmarker/engine/hosts/ssh.py:SshTransport._started Popen": "is ssh, whose words are redacted",
     "inference_benchmarker/engine/hosts/ssh.py:SshTransport.knock Popen": "is ssh, whose words go nowhere",

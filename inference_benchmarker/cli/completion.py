@@ -44,7 +44,7 @@ _PARTS: dict[str, list[tuple[str, ...]]] = {
         *((part, _SATURATION, part) for part in ("worker-saturation", "rps-saturation")),
     ],
     "endpoints": [("clean", "clean_parser")],
-    "hosts": [(part, "hosts_parser", part) for part in ("check", "prepare", "clean")],
+    "hosts": [(part, "hosts_parser", part) for part in ("check", "prepare", "clean", "keys", "join")],
 }
 _LAST_WORD = "\n      esac"
 """The end of the choice among commands in a script for zsh. An address is none of them, and has a wave's flags."""

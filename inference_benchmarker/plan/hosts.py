@@ -73,7 +73,7 @@ class Hosts:
 
     ``listen``: the address at which workers reach the primary by TCP instead of through ssh. ``pass_env``: the names of
     variables, whose values are handed on and stand in no file. ``with_files``: data files, by their path below the
-    current folder, the same there.
+    current folder, the same there. ``host_keys``: a file of keys, with which hosts connect to ``listen`` by themselves.
     """
 
     hosts: tuple[PlannedHost, ...] = ()
@@ -83,6 +83,7 @@ class Hosts:
     pass_env: tuple[str, ...] = ()
     with_files: tuple[Path, ...] = ()
     requirements: Path | None = None
+    host_keys: Path | None = None
 
     def __post_init__(self) -> None:
         take_exactly(self, "join_timeout_s", "max_clock_error_s")
@@ -163,14 +164,26 @@ class Hosts:
                 yield Problem(("hosts",), f"--hosts: {address} appears {times} times: name it once, as {address}*N.")
         yield from seconds_problems("join_timeout_s", "--join-timeout", self.join_timeout_s, Decimal(1))
         yield from seconds_problems("max_clock_error_s", "--max-clock-error", self.max_clock_error_s, Decimal("1e-6"))
-        if self.listen is not None and not _is_address(self.listen):
+        if self.listen is not None and not is_address(self.listen):
             text = "must be an address of this host that the others can reach, with :PORT for a fixed port"
             shown = excerpt(self.listen, 100)
             yield Problem(("listen",), f"--listen {shown}: it {text}, as in 10.0.0.5 or 10.0.0.5:5557.")
+        elif self.host_keys is not None:
+            yield from self._problems_of_keys()
         elif self.listen is not None and _is_of_this_host_alone(self.listen) and not self._all_here:
             shown = f"--listen {self.listen}: the other hosts cannot reach it"
             yield Problem(("listen", "hosts"), f"{shown}: give an address that they use for this host, as in 10.0.0.5.")
         yield from self._shipping_problems()
+
+    def _problems_of_keys(self) -> Iterator[Problem]:
+        """The problems of hosts that connect by themselves, which may be processes of this machine."""
+        match = _ADDRESS.fullmatch(self.listen or "")
+        if match is None or match["port"] is None:
+            text = "needs --listen ADDRESS:PORT, where the hosts connect to this one, as in 10.0.0.5:5557."
+            yield Problem(("host_keys", "listen"), f"--host-keys {text}")
+        elif (number := _number(match["v6"] or match["name"])) is not None and number.is_unspecified:
+            shown = f"--listen {self.listen}: workers cannot reach it"
+            yield Problem(("listen", "hosts"), f"{shown}: give an address of this host, as in 10.0.0.5:5557.")
 
     @property
     def _all_here(self) -> bool:
@@ -205,6 +218,7 @@ class Hosts:
             "pass_env": list(self.pass_env),
             "with_files": [str(path) for path in self.with_files],
             "requirements": None if self.requirements is None else str(self.requirements),
+            "host_keys": None if self.host_keys is None else str(self.host_keys),
         }
 
     @classmethod
@@ -220,6 +234,7 @@ class Hosts:
             pass_env=tuple(data["pass_env"]),
             with_files=tuple(map(Path, data["with_files"])),
             requirements=None if data["requirements"] is None else Path(data["requirements"]),
+            host_keys=None if data.get("host_keys") is None else Path(data["host_keys"]),
         )
 
 
@@ -230,6 +245,7 @@ _FLAGS = {
     "pass_env": "--pass-env",
     "with_files": "--with-file",
     "requirements": "--requirements",
+    "host_keys": "--host-keys",
 }
 
 
@@ -259,11 +275,12 @@ def hosts_in_lines(text: str) -> tuple[PlannedHost, ...]:
     return tuple(found)
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str, *, with_port: bool = False) -> bool:
+    """Tells whether a text is an address or a name, maybe with a port; ``with_port``: surely."""
     match = _ADDRESS.fullmatch(text)
     if match is None or (match["v6"] and _number(match["v6"]) is None):
         return False
-    return match["port"] is None or 1 <= int(match["port"]) <= 65535
+    return not with_port if match["port"] is None else 1 <= int(match["port"]) <= 65535
 
 
 def _is_of_this_host_alone(listen: str) -> bool:

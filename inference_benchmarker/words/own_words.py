@@ -40,7 +40,7 @@ windows worse
 built_on client.csv counts.parquet digest files instances.jsonl plan.json requests.parquet server_metrics.json
 summary.txt timeline.csv
 hosts join_timeout_s max_clock_error_s listen pass_env with_files requirements versions clock offset_s uncertainty_s
-drift_ppm round_trip_s jump_s slew_ppm ahead_s steal
+host_keys drift_ppm round_trip_s jump_s slew_ppm ahead_s steal
 sessions session turn turns think think_s think_ns ended prompts
 expect model_mix schema share canary canary_differs canary_swapped
 """

@@ -125,12 +125,20 @@ def test_a_host_without_a_number_has_a_worker_a_core() -> None:
         (on("a", pass_env=("API_KEY=abc",)), "--pass-env API_KEY: give only the name of a variable"),
         (on("a", with_files=(Path("/etc/hosts"),)), "--with-file /etc/hosts: give a path below the current folder"),
         (on("a", with_files=(Path("../data.csv"),)), "--with-file ../data.csv: give a path below the current folder"),
+        (on("a", host_keys=Path("k")), "--host-keys needs --listen ADDRESS:PORT"),
+        (on("a", host_keys=Path("k"), listen="10.0.0.5"), "--host-keys needs --listen ADDRESS:PORT"),
+        (on("a", host_keys=Path("k"), listen="0.0.0.0:80"), "--listen 0.0.0.0:80: workers cannot reach it"),
+        (Hosts(host_keys=Path("k")), "--host-keys: it needs --hosts"),
         (Hosts(pass_env=("A",)), "--pass-env: it needs --hosts"),
         (Hosts(join_timeout_s=Decimal(5)), "--join-timeout: it needs --hosts"),
     ],
 )
 def test_problems_are_reported(hosts: Hosts, expected: str) -> None:
     assert any(problem.text.startswith(expected) for problem in problems_of_values(open_plan().on(hosts)))
+
+
+def test_hosts_that_connect_by_themselves_may_be_processes_of_this_machine() -> None:
+    assert list(on("a", host_keys=Path("k"), listen="127.0.0.1:5557").problems()) == []
 
 
 def test_a_secret_that_was_given_with_its_name_is_not_repeated() -> None:
@@ -156,11 +164,22 @@ def test_files_that_are_not_there_are_problems(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_plan_with_hosts_survives_json() -> None:
-    more: dict[str, Any] = {"listen": "10.0.0.5", "pass_env": ("API_KEY",), "with_files": (Path("data.csv"),)}
+    more: dict[str, Any] = {
+        "listen": "10.0.0.5",
+        "host_keys": Path("keys/localhost.json"),
+        "pass_env": ("API_KEY",),
+        "with_files": (Path("data.csv"),),
+    }
     plan = open_plan().on(on("a*2,admin@b*3", max_clock_error_s=Decimal("0.005"), requirements=Path("r.txt"), **more))
     again = WavePlan.from_json(json.loads(json.dumps(plan.to_json())))
     require(again, WavePlan, "plan")
     assert again == plan
+
+
+def test_a_plan_of_hosts_of_an_earlier_version_is_read() -> None:
+    described = open_plan().on(on("a*2")).to_json()
+    del described["hosts"]["host_keys"]
+    assert WavePlan.from_json(described) == open_plan().on(on("a*2"))
 
 
 def test_a_plan_of_this_host_alone_says_nothing_of_hosts() -> None:

@@ -108,6 +108,12 @@ HOSTS_FLAGS = table_for(
                 sets="with_files",
                 repeatable=True,
             ),
+            Flag(
+                "--host-keys",
+                "FILE",
+                "the hosts connect to --listen by themselves, with keys of `benchmark hosts keys`; no ssh is used",
+                parse_path,
+            ),
             Flag("--requirements", "FILE", "requirements.txt of packages that the factories file imports", parse_path),
         ]
     },

@@ -47,7 +47,7 @@ commands (each with --help):
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
-  benchmark hosts COMMAND      check, prepare or clean the hosts of --hosts
+  benchmark hosts COMMAND      check, prepare or clean hosts; keys, join
   benchmark endpoints clean    remove what killed commands left behind
   benchmark completion SHELL   print the completion script for bash or zsh
 """

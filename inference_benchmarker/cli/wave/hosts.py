@@ -13,6 +13,7 @@ from inference_benchmarker.exit_codes import BAD_INPUT, OK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.hosts.checking import Checked
@@ -20,29 +21,55 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.hosts import Hosts
 
 HOSTS_HELP = """\
-usage: benchmark hosts COMMAND --hosts LIST [options]
+usage: benchmark hosts COMMAND [options]
 
 Manages hosts that send load, over your own ssh. Commands (each with --help):
   check    check whether each host can be used
   prepare  install on each host what a worker of this version needs
   clean    remove what prepare installed
+
+For hosts that connect by themselves, without ssh:
+  keys     make a file of keys for each host, and one for this host
+  join     run on such a host: offer it to the command that waits for it
 """
 _ABOUT = {
     "check": "Logs in to each host as a wave does, and measures its clock. It sends no load.",
     "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, for this version and all others.",
+    "keys": (
+        "Makes a folder of keys: HOST.json for each host, and localhost.json for the host that runs the command.\n"
+        "A wave then takes --host-keys DIR/localhost.json, and each host HOST.json of its own."
+    ),
+    "join": (
+        "Connects to the command that waits for this host (--listen, --host-keys), runs the workers that it asks\n"
+        "for, and ends with it. It may be started before the command."
+    ),
 }
 _REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}
 """The state of every host after a command that succeeded."""
 
-_EPILOG = "exit codes: 0 every host is {}; 2 one is not (the reason is given); 130 interrupted\n"
+_EPILOGS = {
+    **{
+        command: f"exit codes: 0 every host is {state}; 2 one is not (the reason is given); 130 interrupted\n"
+        for command, state in _REACHED.items()
+    },
+    "keys": "exit codes: 0 the keys are there; 2 they could not be made (the reason is given)\n",
+    "join": (
+        "exit codes: 0 the command needs this host no more; 2 it did not let it in (the reason is given); "
+        "130 interrupted\n"
+    ),
+}
 _OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}
 _WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing from pip's index", parse_path)
 _JSON = Flag("--json", None, "print the table as JSON")
+_KEYS_DIR = Flag("--keys-dir", "DIR", "make this folder, which only you can read", parse_path)
+_ADDRESS = Flag("--address", "ADDRESS:PORT", "where the command listens for hosts")
 _FLAGS: dict[str, list[Flag]] = {
     "check": [*WHICH, _OF_ONE["join_timeout"], _JSON],
     "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],
     "clean": WHICH,
+    "keys": [*WHICH, _KEYS_DIR],
+    "join": [_ADDRESS, _OF_ONE["host_keys"]._replace(about="the keys of this host"), _OF_ONE["join_timeout"]],
 }
 _HEADER = ("Host", "usable", "version", "Python", "cores", "open files", "clock", "uncertainty", "round trip")
 
@@ -57,10 +84,14 @@ def run(arguments: list[str]) -> int:
         commands = ", ".join(_FLAGS)
         raise BenchmarkError(f"There is no command {command!r} of benchmark hosts.", f"Commands are {commands}.")
     options, problems = hosts_parser(command).parsed(rest)
+    if command == "join":
+        return _join(options, problems)
     hosts, read = _hosts(command, options, problems)
     if command == "check":
         return _check(hosts, as_json=bool(options["json"]))
     others = [host.name for host in hosts.hosts if not host.is_this_host]
+    if command == "keys":
+        return _keys(others, read["keys_dir"])
     if len(others) < len(hosts.hosts):
         print("✓ localhost: this installation is used, and left as it is.", flush=True)
     return _done(command, others, read)
@@ -69,9 +100,11 @@ def run(arguments: list[str]) -> int:
 def hosts_parser(command: str) -> Parser:
     """The flags and help of a command."""
     table: Table = {OF_HOSTS: _FLAGS[command]}
-    usage = f"benchmark hosts {command} (--hosts LIST | --hosts-file FILE) [options]"
-    epilog = _EPILOG.format(_REACHED[command])
-    return command_parser(f"benchmark hosts {command}", table, usage=usage, description=_ABOUT[command], epilog=epilog)
+    which = " (--hosts LIST | --hosts-file FILE)" if command != "join" else ""
+    usage = f"benchmark hosts {command}{which} [options]"
+    return command_parser(
+        f"benchmark hosts {command}", table, usage=usage, description=_ABOUT[command], epilog=_EPILOGS[command]
+    )
 
 
 def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[Hosts, dict[str, Any]]:
@@ -86,6 +119,8 @@ def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[
         problems.append("Which hosts? Give --hosts LIST or --hosts-file FILE.")
     hosts = replace(Hosts(named or in_file or ()), **given.of(Hosts))
     problems += [problem.text for problem in (hosts.problems() if hosts else ())]
+    if command == "keys" and given.values["keys_dir"] is None:
+        problems.append("Where to? Give --keys-dir DIR, a new folder.")
     paths = (("requirements", "is_file", "no such file"), ("wheels", "is_dir", "no such folder"))
     for name, kind, missing in paths:
         path = given.values.get(name)
@@ -93,6 +128,39 @@ def _hosts(command: str, options: dict[str, Any], problems: list[str]) -> tuple[
             problems.append(f"--{name} {path}: there is {missing}.")
     refuse(problems)
     return hosts, given.values
+
+
+def _keys(names: Sequence[str], folder: Path) -> int:
+    """Make the keys, and say where each file belongs."""
+    from inference_benchmarker.engine.hosts.host_keys import write_host_keys
+    from inference_benchmarker.plan.hosts import THIS_HOST
+
+    write_host_keys(folder, names, THIS_HOST)
+    print(f"✓ {folder / THIS_HOST}.json: for --host-keys of the wave.", flush=True)
+    for name in names:
+        print(f"✓ {folder / name}.json: for `benchmark hosts join` on {name}.", flush=True)
+    return OK
+
+
+def _join(options: dict[str, Any], problems: list[str]) -> int:
+    """Offer this host to a command, until that needs it no more."""
+    from inference_benchmarker.plan.hosts import is_address
+    from inference_benchmarker.words.redact import excerpt
+
+    given = read_flags(_FLAGS["join"], options, problems).values
+    problems += [
+        f"Give --{name.replace('_', '-')}: `benchmark hosts join --help` explains it."
+        for name in ("address", "host_keys")
+        if options[name] is None
+    ]
+    if given["address"] is not None and not is_address(given["address"], with_port=True):
+        problems.append(f"--address {excerpt(given['address'], 100)}: give ADDRESS:PORT, as in 10.0.0.5:5557.")
+    refuse(problems)
+    from inference_benchmarker.engine.hosts.dialling import join
+    from inference_benchmarker.engine.hosts.host_keys import read_keys_of_host
+
+    join(given["address"], read_keys_of_host(given["host_keys"]), float(given["join_timeout_s"]))
+    return OK
 
 
 def _check(hosts: Hosts, *, as_json: bool) -> int:

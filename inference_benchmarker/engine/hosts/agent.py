@@ -1,7 +1,8 @@
 """The agent of a command far away: it starts, signals, samples and reaps the workers on its own host.
 
 ``python -m inference_benchmarker.engine.hosts.agent MARKER`` speaks lines of JSON with the command over its standard
-input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. The command holds a
+input and output (see ``protocol``); MARKER begins its first line, since a login prints noise. An agent whose host
+connects by itself speaks over that connection (see ``dialling``). The command holds a
 lease: once it has not answered for ``LEASE_S``, the workers end, and the agent with them, for the end of a link that
 is cut is reported nowhere. Another login may renew the lease, by touching a file. What the agent keeps lies in a folder
 that goes with it, the socket that leads to the primary too, and what a wave keeps there goes with the wave.
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from inference_benchmarker.engine.hosts.transport import Message
+    from inference_benchmarker.engine.hosts.transport import Message, Speaking
 
 POLL_S = 0.02
 LAST_WORDS_S = 2.0
@@ -48,7 +49,7 @@ _IN_FILES = ("factories_file", "locust_file")
 class Agent:
     """Does what the command asks, wave after wave, until it is told to close, hears no more, or its lease is over."""
 
-    def __init__(self, lines: Lines, folder: Path) -> None:
+    def __init__(self, lines: Speaking, folder: Path) -> None:
         self._lines = lines
         self._folder = folder
         self._asked: SimpleQueue[Message] = SimpleQueue()
@@ -236,15 +237,8 @@ def _hello(**more: Any) -> Message:
     return {"say": "hello", "versions": versions, "variables": sorted(os.environ), **facts, **more}
 
 
-def main() -> None:
-    """Run an agent for whoever has its standard input and output."""
-    (marker,) = sys.argv[1:]
-    reading, writing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.write(writing, f"\n{marker.replace('-', '')}".encode())
-    lines = Lines(reading, writing)
+def serve(lines: Speaking) -> None:
+    """Run an agent for whoever is at the other end of the lines, until it is over."""
     adopt_orphans()
     with ExitStack() as stack:
         try:
@@ -257,6 +251,17 @@ def main() -> None:
             lines.send(_hello(folder=str(folder)))
             agent.run()
         lines.end(LAST_WORDS_S)
+
+
+def main() -> None:
+    """Run an agent for whoever has its standard input and output."""
+    (marker,) = sys.argv[1:]
+    reading, writing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)
+    os.write(writing, f"\n{marker.replace('-', '')}".encode())
+    serve(Lines(reading, writing))
 
 
 if __name__ == "__main__":

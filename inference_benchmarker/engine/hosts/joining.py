@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.hosts.logins import Logins
     from inference_benchmarker.engine.processes.interrupts import Interrupts
     from inference_benchmarker.engine.progress_listener import FaultTolerantView
+    from inference_benchmarker.plan.hosts import Hosts
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.wave.run_dir import RunDir
 
@@ -62,7 +63,10 @@ def joined(plan: WavePlan, run_dir: RunDir, interrupts: Interrupts, live: FaultT
         yield Party()
         return
     cargo = cargo_of(plan)
+    names = [host.name for host in plan.hosts.hosts if not host.is_this_host]
     with keeping_logins() as logins:
+        if plan.hosts.host_keys is not None:
+            logins.receive(names, plan.hosts.host_keys, address_to_listen(plan.hosts.listen or ""))
 
         def linked(name: str) -> RemoteHost:
             return RemoteHost(logins.link(name, needs_socket=plan.hosts.listen is None), run_dir, cargo)
@@ -72,11 +76,11 @@ def joined(plan: WavePlan, run_dir: RunDir, interrupts: Interrupts, live: FaultT
             logins.end([remote.link])
             return linked(remote.name)
 
-        remotes = [linked(host.name) for host in plan.hosts.hosts if not host.is_this_host]
+        remotes = [linked(name) for name in names]
         try:
             for remote in remotes:
                 remote.prepare()
-            _await_all(remotes, linked_again, float(plan.hosts.join_timeout_s), interrupts, live)
+            _await_all(remotes, linked_again, plan.hosts, interrupts, live)
             yield Party(tuple(remotes), _address(plan, logins))
         finally:
             for remote in remotes:
@@ -87,12 +91,12 @@ def joined(plan: WavePlan, run_dir: RunDir, interrupts: Interrupts, live: FaultT
 def _await_all(
     remotes: list[RemoteHost],
     linked_again: Callable[[RemoteHost], RemoteHost],
-    patience_s: float,
+    hosts: Hosts,
     interrupts: Interrupts,
     live: FaultTolerantView,
 ) -> None:
     """Until each can be given workers; one that was lost since the wave before is replaced by a new login."""
-    begun, failed = time.monotonic(), False
+    patience_s, begun, failed = float(hosts.join_timeout_s), time.monotonic(), False
     deadline = begun + patience_s
     while True:
         for place, remote in enumerate(remotes):
@@ -115,7 +119,10 @@ def _await_all(
     late = f"it did not join within {patience_s:g} s (--join-timeout)" if not found else "it had not joined yet"
     found += [f"{remote.name}: {late}. {_last_words(remote)}" for remote in missing]
     if found:
-        raise BenchmarkError("\n".join(found), "No load was sent; `benchmark hosts check` shows more.")
+        more = (
+            "`benchmark hosts check` shows more" if hosts.host_keys is None else "each host runs `benchmark hosts join`"
+        )
+        raise BenchmarkError("\n".join(found), f"No load was sent; {more}.")
 
 
 def _last_words(remote: RemoteHost) -> str:
@@ -123,7 +130,11 @@ def _last_words(remote: RemoteHost) -> str:
 
 
 def _address(plan: WavePlan, logins: Logins) -> str:
-    return f"ipc://{logins.socket}" if plan.hosts.listen is None else address_to_listen(plan.hosts.listen)
+    if plan.hosts.listen is None:
+        return f"ipc://{logins.socket}"
+    address = address_to_listen(plan.hosts.listen)
+    # Hosts that connect by themselves do so at its port; their workers come to another one.
+    return address if plan.hosts.host_keys is None else f"{address.rpartition(':')[0]}:0"
 
 
 def address_to_listen(listen: str) -> str:

@@ -140,7 +140,7 @@ class Link:
     def _hear(self, message: Message, at: int) -> None:
         """Take what the agent says, on the transport's thread."""
         if not is_said(message) or not self._is_due(message):
-            self.lose(_other_version(message) or _NO_AGENT)
+            self.lose(self._other_version(message) or _NO_AGENT)
             return
         self._heard_at = time.monotonic()
         match message["say"]:
@@ -183,18 +183,17 @@ class Link:
         """Why no worker can run there, by its first word."""
         if reason := hello.get("failed"):
             return said(reason, _MOST_REASON)
-        return _other_version(hello)
+        return self._other_version(hello)
 
     def _without_socket(self, hello: Message) -> str | None:
         """Why no worker there can reach the primary, though it needs a socket for that."""
         return self._transport.lead_here(f"{hello['folder']}/{SOCKET}") if self._needs_socket else None
 
-
-def _other_version(hello: Message) -> str | None:
-    """Why an agent of another version is of no use, by its first word, which may be anything; None of ours."""
-    versions = hello.get("versions")
-    version = versions.get("benchmark", __version__) if isinstance(versions, dict) else __version__
-    if version == __version__:
-        return None
-    shown = said(str(version), _MOST_VERSION)
-    return f"it has version {shown}, and this host has {__version__}: `benchmark hosts prepare` installs it"
+    def _other_version(self, hello: Message) -> str | None:
+        """Why an agent of another version is of no use, by its first word, which may be anything; None of ours."""
+        versions = hello.get("versions")
+        version = versions.get("benchmark", __version__) if isinstance(versions, dict) else __version__
+        if version == __version__:
+            return None
+        shown = said(str(version), _MOST_VERSION)
+        return f"it has version {shown}, and this host has {__version__}: {self._transport.mend}"

@@ -88,6 +88,8 @@ class SshTransport:
     folder, once there is an agent: sshd makes it in the agent's folder and goes away without it, however a login ends.
     """
 
+    mend = "`benchmark hosts prepare` installs it"
+
     def __init__(self, host: str, socket: Path | None) -> None:
         self._host = host
         self._socket = socket

@@ -16,12 +16,17 @@ Said = Callable[[], Message]
 """Makes a message at the moment at which it is written: a time stamp in it is as close to the wire as it can be."""
 
 _READ = 1 << 16
-_LONGEST = 1 << 26  # bytes of a line: a plan is far shorter, and what has no end is no message
+LONGEST = 1 << 26  # bytes of a line: a plan is far shorter, and what has no end is no message
 _LONGEST_NOISE = 1 << 16
 
 
 class Transport(Protocol):
-    """The way to an agent and back. What comes is handed to whoever ``start`` was given, on a thread of its own."""
+    """The way to an agent and back. What comes is handed to whoever ``start`` was given, on a thread of its own.
+
+    ``mend``: what brings this version there, where the agent is of another one.
+    """
+
+    mend: str
 
     def start(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
         """Open the way. ``take``: each message, and when it came (monotonic, ns); ``on_end``: once there are no more.
@@ -51,7 +56,20 @@ class Transport(Protocol):
         """Close the way, at the latest after so many seconds."""
 
 
-class _NoMessageError(Exception):
+class Speaking(Protocol):
+    """An agent's side of the way, whatever it is made of."""
+
+    def start(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
+        """Begin to hear and to speak; see ``Transport``."""
+
+    def send(self, message: Message | Said) -> None:
+        """Have a message sent after those before it, and none before ``start``."""
+
+    def end(self, patience_s: float) -> None:
+        """Send what is left, for so many seconds at the most, and close the way out."""
+
+
+class NoMessageError(Exception):
     """A line was no message."""
 
 
@@ -92,13 +110,13 @@ class Lines:
 
     def _read_all(self, take: Callable[[Message, int], None], on_end: Callable[[], None]) -> None:
         pending = bytearray()
-        with suppress(OSError, _NoMessageError):  # what speaks otherwise is no agent: it is as if it had ended
+        with suppress(OSError, NoMessageError):  # what speaks otherwise is no agent: it is as if it had ended
             while data := os.read(self._reading, _READ):
                 now = time.monotonic_ns()
                 *lines, rest = data.split(b"\n")
                 for line in lines:
                     if message := self._message_in(bytes(pending + line)):
-                        take(_message(message), now)
+                        take(parsed(message), now)
                     pending.clear()
                 pending += rest
                 self._bound(pending)
@@ -109,8 +127,8 @@ class Lines:
         """A line without an end fills no memory: of noise the end is kept, and a message is none."""
         if self._marker:
             del pending[:-_LONGEST_NOISE]
-        elif len(pending) > _LONGEST:
-            raise _NoMessageError
+        elif len(pending) > LONGEST:
+            raise NoMessageError
 
     def _message_in(self, line: bytes) -> bytes:
         """The message of a line; nothing where it is noise."""
@@ -122,13 +140,14 @@ class Lines:
         return message
 
 
-def _message(line: bytes) -> Message:
+def parsed(line: bytes) -> Message:
+    """The message of a line. NoMessageError where it is none."""
     try:
         message = json.loads(line, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        raise _NoMessageError from None
+        raise NoMessageError from None
     if not isinstance(message, dict):
-        raise _NoMessageError
+        raise NoMessageError
     return message
 
 

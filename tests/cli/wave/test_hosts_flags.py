@@ -50,6 +50,7 @@ def test_all_of_them_reach_the_plan() -> None:
             *("--hosts", "load1,load2*4,admin@load3", "--workers", "10", "--join-timeout", "2m"),
             *("--max-clock-error", "5ms", "--listen", "10.0.0.5:5557", "--pass-env", "API_KEY"),
             *("--with-file", "data.csv", "--with-file", str(Path.cwd() / "r.txt"), "--requirements", "r.txt"),
+            *("--host-keys", "keys/localhost.json"),
         ]
     )
     assert (plan.workers, [host.text for host in plan.hosts.hosts]) == (10, ["load1*3", "load2*4", "admin@load3*3"])
@@ -59,6 +60,7 @@ def test_all_of_them_reach_the_plan() -> None:
     assert plan.hosts.pass_env == ("API_KEY",)
     assert plan.hosts.with_files == (Path("data.csv"), Path("r.txt"))
     assert plan.hosts.requirements == Path("r.txt")
+    assert plan.hosts.host_keys == Path("keys/localhost.json")
 
 
 def test_a_file_says_the_same_as_a_list() -> None:
@@ -179,3 +181,25 @@ def test_the_clients_limit_is_searched_with_the_workers_of_the_hosts_in_turn() -
     line = ["--factories-file", "f.py", "--hosts", "a*3,b*1", "--max-workers", "9"]
     with pytest.raises(BenchmarkError, match="--max-workers 9: --hosts name 4 of them"):
         make_conditions("rps-saturation", parser.parsed(line)[0], [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("keys --hosts load1", ["--keys-dir DIR"]),
+        ("keys --keys-dir new", ["--hosts LIST"]),
+        ("keys --hosts load1 --keys-dir f.py/new", ["--keys-dir f.py/new"]),
+        ("join", ["--address", "--host-keys"]),
+        ("join --address 10.0.0.5 --host-keys f.py", ["ADDRESS:PORT"]),
+        ("join --address 10.0.0.5:5557 --host-keys f.py --join-timeout x", ["--join-timeout must be a number"]),
+        ("join --address 10.0.0.5:5557 --host-keys f.py", ["--host-keys f.py: it does not hold the keys"]),
+    ],
+)
+def test_hosts_that_connect_by_themselves_need_an_address_and_keys(
+    arguments: str, expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["hosts", *arguments.split()]) == 2
+    said = capsys.readouterr().err
+    assert all(mentions(line, part) for line, part in zip(said.splitlines(), expected, strict=False)), said
+    assert len(said.splitlines()) >= len(expected)
+    assert not Path("new").exists()

@@ -119,7 +119,7 @@ def test_noise_without_an_end_fills_no_memory_and_hides_no_message(
 
 
 def test_a_message_without_an_end_is_the_end(pipes: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "_LONGEST", 100_000)
+    monkeypatch.setattr(transport, "LONGEST", 100_000)
     reading, writing, their_reading, their_writing = pipes
     here = Side(reading, writing, MARKER)
     os.write(their_writing, MARKER.encode() + b"\n")
