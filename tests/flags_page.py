@@ -33,6 +33,7 @@ COMMANDS = (
     "hosts clean",
     "hosts keys",
     "hosts join",
+    "manifests",
     "completion",
 )
 _UNTITLED = ("options", "positional arguments")

@@ -176,6 +176,7 @@ TAKEN_APART = {
         "inference_benchmarker/system/procfs.py:_throttled_s",
         "inference_benchmarker/system/procfs.py:cpu_seconds",
     ),
+    "was searched for secrets, file by file": ("inference_benchmarker/engine/pods/yaml_text.py:_lines",),
     "is on a host, where no secret is known": ("inference_benchmarker/engine/hosts/unpacking.py:_filled",),
     "waits for the next line": ("server_capacity/provisioning/maker.py:Spoken.write",),
 }

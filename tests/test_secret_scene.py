@@ -52,6 +52,7 @@ class Teller(HttpUser):
 LEAVES_NOTHING = {
     "endpoint": "answers until it is ended",
     "completion": "prints a script of names",
+    "manifests": "prints no secret, and makes a folder for them: tests/cli/wave/test_manifests.py searches both",
     "hosts": "installs on other hosts; what a wave leaves there is searched in tests/engine/hosts/test_shipping.py",
 }
 FORMS = ("text", "markdown", "html", "junit", "csv")

@@ -38,10 +38,11 @@ COMMANDS = (
     "endpoint",
     "endpoints",
     "hosts",
+    "manifests",
     "completion",
 )
 _FAMILIES = {
-    "wave": ("wave", "check", "replay", "metrics", "hosts"),
+    "wave": ("wave", "check", "replay", "metrics", "hosts", "manifests"),
     "capacity": ("capacity", "plan"),
     "compare": ("compare", "ab", "plot"),
     "endpoint": ("factory", "client", "endpoint", "endpoints"),

@@ -48,6 +48,7 @@ commands (each with --help):
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
   benchmark hosts COMMAND      check, prepare or clean hosts; keys, join
+  benchmark manifests          print a wave from pods for Kubernetes
   benchmark endpoints clean    remove what killed commands left behind
   benchmark completion SHELL   print the completion script for bash or zsh
 """

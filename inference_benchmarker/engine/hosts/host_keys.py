@@ -7,6 +7,7 @@ The keys of the workers are others, made anew for each wave.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
@@ -62,11 +63,16 @@ def make_host_keys(names: Sequence[str], command: str) -> Mapping[str, bytes]:
     return {f"{name}.json": msgspec.json.encode(keys) for name, keys in {command: of_command, **of_hosts}.items()}
 
 
-def write_host_keys(folder: Path, names: Sequence[str], command: str) -> None:
-    """Write the files into a new folder, which only its owner may read. BenchmarkError where it cannot be made."""
+def write_host_keys(
+    folder: Path, names: Sequence[str], command: str, beside: Mapping[str, bytes] = MappingProxyType({})
+) -> None:
+    """Write the files, and others beside them, into a new folder, which only its owner may read.
+
+    BenchmarkError where it cannot be made.
+    """
     try:
         folder.mkdir(mode=0o700)
-        for name, content in make_host_keys(names, command).items():
+        for name, content in {**make_host_keys(names, command), **beside}.items():
             (folder / name).touch(mode=0o600, exist_ok=False)
             (folder / name).write_bytes(content)
     except OSError as error:

@@ -1,0 +1,1 @@
+"""A wave from the pods of a cluster: the objects of Kubernetes that it consists of."""
