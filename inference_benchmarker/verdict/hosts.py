@@ -37,13 +37,15 @@ def host_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
 
 def _lost(facts: WaveFacts, host: HostFacts) -> Finding:
     missing = sum(facts.ledgers[number].lost for number in host.workers)
+    more = f"`benchmark hosts check --hosts {host.name}` shows whether it is back."
+    if facts.plan.hosts.host_keys is not None:
+        more = "The output of `benchmark hosts join` there may say why, or, for a pod, `kubectl describe pod`."
     return Finding(
         "host_lost",
         "invalid",
         f"{host.name}: {one_line((host.lost or '').rstrip('.'), _LONG)}; {missing:,} arrivals with it",
         "0 hosts",
-        "No other host took over its share; its records up to then are in this report. `benchmark hosts check "
-        f"--hosts {host.name}` shows whether it is back.",
+        f"No other host took over its share; its records up to then are in this report. {more}",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,6 +73,10 @@ def test_a_host_that_is_lost_is_named_with_its_last_words() -> None:
     assert not wave.verdict.valid
     (workers,) = of(wave, "worker_lost")
     assert workers.measured.startswith("load2: 2 of 3 workers")
+    assert mentions(finding.advice, "benchmark hosts check --hosts load2")
+    by_themselves = replace(wave.plan.hosts, host_keys=Path("keys/localhost.json"))
+    (finding,) = of(replace(wave, plan=replace(wave.plan, hosts=by_themselves)), "host_lost")
+    assert mentions(finding.advice, "benchmark hosts join")
 
 
 def test_a_host_that_sees_more_is_named() -> None:
