@@ -47,6 +47,7 @@ def _a_folder_with_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "data.csv": "a,b\n",
         "metrics.json": "[]",
         "body.json": "{}",
+        "schema.json": "{}",
         "wave.toml": "pods = 4\njob-name = 'load'\nworkers = 8\n"
         "client-rps = 400\nobs-time = 60\nfactories-file = 'f.py'\n",
         "../elsewhere.py": FACTORIES.replace("import lib.client\n", ""),
@@ -132,6 +133,8 @@ def test_what_this_environment_adds_is_among_the_words_or_is_named(
     objects, _, err = printed(*PODS, *WAVE)
     assert "--set=SIZE=5" in container(objects)["args"]
     assert mentions(err, "ENDPOINT_KEY", "--pass-env ENDPOINT_KEY")
+    objects, _, _ = printed(*PODS, *WAVE, "--pass-env", "BENCHMARK_SIZE")
+    assert [word for word in container(objects)["args"] if word.startswith("--set")] == []
     _, _, err = printed(*PODS, *WAVE, "--pass-env", "ENDPOINT_KEY")
     assert err == ""
     header = ("--header", "Authorization: Bearer $ENDPOINT_KEY")
@@ -150,6 +153,12 @@ def test_files_of_other_flags_go_with_the_wave(printed: Printed) -> None:
     assert "--endpoint-config=metrics.json" in container(objects)["args"]
     objects, _, _ = printed(*PODS, "http://10.0.0.1/", "--client-rps", "1", "--obs-time", "1", "--body", "@body.json")
     assert (mounted(objects), container(objects)["args"][0]) == ({"/work/body.json": "{}"}, "http://10.0.0.1/")
+    objects, _, _ = printed(*PODS, *WAVE, "--expect", "json", "--expect", "schema:./schema.json")
+    assert mounted(objects)["/work/schema.json"] == "{}"
+    assert [word for word in container(objects)["args"] if "expect" in word] == [
+        "--expect=json",
+        "--expect=schema:schema.json",
+    ]
     objects, _, _ = printed(*PODS, "--factories-file", "../elsewhere.py", *WAVE[2:])
     assert {*mounted(objects)} == {"/work/elsewhere.py"}
     assert "--factories-file=elsewhere.py" in container(objects)["args"]
