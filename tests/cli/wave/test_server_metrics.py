@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.cli.wave.server_metrics import print_with_metrics
-from inference_benchmarker.facts.server_metric import ServerLog, ServerMetric, renewed
+from inference_benchmarker.facts.server_metric import Interval, ServerLog, ServerMetric, renewed
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.wave import writer
 from inference_benchmarker.wave.run_dir import RunDir
@@ -186,8 +186,8 @@ class Finishing:
     def texts(self, _width: int | None = None, _next: object = None) -> tuple[str, str]:
         return "the wave", f"with {len(self.stored or [])} metrics"
 
-    def interval(self) -> None:
-        """Of no interest here."""
+    def interval(self) -> Interval:
+        return Interval.past(0.0, 1.0)
 
     def collect(self, *_: object) -> list[ServerMetric]:
         if self.collecting:
