@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.plan import WavePlan
 
 _OF_A_FILE = "FILE"
+_BODY = "BODY"  # the text itself, whatever it begins with
 _PACKAGES = ("locust", "gevent", "boto3", "geventhttpclient")
 _LONGEST_PATH = 4096
 
@@ -58,7 +59,8 @@ def sent_with(plan: WavePlan, environment: Mapping[str, str]) -> dict[str, Any]:
 
 def _names_file(name: str, value: str) -> bool:
     """Tells whether a setting names a file: by its own name, as ``BODY_FILE`` does, or by a whole path."""
-    return (name.endswith(_OF_A_FILE) or value.startswith("/")) and len(value) < _LONGEST_PATH and "\0" not in value
+    is_path = value.startswith("/") and name != _BODY
+    return (name.endswith(_OF_A_FILE) or is_path) and len(value) < _LONGEST_PATH and "\0" not in value
 
 
 def _header_names(text: str | None) -> list[str]:
