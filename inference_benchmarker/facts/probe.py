@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from numbers import Number
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.facts.returned import is_stream
 from inference_benchmarker.records.response import Response
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class ProbeFacts:
     """In plain values, so that one process can send it to another. None: did not get that far, or unknown.
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
-    or ``streamed``; ``unread`` an answer that is read like a file.
+    or ``streamed``; ``unread`` an iterator, or what is read like a file.
     ``addresses`` are those it was sent to; ``raised_at`` the line of the user's code that failed, ``in_hand`` what that
     code had in its variables.
     """
@@ -63,7 +63,7 @@ class Probe:
         self._payload = (payload,)
         answer = self._invoke(payload)
         self._answer = (answer,)
-        return self._handed_on(answer) if is_stream(type(answer)) else answer
+        return self._handed_on(answer) if type(answer) is GeneratorType else answer
 
     def _handed_on(self, pieces: Iterator[Any]) -> Iterator[Any]:
         for piece in pieces:
@@ -94,7 +94,7 @@ class Probe:
         if not self._answer:
             return {}
         (answer,) = self._answer
-        if is_stream(type(answer)):
+        if type(answer) is GeneratorType:
             kinds = " and ".join(dict.fromkeys(map(type_name, self._pieces)))
             return {
                 "answer": "streamed",

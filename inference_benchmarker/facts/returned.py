@@ -6,7 +6,7 @@ request is over with its last byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 STATUSES = ("status_code", "status")
@@ -15,6 +15,9 @@ FAILED = 400
 
 Look = Callable[[Any], int | None]
 """Reads what is left of an answer and returns its size; raises where that fails, or the answer says that it failed."""
+
+_PENDING = (("add_done_callback",), ("rawlink",), ("__await__",), ("__aiter__",), ("ready", "get"), ("get_result",))
+"""Members of what stands for a request that goes on: futures, greenlets, coroutines, results of pools and of Triton."""
 
 _PIECE = 1 << 16
 _NOT_READ = (ValueError, RuntimeError, TypeError)  # it is closed, was read by the file itself, or is no file after all
@@ -36,15 +39,10 @@ class FunctionError(Exception):
         self._benchmark_detail = kind
 
 
-def is_stream(kind: type) -> bool:
-    """Tells whether its pieces come as they are asked for: an iterator, but nothing that is read like a file."""
-    return hasattr(kind, "__next__") and not hasattr(kind, "read")
-
-
 def look_of(answer: Any, *, keeps: bool) -> Look:
     """The look at each answer of a class, by the first one. ``keeps``: somebody reads the content afterwards."""
     kind = type(answer)
-    if any(hasattr(kind, name) for name in ("add_done_callback", "rawlink", "__await__", "__aiter__")):
+    if not hasattr(kind, "__next__") and any(all(hasattr(kind, name) for name in names) for names in _PENDING):
         return _unfinished
     if issubclass(kind, dict):
         return _of_aws if not keeps else _unread_of_aws
@@ -92,8 +90,7 @@ def _of_aws(answer: dict[Any, Any]) -> int | None:
         if hasattr(value, "read"):
             size = _rest(value)
         elif type(value).__name__ == "EventStream":
-            for _ in value:
-                pass
+            _exhaust(value)
     _unread_of_aws(answer)
     return size
 
@@ -108,7 +105,7 @@ def _reader(kind: type, *, keeps: bool) -> Look:
         if hasattr(kind, "data"):
             return lambda answer: _kept(lambda: answer.data)
         return _nothing if keeps else _rest
-    return _nothing
+    return _exhaust if hasattr(kind, "__next__") and not keeps else _nothing
 
 
 def _kept(content: Callable[[], Any]) -> int | None:
@@ -127,6 +124,12 @@ def _rest(answer: Any) -> int | None:
     except _NOT_READ:
         pass
     return size or None
+
+
+def _exhaust(answer: Iterable[Any]) -> None:
+    """A stream of an SDK: its pieces are events of any kind, of which nobody knows here which are tokens."""
+    for _ in answer:
+        pass
 
 
 def _nothing(answer: Any) -> None:

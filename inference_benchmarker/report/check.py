@@ -67,8 +67,8 @@ class Check:
             )
         if seen.unread:
             found["unread_answer"] = (
-                f"invoke returned a {seen.answer_type}, which is read like a file: a wave reads what is left of it, "
-                "as one answer. Of a stream, yield the pieces, so that TTFT is measured."
+                f"invoke returned a {seen.answer_type}, whose unread content a wave reads as one answer. "
+                "Of a stream, yield the pieces, so that TTFT is measured."
             )
         if seen.answer == "streamed" and not self.record.chunks and self.ok:
             found["no_piece"] = "invoke yielded only empty pieces, so there is no TTFT."

@@ -92,7 +92,7 @@ def seen(answer: object) -> ProbeFacts:
             Response(tokens_in=3),
             ProbeFacts(answer="returned", answer_type="inference_benchmarker.records.response.Response"),
         ),
-        (iter([1]), ProbeFacts(answer="streamed", answer_type="int", preview="1")),
+        (iter([1]), ProbeFacts(answer="returned", answer_type="list_iterator", unread=True)),
         (_File(), ProbeFacts(answer="returned", answer_type=f"{__name__}._File", preview="(ValueError)", unread=True)),
         (_Answered("ok"), ProbeFacts(answer="returned", answer_type=f"{__name__}._Answered")),
         (_Broken(), ProbeFacts(answer="returned", answer_type=f"{__name__}._Broken", preview="(ValueError)")),

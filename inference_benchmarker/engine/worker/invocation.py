@@ -8,7 +8,7 @@ from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
-from inference_benchmarker.facts.returned import Look, is_stream, look_of
+from inference_benchmarker.facts.returned import Look, look_of
 from inference_benchmarker.records.answer import Answer, Piece, Reasoning
 from inference_benchmarker.records.error_key import error_key, error_text
 from inference_benchmarker.records.response import Response
@@ -84,12 +84,9 @@ class Invocation:
             self._take(slot, kind, result)
 
     def _take(self, slot: Slot, kind: type, result: Any) -> None:
-        """Take an answer of any other class: it may be a stream, say that the request failed, or not be over."""
+        """Take an answer of any other class: it may say that the request failed, or not be over."""
         look = self._looks.get(kind)
         if look is None:
-            if is_stream(kind):
-                self._drive(slot, result)
-                return
             look = look_of(result, keeps=self._keeps_answers)
             if len(self._looks) < _MOST_KINDS:
                 self._looks[kind] = look
@@ -97,7 +94,7 @@ class Invocation:
             slot.size = size
 
     def _drive(self, slot: Slot, stream: Any) -> None:
-        """Run a generator, or another stream, to its end; each non-empty piece is a token's arrival."""
+        """Run a generator to its end; each non-empty piece is a token's arrival."""
         times = slot.times = []
         t0, size = self._requests.t0, 0
         most = largest_answer()

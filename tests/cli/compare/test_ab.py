@@ -39,7 +39,7 @@ RATE = ("--client-rps", "5")
 HEEDED = {"--body", "--header", "--method", "--content-type", "--model", "--prompt", "--input-tokens"}
 HEEDED |= {"--output-tokens", "--api-key", "--no-abort", "--export", "--export-wait", "--json", "--quiet", "--config"}
 HEEDED |= {"--hosts", "--hosts-file", "--join-timeout", "--listen", "--max-clock-error", "--pass-env", "--with-file"}
-HEEDED |= {"--requirements"}  # with the others above, parts of the plan's hosts
+HEEDED |= {"--requirements", "--host-keys"}  # with the others above, parts of the plan's hosts
 HEEDED |= {"--turns", "--shared-prefix", "--history", "--session-header", "--cache", "--image", "--audio"}
 
 
