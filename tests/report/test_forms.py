@@ -213,7 +213,7 @@ def test_a_wave_that_was_aborted_says_so_in_every_form() -> None:
     row = row_of(facts)
     assert (row["verdict"], row["exit_code"], row["aborted"]) == ("VALID", "1", text)
     assert row["findings"].split() == ["aborted", "too_few_samples"]
-    assert f"VALID: aborted {text}" in re.sub(r"\\\\(.)", r"\\1", markdown_of(facts).splitlines()[0])
+    assert f"LIMIT MISSED: aborted {text}" in re.sub(r"\\\\(.)", r"\\1", markdown_of(facts).splitlines()[0])
     assert row_of(wave(failing(3)))["aborted"] == ""
 
 

@@ -25,11 +25,13 @@ _NARROW = 0.02  # unless the interval is hardly wider than they are
 def headline(comparison: Comparison) -> str:
     """The outcome for whoever reads one line.
 
-    It first says if waves are missing, and of numbers that can be trusted if the loads differ.
+    It first says if waves are missing or limits are violated, and of numbers that can be trusted if the loads differ.
     """
     cut, loads = comparison.cut, comparison.loads if comparison.base.valid and comparison.new.valid else ""
     found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
-    return found if cut is None else f"{ended_early(comparison.outcome, cut)}: {found}"
+    if cut is not None:
+        return f"{ended_early(comparison.outcome, cut)}: {found}"
+    return f"{comparison.outcome.upper()}: {found}" if comparison.outcome == "failed" else found
 
 
 def _outcome(comparison: Comparison) -> str:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.exit_codes import MISSED, OK
 from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.system.files import is_there
 from inference_benchmarker.words.text import one_line
@@ -116,18 +117,29 @@ def lead(capacities: Sequence[Capacity]) -> str:
 
 def capacity_card(capacity: Capacity) -> Card:
     """The words on one, above all figures."""
-    found = capacity.found
+    found, lacks = capacity.found, _lacks(capacity.found)
     return Card(
         label=capacity.label,
-        verdict=found.outcome.replace("_", " "),
+        verdict=found.outcome.replace("_", " ") + (f" ({lacks})" if lacks else ""),
         doubtful=found.outcome not in _FOUND,
-        missed=found.outcome == "not_kept",
+        missed=found.outcome == "not_kept" or bool(lacks),
         facts=tuple(_fact_lines(capacity)),
         headline=tuple(_headline(capacity)),
         hover=capacity.hover,
         findings=(),
         problems=(found.reason,) if found.reason else (),
     )
+
+
+def _lacks(found: CapacityResult) -> str:
+    """The reason for which a search that has an answer does not end with 0; nothing where it does."""
+    if found.outcome not in _FOUND or found.exit_code == OK:
+        return ""
+    if found.ended == "early":
+        return "ended early"
+    if found.exit_code == MISSED and found.confirmed != "holds":
+        return "a confirming wave failed" if found.confirmed == "fails" else "not confirmed"
+    return f"exit code {found.exit_code}"
 
 
 def _fact_lines(capacity: Capacity) -> Iterator[str]:

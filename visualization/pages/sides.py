@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.slo import MaxRegression
 from visualization.comparison.comparison import compare
 from visualization.comparison.headline import headline
 from visualization.figures.cards import facts
@@ -33,16 +34,23 @@ class TwoSides:
         return headline(self.comparison)
 
 
-def two_sides(runs: Sequence[Run], load: Callable[[Path], Wave]) -> TwoSides | None:
-    """The outcome of ``benchmark compare`` for them; None where they are not two sides of one load."""
-    found = sides(runs)
-    if found is None:
+def two_sides(
+    runs: Sequence[Run], load: Callable[[Path], Wave], limits: Sequence[str] = (), *, strict: bool = False
+) -> TwoSides | None:
+    """The outcome of ``benchmark compare`` for them; None where they are not two sides of one load.
+
+    ``limits``: those on changes, as flags give them; ``strict``: what is undecided fails.
+    """
+    by_name = sides(runs)
+    if by_name is None:
         return None
-    names = tuple(found)
-    base, new = ([load(run.path) for run in side] for side in found.values())
-    folders = {run.path.resolve().parent for run in found[names[0]]}
+    names = tuple(by_name)
+    base, new = ([load(run.path) for run in side] for side in by_name.values())
+    folders = {run.path.resolve().parent for run in by_name[names[0]]}
     first = {run.path for run in runs if run.path.resolve().parent in folders} if len(runs) > 2 else {runs[0].path}
-    return TwoSides(compare(base, new, names=(names[0], names[1])), tuple(int(run.path not in first) for run in runs))
+    gate = [MaxRegression.parse(text) for text in limits]
+    found = compare(base, new, gate, names=(names[0], names[1]), strict=strict)
+    return TwoSides(found, tuple(int(run.path not in first) for run in runs))
 
 
 def sides(runs: Sequence[Run]) -> dict[str, list[Run]] | None:

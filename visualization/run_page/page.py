@@ -7,6 +7,7 @@ from dataclasses import replace
 from string import Template
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.report.headline import headline
 from inference_benchmarker.words.text import one_line, plain
 from visualization.figures.page_data import page_data, template
 from visualization.figures.palette import css_colors
@@ -35,7 +36,7 @@ def run_page(wave: Wave) -> str:
     album = _Album()
     body = _body(wave, name, album)
     return Template(template("run.html")).substitute(
-        title=html.escape(f"{name}: {wave.verdict.word}"),
+        title=html.escape(f"{name}: {headline(wave.summary, wave.verdict).partition(':')[0]}"),
         style=Template(template("page.css")).substitute(palette=css_colors()) + template("run.css"),
         body=body,
         data=page_data(figures=album.data, runs=()),

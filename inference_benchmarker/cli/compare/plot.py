@@ -46,7 +46,8 @@ def run(arguments: list[str]) -> int:
         runs = in_order(read_runs(paths, plot.metadata, load, tell))
     _say_problems(runs, are_all=not searched)
     capacities = read_capacities(searched, plot.metadata, read)
-    figures = make_figures(runs, plot.fields, capacities, two_sides(runs, load), plot.cut)
+    two = two_sides(runs, load, plot.limits, strict=plot.strict)
+    figures = make_figures(runs, plot.fields, capacities, two, plot.cut)
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
     for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):

@@ -15,6 +15,7 @@ from inference_benchmarker.words.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from visualization.comparison.ab import Experiment
     from visualization.comparison.ending import Cut
 
 _MOST_BYTES = 16 * MIB
@@ -86,8 +87,9 @@ PLOT: Table = {
 class Plot:
     """The comparison asked for: the runs, what is said of them (by directory name), the bars wanted (None: all).
 
-    ``output_dir`` None: the first run's. ``notes``: what of it is left out. ``cut``: why the A and B that are all of it
-    lack waves, where they do.
+    ``output_dir`` None: the first run's. ``notes``: what of it is left out. Of the A and B that are all of it,
+    ``cut``: why they lack waves, where they do; ``limits``: those on changes, of which an undecided one fails where it
+    is ``strict``.
     """
 
     runs: tuple[Path, ...]
@@ -98,6 +100,8 @@ class Plot:
     notes: tuple[str, ...]
     quiet: bool
     cut: Cut | None = None
+    limits: tuple[str, ...] = ()
+    strict: bool = False
 
 
 def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
@@ -112,7 +116,8 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
     shown = ", ".join(sorted(names)[:_MOST_NAMES])
     left_out = f"--plot-metadata: left out, as no such run is plotted: {strangers}. The runs are called {shown}."
     notes = (left_out,) if strangers else ()
-    place, cut = _of_one_ab(options["plot"] or ())
+    one = _one_ab(options["plot"] or ())
+    place = None if one is None else one.folder
     return Plot(
         runs=runs,
         output_dir=place if given["plot_output_dir"] is None else Path(given["plot_output_dir"]),
@@ -121,16 +126,17 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
         fields=given["plot_fields"],
         notes=notes,
         quiet=bool(given["quiet"]),
-        cut=cut,
+        cut=None if one is None else one.cut,
+        limits=() if one is None else one.limits,
+        strict=one is not None and one.strict,
     )
 
 
-def _of_one_ab(given: Sequence[str]) -> tuple[Path | None, Cut | None]:
-    """The folder of A and B where it is all that is plotted, and how it ended: its page is of none of its runs."""
+def _one_ab(given: Sequence[str]) -> Experiment | None:
+    """The comparison of A and B where it is all that is plotted: its page is of none of its runs."""
     from visualization.comparison.ab import is_ab, load
 
-    folder = Path(given[0]) if len(given) == 1 and is_ab(Path(given[0])) else None
-    return folder, None if folder is None else load(folder).cut
+    return load(Path(given[0])) if len(given) == 1 and is_ab(Path(given[0])) else None
 
 
 def _runs_of(folder: Path) -> list[Path]:

@@ -119,7 +119,8 @@ def _answer(data: ProofResult) -> str:
     """The answer itself.
 
     ``Passed: 3 instances of ml.m5.large served 200/s for 45 s within every limit.`` Where nobody knows how many
-    instances there were, the endpoint is named in their place.
+    instances there were, the endpoint is named in their place. Where it passed, and what it is built on or left behind
+    makes its exit code graver, that stands first: ``Passed, but exit code 3: ...``.
     """
     kind = f" of {data.instance_type}" if data.instance_type else ""
     fleet, load, beside = f"{instances_text(data.instances)}{kind}", load_text(data.target_rps), ""
@@ -131,7 +132,8 @@ def _answer(data: ProofResult) -> str:
     if data.outcome == "holds":
         seconds = length_text(data.length.seconds)
         given = " given" if _other_limits(data) else ""
-        return f"Passed: {fleet} served {load} for {seconds} within every limit{given}{beside}."
+        but = "" if data.exit_code == OK else f", but exit code {data.exit_code}"
+        return f"Passed{but}: {fleet} served {load} for {seconds} within every limit{given}{beside}."
     why = _reason(data) + (f" (ended after {length_text(data.sent_s)})" if data.ended_early else "")
     if data.outcome == "fails":
         return f"Failed: {fleet} did not serve {load} within the limits: {why}{beside}."

@@ -30,15 +30,21 @@ def headline(data: RankingResult) -> str:
     """The first variant, what it takes, and by how much the next one is worse; of traffics alone, whether they differ.
 
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
+    Then whatever adds to its exit code, a sentence for all the variants of which it is true.
     """
     answer = _answer(data)
-    broken = ((row, _what_broke(row)) for row in data.rows if broken_code(row) != OK or _was_ended(row, data))
-    return " ".join([answer, *(_sentence(row, what) for row, what in broken if what not in answer)])
+    graver: dict[str, list[str]] = {}
+    for row in data.rows:
+        what = _what_broke(row)
+        if _adds(row, data) and what not in answer:
+            graver.setdefault(what, []).append(_called(row))
+    return " ".join([answer, *(f"{', '.join(rows)}: {what}" for what, rows in graver.items())])
 
 
-def _was_ended(row: RankedRow, data: RankingResult) -> bool:
-    """Tells whether somebody ended the search of a row, but not the ranking."""
-    return row.rank is not None and row.ended == "interrupted" and not data.interrupted
+def _adds(row: RankedRow, data: RankingResult) -> bool:
+    """Tells whether a row makes the exit code graver; that its ranking was interrupted is said of all of it."""
+    is_said = data.interrupted and row.ended == "interrupted"
+    return broken_code(row) != OK or (row_code(row) != OK and not is_said)
 
 
 def left_open_beside(data: RankingResult, chosen: RankedRow) -> Iterator[str]:
@@ -47,11 +53,11 @@ def left_open_beside(data: RankingResult, chosen: RankedRow) -> Iterator[str]:
         yield "its ranking was interrupted"
     for row in data.rows:
         if row is not chosen and row_code(row) != OK:
-            yield f"in its ranking {_sentence(row, _what_broke(row)).rstrip('.')}"
+            yield f"in its ranking {_called(row)}: {_what_broke(row).rstrip('.')}"
 
 
-def _sentence(row: RankedRow, what: str) -> str:
-    return f"{label_of(row.variant)}{' has no rank' if row.rank is None else ''}: {what}"
+def _called(row: RankedRow) -> str:
+    return f"{label_of(row.variant)}{' has no rank' if row.rank is None else ''}"
 
 
 def _what_broke(row: RankedRow) -> str:

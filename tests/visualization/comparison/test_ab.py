@@ -89,13 +89,13 @@ def test_what_is_stored_is_read_again(experiment: Experiment) -> None:
     data.pop("digest", None)
     assert (data["schema_version"], data["exit_code"], data["repeats"]) == (1, 1, 4)
     assert [each["counts"] for each in data["waves"]] == [True] * 8 + [False]
-    assert data["comparison"]["headline"].startswith("B is ")
+    assert data["comparison"]["headline"].startswith("FAILED: B is ")
 
 
 def test_waves_that_do_not_count_are_in_no_number(experiment: Experiment) -> None:
     found = experiment.compare(experiment.read())
     assert (len(found.base.waves), len(found.new.waves)) == (4, 4)
-    assert headline(found).startswith("B is ")
+    assert headline(found).startswith("FAILED: B is ")
     assert "% slower at p50, 95%: " in headline(found)
 
 
@@ -193,7 +193,7 @@ class TestCommands:
     def test_report_gives_the_forms_that_there_are(
         self, experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        for form, begins in (("text", "B is "), ("markdown", "### Benchmark comparison"), ("junit", "<?xml ")):
+        for form, begins in (("text", "FAILED: B is "), ("markdown", "### Benchmark comparison"), ("junit", "<?xml ")):
             file = tmp_path / form
             assert cli.main(["report", str(experiment.folder), "--format", form, "--output", str(file)]) == 1
             assert file.read_text().startswith(begins)
