@@ -60,7 +60,8 @@ def with_model(payload: Any, model: str) -> Any:
     if isinstance(payload, tuple) and any(isinstance(part, dict) for part in payload):
         return tuple(with_model(part, model) if isinstance(part, dict) else part for part in payload)
     if isinstance(payload, bytes) and payload[:1] == b"{" and payload[-1:] == b"}" and _NAMED not in payload:
-        return b'%b,"model":%b}' % (payload[:-1], json.dumps(model).encode())
+        rest = payload[1:-1].strip(b" \t\r\n")
+        return b'{%b"model":%b}' % (b"%b," % rest if rest else b"", json.dumps(model).encode())
     found = type(payload).__name__
     raise TypeError(f"--model-mix sets the model of a payload that is a dict, and this one is a {found}")
 

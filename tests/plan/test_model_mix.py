@@ -31,6 +31,7 @@ def test_what_is_no_mix_is_said(text: str) -> None:
     [
         ({"model": "x", "n": 1}, {"model": "a", "n": 1}),
         (b'{"n":1}', b'{"n":1,"model":"a"}'),
+        (b"{ }", b'{"model":"a"}'),
         (("session", {"n": 1}), ("session", {"n": 1, "model": "a"})),
     ],
 )

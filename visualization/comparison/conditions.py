@@ -82,6 +82,8 @@ def differences(waves: Sequence[Wave]) -> Iterator[str]:
     ):
         if names := _names_apart(given):
             yield f"{what} {', '.join(names)}"
+    if names := _names_apart([dict.fromkeys(_headers(wave), True) for wave in waves]):
+        yield f"the headers {', '.join(names)}"
     if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
         yield "the content of the factories (or Locust) file"
 
@@ -227,6 +229,12 @@ def _settings(waves: Sequence[Wave]) -> list[dict[str, Any]]:
         {name: files[name] if name in everywhere else alike.get(name, text) for name, text in given.items()}
         for files, given in zip(known, (wave.plan.factory_settings for wave in waves), strict=True)
     ]
+
+
+def _headers(wave: Wave) -> list[str]:
+    """The names of its headers, in one case; what is stored may be anybody's."""
+    names = wave.environment.get("headers")
+    return [one_line(name).title() for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _names_apart(given: Sequence[Mapping[str, Any]]) -> list[str]:

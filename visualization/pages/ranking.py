@@ -146,7 +146,7 @@ def _notes(data: RankingResult) -> Iterator[str]:
         yield "~ is interpolated between neighbouring rates: no wave at the lower end measured p99."
     if any(row.tied_with for row in rows):
         yield "= ties: the intervals do not decide which is better."
-    yield from (f"? {_label(row)}: {'; '.join(row.warnings)}." for row in rows if row.rank and row.warnings)
+    yield from _warnings(data)
     if prices := dict.fromkeys(_price(row.price) for row in rows if row.price is not None):
         yield f"Hourly prices of an instance: {'; '.join(prices)}. A month has 730 hours."
     yield from data.remarks
@@ -155,6 +155,14 @@ def _notes(data: RankingResult) -> Iterator[str]:
     for row in rows:
         if not row.rank:
             yield f"✗ {_label(row)}: {'; '.join([*row.warnings, row.headline])}"
+
+
+def _warnings(data: RankingResult) -> Iterator[str]:
+    """What the searches of ranked variants leave open, but for what the headline says above the table."""
+    for row in data.rows:
+        open_ones = [each for each in row.warnings if each not in data.headline]
+        if row.rank and open_ones:
+            yield f"? {_label(row)}: {'; '.join(open_ones)}."
 
 
 def _price(price: Price) -> str:

@@ -36,15 +36,29 @@ def run(arguments: list[str]) -> int:
     _check(options)
     options.dir = options.dir or last_run("benchmark report", *OF_ANSWERS)
     give_back_large_blocks()
+    stored = _stored(options.dir)
     if options.format == CSV:
         table, exit_code = table_of_runs(options.dir)
         hand_out(table, options.output, CSV)
-        return exit_code
+        return worst_exit_code(exit_code, OK if stored is None else int(stored.found.exit_code))
+    if stored is not None:
+        return _again(stored, options)
+    from visualization.comparison import ab
+
+    if ab.is_ab(options.dir):
+        experiment = ab.load(options.dir)
+        for clause in ab.not_checked(options.dir):
+            say(f"{options.dir}: {clause}.")
+        return print_again(experiment, options.format, options.output, as_json=options.json)
+    return _of_a_run(options)
+
+
+def _stored(folder: Path) -> Loaded[Any] | None:
+    """The answer of a search, a plan, a proof or a ranking, where the folder has one."""
     from server_capacity.experiments.proof import folder as of_proof
     from server_capacity.planning import folder as of_plan
     from server_capacity.results import capacity_folder as of_capacity
     from server_capacity.results import ranking_folder as of_ranking
-    from visualization.comparison import ab
 
     kinds: tuple[tuple[Callable[[Path], bool], Callable[[Path], Loaded[Any]]], ...] = (
         (of_capacity.is_capacity, of_capacity.load),
@@ -52,15 +66,7 @@ def run(arguments: list[str]) -> int:
         (of_proof.is_proof, of_proof.load),
         (of_ranking.is_ranking, of_ranking.load),
     )
-    for is_one, load in kinds:
-        if is_one(options.dir):
-            return _again(load(options.dir), options)
-    if ab.is_ab(options.dir):
-        experiment = ab.load(options.dir)
-        for clause in ab.not_checked(options.dir):
-            say(f"{options.dir}: {clause}.")
-        return print_again(experiment, options.format, options.output, as_json=options.json)
-    return _of_a_run(options)
+    return next((load(folder) for is_one, load in kinds if is_one(folder)), None)
 
 
 def _of_a_run(options: Namespace) -> int:

@@ -11,7 +11,9 @@ import pytest
 
 from inference_benchmarker.cli import main
 from server_capacity.aiperf.export import AiperfResult
-from tests.capacities import found
+from server_capacity.results.capacity_folder import save
+from server_capacity.results.types.result_status import settled
+from tests.capacities import found, searched
 from tests.waves import make_run, stored, wave
 
 FORMS = {"markdown": "### VALID", "html": "<!DOCTYPE html>", "junit": "<?xml", "csv": "run,name,start"}
@@ -126,3 +128,10 @@ def test_what_aiperf_measured_stands_below_the_text(tmp_path: Path, capsys: pyte
     assert main(["report", str(run.path), "--format", "markdown"]) == 0
     block = printed[printed.rindex("RESULTS") :]
     assert capsys.readouterr().out.endswith(f"```text\n{block}```\n")
+
+
+def test_csv_of_a_search_ends_as_its_search_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(tmp_path, settled(searched(confirmation=[])))
+    stored(wave([[0.02] * 10] * 10), tmp_path)
+    assert main(["report", str(tmp_path), "--format", "csv"]) == 1
+    assert capsys.readouterr().out.splitlines()[1].split(",").count("VALID") == 1

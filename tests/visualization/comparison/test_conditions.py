@@ -151,10 +151,22 @@ def test_files_that_settings_name_are_compared_by_their_content() -> None:
     assert compare(sent("/x/body", a), sent("/y/body", 5)).unlike == ("the settings BODY_FILE",)
 
 
+def test_headers_are_compared_by_their_names() -> None:
+    def sent(headers: object) -> Wave:
+        return replace(wave(drawn(1)), environment={"headers": headers})
+
+    both = sent(["Authorization", "X-Route"])
+    assert compare(both, sent(["authorization"])).unlike == ("the headers X-Route",)
+    assert compare(both, wave(drawn(1))).unlike == ("the headers Authorization, X-Route",)
+    assert compare(both, both).unlike == ()
+    assert compare(sent(5), sent([5, {}])).unlike == ()  # forged
+
+
 def test_a_wave_stores_the_digests_of_the_files_that_its_settings_name(tmp_path: Path) -> None:
     (tmp_path / "body").write_bytes(b"{}")
     os.mkfifo(tmp_path / "pipe")
     files = {"BODY_FILE": "body", "PIPE_FILE": "pipe", "NO_FILE": "none", "A_FILE": "a\0b", "FOLDER_FILE": "."}
     settings = {name: str(tmp_path / text) for name, text in {**files, "BODY": "body"}.items()}
     plan = replace(wave(drawn(1)).plan, factory_settings=settings)
-    assert describe_environment(plan, {})[OF_SETTINGS] == {"BODY_FILE": hashlib.sha256(b"{}").hexdigest()}
+    of_body = hashlib.sha256(b"{}").hexdigest()  # a setting names a file by its own name, or by a whole path
+    assert describe_environment(plan, {})[OF_SETTINGS] == {"BODY_FILE": of_body, "BODY": of_body}

@@ -86,6 +86,15 @@ def test_a_variant_without_an_answer_stands_in_the_table_with_its_reason(tmp_pat
     assert "<type>" not in page(figures)
 
 
+def test_what_the_first_line_says_of_a_variant_is_no_note_again(tmp_path: Path) -> None:
+    warned = row("m5", 300, clean_up="failed", exit_code=3)
+    figures = drawn(tmp_path, ranking([warned, row("c5", 500)], Aim()))
+
+    (table,) = figures.answer
+    assert "was not removed" in figures.lead
+    assert not [note for note in table.notes if "was not removed" in note]
+
+
 def test_what_held_at_least_a_rate_ties_and_its_cost_is_a_bound(tmp_path: Path) -> None:
     open_ended = replace(row("m5", 100, price=0.3), interval=None, rate=300.0)
     data = ranking([open_ended, row("c5", 500, price=0.3)], Aim())
