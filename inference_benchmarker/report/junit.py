@@ -21,8 +21,11 @@ _OF_LIMITS = ("slo_missed", "success_below_threshold")
 _LONG = 1_000
 
 
-def to_junit(facts: WaveFacts, summary: Summary, verdict: Verdict, name: str, text: str) -> str:
-    """A suite called ``name``: the wave's verdict, each limit, and whatever else was missed; ``text`` is the report."""
+def to_junit(facts: WaveFacts, summary: Summary, verdict: Verdict, name: str, text: str, *, beside: str = "") -> str:
+    """A suite called ``name``: the wave's verdict, each limit, and whatever else was missed; ``text`` is the report.
+
+    ``beside``: why a measurement beside the wave did not end well, where there is one.
+    """
     suite = ElementTree.Element("testsuite", name=one_line(name, _LONG), time=f"{summary.duration_s:.3f}")
     _verdict_case(suite, summary, verdict)
     missed = [each for each in verdict.findings if each.severity == "missed"]
@@ -31,6 +34,8 @@ def to_junit(facts: WaveFacts, summary: Summary, verdict: Verdict, name: str, te
     for finding in missed:
         if finding.code not in _OF_LIMITS:
             _tell(_case(suite, finding.code), "failure", finding.measured, finding.advice)
+    if beside:
+        _tell(_case(suite, "beside the wave"), "failure", beside)
     for attribute, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(attribute, str(len(list(suite.iter(tag)))))
     ElementTree.SubElement(suite, "system-out").text = plain_lines(text)

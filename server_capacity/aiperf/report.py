@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.report.text import joined, success_line
 from inference_benchmarker.words.text import one_line
-from inference_benchmarker.words.wording import INDENT, aligned, duration_text
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,17 @@ def aiperf_text(result: AiperfResult, width: int | None = None) -> str:
         _end(result),
     )
     return joined(*sections)
+
+
+def shortfall(result: AiperfResult) -> str:
+    """The reason for which it does not end with 0, in a line; empty where it does."""
+    if result.exit_code == OK:
+        return ""
+    if result.interrupted:
+        return f"aiperf: interrupted, {result.ok:,} of {result.fired:,} requests answered by then"
+    most, target = "at most " if result.gave_up else "", result.success_threshold
+    rate = f"{most}{percent_text(result.success_rate, target)}"
+    return f"aiperf: LIMIT MISSED: success rate {rate} (limit {100 * target:g}%)"
 
 
 def _block(result: AiperfResult) -> Iterator[str]:

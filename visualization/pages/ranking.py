@@ -158,7 +158,7 @@ def _notes(data: RankingResult) -> Iterator[str]:
 
 
 def _warnings(data: RankingResult) -> Iterator[str]:
-    """What the searches of ranked variants leave open, but for what the headline says above the table."""
+    """Yields a note on all that a search leaves open and the headline, above the table, does not say."""
     for row in data.rows:
         open_ones = [each for each in row.warnings if each not in data.headline]
         if row.rank and open_ones:

@@ -30,11 +30,14 @@ _SCRIPTS = ("marks.js", "limits.js", "curves.js", "run.js")
 _BESIDE = "strips beside"
 
 
-def run_page(wave: Wave) -> str:
-    """The page of a finished wave as HTML, in one piece: it asks nobody for anything."""
+def run_page(wave: Wave, beside: str = "") -> str:
+    """The page of a finished wave as HTML, in one piece: it asks nobody for anything.
+
+    ``beside``: why a measurement beside the wave did not end well, where there is one.
+    """
     name = title_of(wave)
     album = _Album()
-    body = _body(wave, name, album)
+    body = _body(wave, name, album, beside)
     return Template(template("run.html")).substitute(
         title=html.escape(f"{name}: {headline(wave.summary, wave.verdict).partition(':')[0]}"),
         style=Template(template("page.css")).substitute(palette=css_colors()) + template("run.css"),
@@ -66,7 +69,7 @@ class _Album:
         return framed(figure, len(self.data) - 1)
 
 
-def _body(wave: Wave, name: str, album: _Album) -> Markup:
+def _body(wave: Wave, name: str, album: _Album, beside: str) -> Markup:
     """Everything between the page's head and its script."""
     summary, verdict = wave.summary, wave.verdict
     extras = Extras(wave)
@@ -78,6 +81,7 @@ def _body(wave: Wave, name: str, album: _Album) -> Markup:
         element("button", type="button", id="theme", hidden=True),
     )
     parts = (
+        element("p", element("b", beside), class_="verdict-line warn") if beside else None,
         words.lead(summary, verdict),
         element("p", " · ".join(words.what_it_was(wave, summary)), class_="what"),
         *sections.notes([*extras.problems, *sections.left_out(summary)]),

@@ -12,7 +12,7 @@ from inference_benchmarker.cli.core.forms import CSV, FORMS, TEXT, hand_out
 from inference_benchmarker.cli.core.last_run import OF_ANSWERS, last_run
 from inference_benchmarker.cli.core.next_commands import next_commands
 from inference_benchmarker.cli.core.terminal import how_far, print_wave, say, say_without_digest
-from inference_benchmarker.cli.report.report_forms import form_of, of_a_folder, of_aiperf, table_of_runs
+from inference_benchmarker.cli.report.report_forms import form_of, of_a_folder, table_of_runs
 from inference_benchmarker.cli.wave.aiperf import print_aiperf
 from inference_benchmarker.cli.wave.server_metrics import print_with_metrics, sources_of
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -88,7 +88,7 @@ def _of_a_run(options: Namespace) -> int:
     elif wave is not None and not options.json and not shaped:
         print_wave(wave, as_json=False, next_commands=next_commands(wave, vars(options)))
     if shaped:
-        text = form_of(_the_wave(wave, run_dir), options.format) + of_aiperf(result, options.format)
+        text = form_of(_the_wave(wave, run_dir), options.format, result)
         hand_out(text, options.output, options.format)
     elif result is not None:
         print_aiperf(wave, result, as_json=options.json)

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from server_capacity.aiperf.export import AiperfResult
 
 
-def form_of(wave: Wave, form: str) -> str:
-    """A wave in one of the forms."""
-    return _FORMS[form](wave)
+def form_of(wave: Wave, form: str, aiperf: AiperfResult | None = None) -> str:
+    """A wave in one of the forms, with what ``aiperf`` measured beside it: where that did not end well, it says so."""
+    from server_capacity.aiperf.report import shortfall
+
+    return _FORMS[form](wave, "" if aiperf is None else shortfall(aiperf)) + of_aiperf(aiperf, form)
 
 
 def table_of_runs(folder: Path) -> tuple[str, int]:
@@ -30,6 +32,7 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
     from inference_benchmarker.report.csv_rows import UNREADABLE, csv_row, to_csv
     from inference_benchmarker.wave.run_folders import runs_of
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.aiperf.export import AiperfResult
     from visualization.comparison import ab
 
     rows: list[dict[str, Any]] = []
@@ -46,6 +49,8 @@ def table_of_runs(folder: Path) -> tuple[str, int]:
             rows.append({"run": str(path), "verdict": UNREADABLE, "exit_code": BAD_INPUT})
         else:
             rows.append(csv_row(wave, wave.summary, wave.verdict, str(path)))
+            aiperf = None if wave.run_dir is None else AiperfResult.load(wave.run_dir.aiperf)
+            codes.append(OK if aiperf is None else aiperf.exit_code)
         codes.append(int(rows[-1]["exit_code"]))
     return to_csv(rows), worst_exit_code(*codes)
 
@@ -76,32 +81,33 @@ def of_a_folder(text: str, form: str, folder: Path) -> str:
     )
 
 
-def _markdown(wave: Wave) -> str:
-    from inference_benchmarker.report.markdown import to_markdown
+def _markdown(wave: Wave, beside: str) -> str:
+    from inference_benchmarker.report.markdown import escaped, to_markdown
 
-    return to_markdown(wave, wave.summary, wave.verdict, _path(wave))
+    first = f"### {escaped(beside)}\n\n" if beside else ""
+    return first + to_markdown(wave, wave.summary, wave.verdict, _path(wave))
 
 
-def _html(wave: Wave) -> str:
+def _html(wave: Wave, beside: str) -> str:
     from visualization.run_page import run_page
 
-    return run_page(wave)
+    return run_page(wave, beside)
 
 
-def _junit(wave: Wave) -> str:
+def _junit(wave: Wave, beside: str) -> str:
     from inference_benchmarker.report.junit import to_junit
 
     path = _path(wave)
     name = wave.plan.name or ("benchmark" if path is None else path.name)
-    return to_junit(wave, wave.summary, wave.verdict, name, wave.text())
+    return to_junit(wave, wave.summary, wave.verdict, name, wave.text(), beside=beside)
 
 
 def _path(wave: Wave) -> Path | None:
     return None if wave.run_dir is None else wave.run_dir.path
 
 
-_FORMS: dict[str, Callable[[Wave], str]] = {
-    TEXT: lambda wave: wave.text(),
+_FORMS: dict[str, Callable[[Wave, str], str]] = {
+    TEXT: lambda wave, _: wave.text(),  # the block below it says so
     MARKDOWN: _markdown,
     "html": _html,
     JUNIT: _junit,

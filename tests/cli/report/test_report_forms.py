@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -128,6 +129,24 @@ def test_what_aiperf_measured_stands_below_the_text(tmp_path: Path, capsys: pyte
     assert main(["report", str(run.path), "--format", "markdown"]) == 0
     block = printed[printed.rindex("RESULTS") :]
     assert capsys.readouterr().out.endswith(f"```text\n{block}```\n")
+
+
+@pytest.mark.parametrize(
+    ("ok", "more", "code"), [(8, {}, 1), (10, {"gave_up": True}, 1), (10, {"interrupted": True}, 130)]
+)
+def test_what_aiperf_missed_stands_in_every_form(
+    ok: int, more: dict[str, Any], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = stored(wave([[0.02] * 10] * 10), tmp_path)
+    run.aiperf.mkdir()
+    AiperfResult("0.3", 0.0, 9.0, 10, ok, {}, None, None, None, {}, 0.95, str(run.aiperf), **more).save()
+    printed = {}
+    for form in FORMS:
+        assert main(["report", str(run.path), "--format", form]) == code
+        printed[form] = capsys.readouterr().out
+    assert printed["markdown"].startswith("### aiperf: ")
+    assert 'failures="1"' in printed["junit"]
+    assert "<b>aiperf: " in printed["html"]
 
 
 def test_csv_of_a_search_ends_as_its_search_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
