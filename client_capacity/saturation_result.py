@@ -185,7 +185,11 @@ class RpsSaturation(FormerKeys):
                 yield from steps_table(row.steps)
 
     def _closing(self) -> Iterator[str]:
-        if self.limited_by == "client":
+        steps = [step for row in self.rows for step in row.steps]
+        if self.limited_by == "client" and not self.rate and steps:
+            least = rate_text(min(step.rate for step in steps))
+            yield f"This client cannot even send {least}/s: {steps[-1].reason}. Make invoke faster."
+        elif self.limited_by == "client":
             yield (
                 f"This client can send {rate_text(self.rate)}/s; use --workers {self.workers}: more workers do not "
                 "send more."

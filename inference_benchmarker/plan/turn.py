@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inference_benchmarker.records.record import MOST_TURN
 from inference_benchmarker.words.units import MAX_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MAX_SECONDS = float(MAX_SECONDS)
 _new = tuple.__new__
@@ -47,6 +50,11 @@ class Turn(_Fields):
         if left is not None and not (type(left) is int and 0 <= left <= MOST_TURN):
             _check_left(left)
         return _new(cls, (payload, think_s, label, left))
+
+    @classmethod
+    def _make(cls, iterable: Iterable[Any]) -> Self:  # type: ignore[override] # of a NamedTuple: for any class
+        """The turn of its fields, checked as well: ``_replace`` makes one in this way."""
+        return cls(*iterable)
 
 
 def _check_label(label: Any) -> None:

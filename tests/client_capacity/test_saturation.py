@@ -157,6 +157,11 @@ class TestClientResult:
         assert "not known" in self.of(row(1, 1000, "server"), limited_by="server").advice_for(2000)
         assert "make invoke faster" in self.of(row(1, 0)).advice_for(1)
 
+    def test_nothing_held_is_said(self) -> None:
+        text = self.of(replace(row(1, 0), steps=(LATE,))).to_text()
+        assert "This client cannot even send 16/s: lag p99 > 5 ms. Make invoke faster." in text
+        assert not mentions(text, "headroom")
+
     def test_a_rate_that_is_tight_is_said(self) -> None:
         found = self.of(row(1, 1000), row(2, 1900))
         assert found.advice_for(700) == "For 700/s use --workers 1 (1 can send 1,000/s)."

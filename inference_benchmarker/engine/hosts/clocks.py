@@ -59,7 +59,8 @@ class ClockOffset:
     """The offset of a host's clock over a wave, as a line: ``offset_ns`` at the instant ``at_ns`` of our clock.
 
     ``drift``: ns by which their clock gains on ours in each ns, None where there were exchanges at one time only.
-    ``uncertainty_ns`` bounds the error of the line wherever there were exchanges. ``jump_ns``: the largest step between
+    ``uncertainty_ns`` bounds the error of the line from the first exchange to the last one: in a wave without one after
+    it, as of a host that was lost, the error at its end may be larger. ``jump_ns``: the largest step between
     neighbouring exchanges that no drift explains, 0 where there was none.
     """
 
