@@ -22,6 +22,7 @@ def card(run: Run) -> Card:
     """All of them."""
     summary = run.summary
     notes = endings(run)
+    ended_early = bool(notes)
     notes += [f"{summary.limited_by}-limited"] if summary is not None and summary.limited_by else []
     missed = sum(each.severity == "missed" and each.code != "aborted" for each in run.findings)
     notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
@@ -29,7 +30,7 @@ def card(run: Run) -> Card:
         label=run.label,
         verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
         doubtful=run.doubtful,
-        missed=run.misses_limit,
+        missed=run.misses_limit or ended_early,
         facts=tuple(facts(run).values()),
         headline=(),
         hover=run.hover,

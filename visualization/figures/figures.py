@@ -234,8 +234,8 @@ class Overview:
 class Card:
     """The words on a run above all figures. ``headline``: the numbers to know first, by name.
 
-    ``doubtful``: the numbers are not the endpoint's. ``missed``: a threshold was. ``precision``: how near its
-    percentiles are, where they are not exact.
+    ``doubtful``: the numbers are not the endpoint's. ``missed``: a threshold was, or it did not end as planned.
+    ``precision``: how near its percentiles are, where they are not exact.
     """
 
     label: str

@@ -138,6 +138,7 @@ class TestCommands:
         page = (tmp_path / "benchmark_plots.html").read_text()
         assert all(f'"{name}"' in page for name in ("A 1", "A 4", "B 1", "B 4"))
         assert '"A 5"' not in page
+        assert "FAILED: B is " in page
 
     @pytest.mark.parametrize(("given_up", "interrupted", "code"), [("A had 5", False, 3), ("", True, 130)])
     def test_what_is_missing_is_said(

@@ -88,7 +88,9 @@ def test_a_run_that_ended_early_is_marked(how: str, findings: list[dict[str, Any
     ended: dict[str, Any] = {how: {"interrupted": True, "aborted": aborted}[how], "findings": findings}
     cell = table(run(0), run(1, **ended)).rows[1][0]
     assert (cell.text, cell.tone) == (f"! {how}", "warn")
-    assert make_figures([run(1, **ended)]).runs[0].verdict == f"VALID ({how})", "it counts as no missed threshold"
+    card = make_figures([run(1, **ended)]).runs[0]
+    assert card.verdict == f"VALID ({how})", "it counts as no missed threshold"
+    assert card.missed
 
 
 def test_a_load_that_every_run_is_called_by_has_no_column() -> None:
