@@ -189,7 +189,6 @@ LAMBDA = {"ResponseMetadata": {"HTTPStatusCode": 200}, "StatusCode": 200}
         (Greenlet(lambda: None), "failed", "TypeError"),
         (ApplyResult.__new__(ApplyResult), "failed", "TypeError"),
     ],
-    ids=repr,
 )
 def test_an_answer_that_says_that_it_failed_or_is_not_over_is_a_failure(
     answer: object, outcome: str, error: str
