@@ -123,6 +123,11 @@ class Experiment:
         """The exit code of how it ended, whatever was measured."""
         return OK if self.cut is None else self.cut.exit_code
 
+    @property
+    def missing(self) -> str:
+        """The sides that have no wave that counts: nothing can be compared then."""
+        return " and ".join(side for side in SIDES if not any(each.side == side and each.counts for each in self.sent))
+
     def compare(self, waves: Mapping[str, Sequence[Wave]]) -> Comparison:
         """B compared with A; BenchmarkError where a side has no wave."""
         limits = [MaxRegression.parse(text) for text in self.limits]
@@ -258,8 +263,8 @@ def load(folder: Path) -> Experiment:
             _require_as_stored(experiment, each)
     except UNREADABLE as error:
         raise foreign(folder / FILE, error) from None
-    if missing := [side for side in SIDES if not any(each.side == side and each.counts for each in sent)]:
-        raise BenchmarkError(f"{folder}: no wave of {' and '.join(missing)} is usable.", "Nothing can be compared.")
+    if experiment.missing and not experiment.cut_code:
+        raise BenchmarkError(f"{folder}: no wave of {experiment.missing} is usable.", "Nothing can be compared.")
     try:
         _require_code(experiment, stored)
     except UNREADABLE as error:

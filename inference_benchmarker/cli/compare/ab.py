@@ -13,8 +13,8 @@ from inference_benchmarker.cli.compare.ab_report import (
     say_what_is_missing,
     say_what_was_invalid,
     wave_line,
-    why,
     why_aborted,
+    why_nothing,
 )
 from inference_benchmarker.cli.compare.compare import print_comparison, write_files
 from inference_benchmarker.cli.core.terminal import has_terminal, how_far, live_view, passing, say, say_nothing
@@ -149,8 +149,7 @@ def _tell(experiment: Experiment, asked: AbRequest, waves: Waves) -> int:
         say(str(error))
         experiment.not_stored = str(error)
     if found is None:
-        missing = " and ".join(side for side, sent in waves.items() if not sent)
-        nothing = f"{why(experiment)}: no wave of {missing} is usable, so nothing can be compared."
+        nothing = why_nothing(experiment)
         say(nothing)
         write_files(
             asked.options, lambda: report.nothing_to_markdown(nothing), lambda: report.nothing_to_junit(nothing)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from visualization.comparison.ab import Experiment
     from visualization.comparison.comparison import Comparison
 
+_FORMS = "text, markdown and junit give the comparison, csv a row for each wave"
+
 
 def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, counts: bool) -> str:
     """A line on a wave that is over."""
@@ -45,6 +47,11 @@ def why(experiment: Experiment) -> str:
     return f"INVALID: {experiment.given_up or experiment.not_stored}"
 
 
+def why_nothing(experiment: Experiment) -> str:
+    """The sentence on one that has no wave of a side."""
+    return f"{why(experiment)}: no wave of {experiment.missing} is usable, so nothing can be compared."
+
+
 def why_aborted(wave: Wave) -> str:
     """The reason for which a wave was aborted, in words."""
     return next((each.measured for each in wave.verdict.findings if each.code == "aborted"), "aborted")
@@ -65,6 +72,8 @@ def say_closing(experiment: Experiment) -> None:
 
 def print_again(experiment: Experiment, form: str, output: Path | None, *, as_json: bool) -> int:
     """Print a folder of A and B again in one of its forms, and give the exit code."""
+    if experiment.missing:
+        return _print_nothing(experiment, form, output)
     found = experiment.compare(experiment.read())
     say_what_is_missing(experiment)
     if form == TEXT and output is None:
@@ -75,10 +84,22 @@ def print_again(experiment: Experiment, form: str, output: Path | None, *, as_js
     return found.exit_code
 
 
+def _print_nothing(experiment: Experiment, form: str, output: Path | None) -> int:
+    """Print why nothing can be compared, as the command did, and give the exit code of how it ended."""
+    from visualization.comparison.report import nothing_to_junit, nothing_to_markdown
+
+    forms = {TEXT: lambda text: f"{text}\n", MARKDOWN: nothing_to_markdown, JUNIT: nothing_to_junit}
+    if form not in forms:
+        raise no_such_form(experiment.folder, form, _FORMS)
+    hand_out(forms[form](why_nothing(experiment)), output, form)
+    say(f"Folder: {experiment.folder}")
+    return experiment.cut_code
+
+
 def _rendered(found: Comparison, form: str, folder: Path) -> str:
     from visualization.comparison.report import to_junit, to_markdown, to_text
 
     forms = {TEXT: to_text, MARKDOWN: to_markdown, JUNIT: to_junit}
     if form not in forms:
-        raise no_such_form(folder, form, "text, markdown and junit give the comparison, csv a row for each wave")
+        raise no_such_form(folder, form, _FORMS)
     return forms[form](found)

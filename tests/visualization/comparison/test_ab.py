@@ -82,6 +82,30 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     return found
 
 
+@pytest.mark.parametrize(
+    ("cut", "code", "said"),
+    [
+        ({"aborted": "B after 2 s"}, 1, "Aborted (B after 2 s)"),
+        ({"interrupted": True}, 130, "Interrupted"),
+        ({"given_up": "three waves were INVALID"}, 3, "INVALID: three waves were INVALID"),
+    ],
+)
+def test_one_without_a_wave_of_a_side_is_reported_as_it_ended(
+    cut: dict[str, Any], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason and the exit code of the command, in every form, and no file that was asked for is missing."""
+    found = Experiment(tmp_path, {"A": "old.py", "B": "new.py"}, repeats=4, seed=1, **cut)
+    (tmp_path / "A").mkdir()
+    found.add("A", 0, kept(tmp_path / "A", 1, 1), counts=True)
+    found.save(None, code)
+    for form in ("text", "markdown", "junit"):
+        assert cli.main(["report", str(tmp_path), "--format", form]) == code
+        shown = unescape(capsys.readouterr().out).replace("\\", "")
+        assert f"{said}: no wave of B is usable, so nothing can be compared." in shown
+    assert cli.main(["report", str(tmp_path), "--format", "junit", "--output", str(tmp_path / "out.xml")]) == code
+    assert "<error" in (tmp_path / "out.xml").read_text()
+
+
 def test_what_is_stored_is_read_again(experiment: Experiment) -> None:
     assert is_ab(experiment.folder)
     assert load(experiment.folder) == experiment
@@ -291,7 +315,7 @@ def test_an_earlier_versions_file_is_reported_to_have_no_digest(
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"waves": []}, "no wave of A and B is usable."),
+        ({"waves": []}, "its exit code is 1, but what it compares means 130"),
         ({"waves": [{"side": "A", "round": 0, "run": "../x", "verdict": "VALID", "counts": True}]}, "is not below"),
         ({"waves": [{"side": "A"}]}, FOREIGN),
         ({"limits": [None]}, FOREIGN),
