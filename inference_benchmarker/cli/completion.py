@@ -35,7 +35,7 @@ _ABOUT = {
     "endpoint": "the embedded endpoint on its own",
     "endpoints": "undo what killed commands left behind",
     "hosts": "check or install on other hosts",
-    "manifests": "print a wave from pods for Kubernetes",
+    "manifests": "print Kubernetes objects for a wave from pods",
     "completion": "the script for a shell",
 }
 _SATURATION = "saturation_parser"

@@ -47,8 +47,8 @@ commands (each with --help):
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
-  benchmark hosts COMMAND      check, prepare or clean hosts; keys, join
-  benchmark manifests          print a wave from pods for Kubernetes
+  benchmark hosts COMMAND      set up, check and clean hosts that send load
+  benchmark manifests          print Kubernetes objects for a wave from pods
   benchmark endpoints clean    remove what killed commands left behind
   benchmark completion SHELL   print the completion script for bash or zsh
 """

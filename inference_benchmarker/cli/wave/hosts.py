@@ -37,8 +37,9 @@ _ABOUT = {
     "prepare": "Installs on each host what a worker of this version needs, in its ~/.cache/inference-benchmarker.",
     "clean": "Removes from each host what `benchmark hosts prepare` installed, for this version and all others.",
     "keys": (
-        "Makes a folder of keys: HOST.json for each host, and localhost.json for the host that runs the command.\n"
-        "A wave then takes --host-keys DIR/localhost.json, and each host HOST.json of its own."
+        "Makes a folder of keys: localhost.json for the host that starts a wave, and HOST.json for each host that\n"
+        "sends its load. Give the wave --host-keys DIR/localhost.json, and each host its own HOST.json, for\n"
+        "`benchmark hosts join`."
     ),
     "join": (
         "Connects to the command that waits for this host (--listen, --host-keys), runs the workers that it asks\n"
@@ -55,7 +56,7 @@ _EPILOGS = {
     },
     "keys": "exit codes: 0 the keys are there; 2 they could not be made (the reason is given)\n",
     "join": (
-        "exit codes: 0 the command needs this host no more; 2 it did not let it in (the reason is given); "
+        "exit codes: 0 the command no longer needs this host; 2 it did not let this host in (the reason is given); "
         "130 interrupted\n"
     ),
 }
@@ -69,7 +70,11 @@ _FLAGS: dict[str, list[Flag]] = {
     "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],
     "clean": WHICH,
     "keys": [*WHICH, _KEYS_DIR],
-    "join": [_ADDRESS, _OF_ONE["host_keys"]._replace(about="the keys of this host"), _OF_ONE["join_timeout"]],
+    "join": [
+        _ADDRESS,
+        _OF_ONE["host_keys"]._replace(about="the keys of this host"),
+        _OF_ONE["join_timeout"]._replace(about="seconds to wait until the command lets this host in"),
+    ],
 }
 _HEADER = ("Host", "usable", "version", "Python", "cores", "open files", "clock", "uncertainty", "round trip")
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.pods import Pods
 
 _ABOUT = """\
-Prints the objects with which Kubernetes sends a wave from pods: the flags of a
-wave say what is sent, and --pods from how many pods.
+Prints Kubernetes objects, as YAML, that send a wave from pods. The flags of a
+wave define the load, and --pods sets the number of pods that send it.
 
   benchmark manifests --pods 8 --workers 32 --factories-file my_endpoint.py \\
       --client-rps 40000 --obs-time 60 --keys-dir keys > wave.yaml

@@ -57,8 +57,8 @@ PODS_FLAGS: Table = table_for(
             Flag(
                 "--deadline",
                 "S",
-                "Kubernetes ends the Job after this time, whatever it does (default: by the length of the wave, and an "
-                "hour in which the results are kept)",
+                "Kubernetes ends the Job after this time, even if it is not done (default: the longest time that the "
+                "wave may take, plus an hour in which the results are kept)",
                 parse_decimal,
                 sets="deadline_s",
             ),
