@@ -47,6 +47,7 @@ def _row(ratio: Ratio, over: ServerMetric, under: ServerMetric) -> ServerMetric:
         statistics={"Average": ratio.plus + _total(over) / _total(under)},
         dimensions=_labels(under),
         complete=over.complete and under.complete,
+        bounds={"Average": "about"} if "Total" in over.bounds or "Total" in under.bounds else {},
         series_of=None,
         series=(),
     )

@@ -22,9 +22,10 @@ from server_capacity.metrics.prometheus.deltas import (
     quantile,
 )
 from server_capacity.metrics.prometheus.exposition import Labels, parse_value
-from server_capacity.metrics.prometheus.scraping.processes import fell
+from server_capacity.metrics.prometheus.scraping.processes import fell, jumped
 from server_capacity.metrics.prometheus.scraping.series import (
     SeriesValues,
+    about,
     cumulative,
     early,
     edges,
@@ -113,6 +114,8 @@ def _distribution(
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
     reasons = (*interpolated(times, gone), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
+    if jump := jumped([row[-1] for row in rows], known=window.known):
+        marks, reasons = about(values), (*reasons, jump)
     return SeriesValues(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
 
 

@@ -16,6 +16,9 @@ STARTED = "process_start_time_seconds"
 CLOCKS_APART_S = 60.0
 """A process that started so much before the scrape before it was there already: its server's clock may differ."""
 
+LEAST_STEPS, JUMP = 4, 20
+"""A counter that gains so many times as much in one step as in all others together, of so many, has jumped."""
+
 EACH_ONE = "name the page of each instance"
 
 
@@ -41,6 +44,26 @@ def several(history: History, started: Sequence[tuple[int, float]]) -> str | Non
 
 def fell(times: int, *, known: bool) -> str | None:
     """The reason why a counter that fell so often has no gain. ``known``: whether the pages say who answered."""
-    if known or times < 2:
+    if known or not times:
         return None
+    if times == 1:
+        return (
+            "it fell once in the window: the server restarted, or several servers answer at this address by turns;"
+            f" {EACH_ONE}"
+        )
     return f"it fell {times} times in the window: several servers answer at this address by turns, so {EACH_ONE}"
+
+
+def jumped(values: Sequence[float], *, known: bool) -> str | None:
+    """The reason why the gain of a counter that never fell is only about so much: one step has nearly all of it.
+
+    ``known``: as of ``fell``. Where the others gained nothing, the one step is all that there was to count.
+    """
+    gains = sorted(now - before for before, now in pairwise(values))
+    rest = sum(gains[:-1])
+    if known or len(gains) < LEAST_STEPS or not 0 < JUMP * rest < gains[-1]:
+        return None
+    return (
+        f"one step between scrapes gained more than {JUMP} times as much as all the others: several servers answer at"
+        f" this address by turns, or it was a burst; {EACH_ONE}"
+    )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from server_capacity.metrics.prometheus.block import percent_of
 from server_capacity.metrics.prometheus.deltas import falls, increase
-from server_capacity.metrics.prometheus.scraping.processes import fell
+from server_capacity.metrics.prometheus.scraping.processes import fell, jumped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,7 +126,9 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     spread = within[-1][0] - within[0][0] if within else 0.0
     rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else gained / window.length
     values, reasons = pick({"Rate": rate, "Total": total}, asked, "counter")
-    return SeriesValues(values, times[0], times[-1], rates(times, numbers), (*reasons, *interpolated(times, gone)))
+    jump = jumped(numbers, known=window.known)
+    notes = (*reasons, *interpolated(times, gone), *((jump,) if jump else ()))
+    return SeriesValues(values, times[0], times[-1], rates(times, numbers), notes, bounds=about(values) if jump else {})
 
 
 def early(times: Sequence[float], cut: float | None) -> float:
@@ -139,6 +141,11 @@ def interpolated(times: Sequence[float], gone: float) -> tuple[str, ...]:
     apart = f"{times[1] - times[0]:.2g} s apart"
     said = f"without the warm-up: what was counted by its end is interpolated between scrapes {apart}"
     return (said,) if gone else ()
+
+
+def about(values: dict[str, float | None]) -> dict[str, Bound]:
+    """The bounds that say so of every value there is."""
+    return {statistic: "about" for statistic, value in values.items() if value is not None}
 
 
 def cumulative(track: Track, window: Window) -> list[tuple[int, float]]:

@@ -228,9 +228,10 @@ def test_an_idle_rest_is_in_totals_and_dilutes_no_gauge_or_rate() -> None:
     assert undivided["m"].statistics["Total"] == 260
 
 
-def test_a_counter_that_restarts_loses_nothing_it_showed() -> None:
+def test_a_counter_that_fell_once_has_no_gain_where_the_page_does_not_say_that_it_restarted() -> None:
     (row,) = rows(["m"], each_second([50, 60, 3, 7]), (100.5, 102.5))
-    assert row.statistics["Total"] == 17
+    assert row.statistics["Total"] is None
+    assert "the server restarted, or several servers answer" in str(row.reason)
 
 
 def by_turns(values: list[float], started: list[float] | None) -> dict[float, str | None]:
@@ -249,6 +250,7 @@ def by_turns(values: list[float], started: list[float] | None) -> dict[float, st
         ([50, 9000, 70, 52, 9002, 72], [7, 8, 9, 7, 8, 9], "changed 5 times"),
         ([50, 52, 9000, 9002, 9004, 9006], [7, 7, 8, 8, 8, 8], "changed once"),  # no counter fell
         ([50, 52, 1, 3, 1, 3], None, "it fell 2 times"),
+        ([1000, 1200, 52000, 52200, 52400, 1800], None, "it fell once in the window"),
     ],
 )
 def test_an_address_with_several_servers_behind_it_has_no_gain(
@@ -261,6 +263,25 @@ def test_an_address_with_several_servers_behind_it_has_no_gain(
         assert said in str(row.reason)
     (gauge,) = rows({"g": ["Maximum"]}, by_turns(values, started), (100.5, 104.5))
     assert (gauge.statistics["Maximum"] is None) == (started is not None)
+
+
+@pytest.mark.parametrize(
+    ("values", "started", "near"),
+    [
+        ([1000, 1200, 52400, 52600, 52800, 53000], None, True),  # the other server's counter from the third scrape on
+        ([1000, 1200, 52400, 52600, 52800, 53000], [7] * 6, False),
+        ([0, 0, 0, 500, 500, 500], None, False),  # all that there was, counted when it was done
+        ([0, 200, 400, 3000, 3200, 3400], None, False),
+    ],
+)
+def test_a_counter_that_jumps_is_only_about_what_it_gained(
+    values: list[float], started: list[float] | None, near: bool
+) -> None:
+    pages = by_turns(values, started)
+    for row in rows({"m": ["Total", "Rate"], "h": ["Total", "p50", "Rate"]}, pages, (100.5, 104.5)):
+        assert row.statistics["Total"] == values[-1] - values[0]
+        assert [row.is_near(each) for each in row.statistics] == [near] * len(row.statistics)
+        assert ("several servers answer" in str(row.reason)) is near
 
 
 @pytest.mark.parametrize(
