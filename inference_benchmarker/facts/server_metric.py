@@ -74,8 +74,8 @@ class Interval:
             return None
         load, whole = self.loaded - self.start, self.end - self.start
         return (
-            f"gauges and rates are of the first {load:.1f} s of {whole:.1f} s: after that the server"
-            " worked on a few late answers alone"
+            f"gauges and rates are of the first {load:.1f} s of {whole:.1f} s: after that no request came, and the"
+            " server only finished those that it had"
         )
 
     def moved(self, seconds: float) -> Interval:
