@@ -107,7 +107,8 @@ class ServerMetric:
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream reports.
     ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge, or
     observations of a histogram, the values are taken from, where the stream reports. ``bounds``: the statistics whose
-    value is only a bound, or only near the window's own. ``asked``: False where the configuration does not name the
+    value is only a bound, or only near the window's own. ``buckets``: those that are interpolated within a bucket, and
+    its two bounds, between which the truth lies. ``asked``: False where the configuration does not name the
     metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
     """
 
@@ -126,6 +127,7 @@ class ServerMetric:
     instances: tuple[tuple[float, float], ...] = ()
     samples: int | None = None
     bounds: dict[str, Bound] = field(default_factory=dict)
+    buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
     asked: bool = True
     hardware: Hardware | None = None
 

@@ -108,6 +108,29 @@ def test_a_bound_proves_one_side_of_a_limit_alone(text: str, side: Bound, kept: 
     assert kept is not None or side == "about" or "wait_seconds's buckets" in held.reason
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("server.wait_seconds.p99<700ms", None),  # 0.625 is interpolated between 0.25 and 1: all may be 0.9
+        ("server.wait_seconds.p99<400ms", None),  # or 0.3
+        ("server.wait_seconds.p99>=0.7", None),
+        ("server.wait_seconds.p99<1s", True),
+        ("server.wait_seconds.p99<1.1", True),
+        ("server.wait_seconds.p99<=250ms", False),
+        ("server.wait_seconds.p99>=250ms", True),
+        ("server.wait_seconds.p99>1s", False),
+    ],
+)
+def test_a_quantile_that_is_interpolated_proves_a_limit_outside_of_its_bucket_alone(
+    text: str, kept: bool | None
+) -> None:
+    row = replace(HISTOGRAM, statistics={"p99": 0.625}, buckets={"p99": (0.25, 1.0)})
+    held = held_against(ServerLimit.parse(text), [row])
+    assert held.kept is kept
+    assert (held.side == "about") is (kept is None)
+    assert ("above 0.25 and at most 1" in held.reason) is (kept is None)
+
+
 def test_what_idle_time_dilutes_keeps_no_limit_and_says_what_to_do() -> None:
     why = "no whole bucket of 60 s lies inside the window; take 180 s or more"
     held = held_against(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.server_metric import Bound, ServerMetric
     from inference_benchmarker.plan.server_limit import ServerLimit
 
+_FINER = "let the server have buckets around the limit, or limit the Average, which is exact"
 _PER_SECOND = {"Seconds": 1.0, "Milliseconds": 1e3, "Microseconds": 1e6}
 
 
@@ -144,6 +145,9 @@ def held_row(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
     if value is None or not row.complete:
         return LimitCheck(limit, row, bound=bound, reason=row.reason or "it is incomplete")
     side = row.bounds.get(statistic)
+    low, high = row.buckets.get(statistic, (bound, bound))
+    if side is None and low < bound < high:
+        return LimitCheck(limit, row, value, bound, _only_within(row, statistic, (low, high)), "about")
     reason = _only_a_bound(row, statistic) if side in ("at_most", "at_least") else row.reason or ""
     return LimitCheck(limit, row, value, bound, reason, side)
 
@@ -153,9 +157,15 @@ def _only_a_bound(row: ServerMetric, statistic: str) -> str:
     if row.stream != "prometheus":
         return row.reason or ""
     value = row.statistics[statistic]
+    return f"{row.name}'s buckets show only on which side of {value:.4g} its {statistic} lies: {_FINER}"
+
+
+def _only_within(row: ServerMetric, statistic: str, bucket: tuple[float, float]) -> str:
+    """The line that says why a value that is interpolated proves nothing of a limit within its bucket."""
+    low, high = bucket
     return (
-        f"{row.name}'s buckets show only on which side of {value:.4g} its {statistic} lies: let the server have buckets"
-        " around the limit, or limit the Average, which is exact"
+        f"{row.name}'s {statistic} is interpolated, and known only to be above {low:.4g} and at most {high:.4g}, as its"
+        f" bucket says: {_FINER}"
     )
 
 

@@ -38,10 +38,14 @@ def bucket_increase(rows: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value read off buckets; ``bound``: which side of it the truth lies on, where they show no more."""
+    """A value read off buckets; ``bound``: which side of it the truth lies on, where they show no more.
+
+    ``bucket``: the bounds of the one within which it is interpolated.
+    """
 
     value: float
     bound: Bound | None = None
+    bucket: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,8 @@ def quantile(q: float, bins: Sequence[Bin]) -> Estimate | None:
     for each in (filled := _filled(bins)):
         if below + each.count >= rank or each is filled[-1]:
             share = min((rank - below) / each.count, 1.0)
-            return _at_an_end(each) or Estimate(each.low + (each.high - each.low) * share)
+            value = each.low + (each.high - each.low) * share
+            return _at_an_end(each) or Estimate(value, bucket=(each.low, each.high))
         below += each.count
     return None
 

@@ -34,12 +34,13 @@ Selector = tuple[str, Labels]
 
 @dataclass(slots=True)
 class Quantity:
-    """One series: its values, which of them are bounds, how many samples are behind them, and remarks."""
+    """One series: its values, which are bounds or within a bucket, how many samples they are of, and remarks."""
 
     values: dict[str, float] = field(default_factory=dict)
     bounds: dict[str, Bound] = field(default_factory=dict)
     samples: int | None = None
     notes: list[str] = field(default_factory=list)
+    buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 Quantities = dict[Labels, Quantity]
@@ -164,4 +165,5 @@ def _distribution(bins: Sequence[Bin], count: float, summed: float | None, note:
     if not bins or observed == 0:
         notes.append("nothing was observed within the window" if observed == 0 else "the bucket le=+Inf is missing")
     bounds = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
-    return Quantity(values, bounds, round(observed), notes)
+    within = {statistic: estimate.bucket for statistic, estimate in found.items() if estimate.bucket}
+    return Quantity(values, bounds, round(observed), notes, within)

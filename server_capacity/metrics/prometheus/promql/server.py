@@ -142,6 +142,7 @@ class PrometheusServer:
                     blank,
                     statistics={name: _finite(each.values.get(name)) for name in blank.statistics},
                     bounds=each.bounds,
+                    buckets=each.buckets,
                     samples=each.samples,
                     dimensions={"__name__": selector[0], **dict(labels)},
                     start=interval.start,
@@ -178,9 +179,11 @@ def largest(series: Vector) -> list[tuple[Labels, float]]:
 
 
 def _bounded(row: ServerMetric, estimate: Estimate | None) -> ServerMetric:
-    """The row with the bound in the value's place, where no more is known."""
-    if estimate is None or estimate.bound is None:
+    """The row with the bound in the value's place, where no more is known, or with the bucket that the value is in."""
+    if estimate is None:
         return row
+    if estimate.bound is None:
+        return row if estimate.bucket is None else replace(row, buckets={VALUE: estimate.bucket})
     bounds = {VALUE: estimate.bound}
     return replace(row, statistics={VALUE: estimate.value}, bounds=bounds, complete=True, series_of=None, series=())
 

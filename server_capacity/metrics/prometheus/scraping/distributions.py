@@ -116,7 +116,8 @@ def _distribution(
     reasons = (*interpolated(times, gone), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
     if jump := jumped([row[-1] for row in rows], known=window.known):
         marks, reasons = about(values), (*reasons, jump)
-    return SeriesValues(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks)
+    within = {statistic: estimate.bucket for statistic, estimate in found.items() if estimate.bucket}
+    return SeriesValues(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks, within)
 
 
 def _gains(rows: Sequence[Row], gone: float) -> Iterator[float]:

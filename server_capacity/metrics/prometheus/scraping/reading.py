@@ -152,6 +152,7 @@ def _row(
         series=found.series,
         samples=found.samples,
         bounds=found.bounds,
+        buckets=found.buckets,
     )
 
 

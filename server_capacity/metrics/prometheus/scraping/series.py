@@ -69,6 +69,7 @@ class SeriesValues:
     reasons: tuple[str, ...] = ()
     samples: int | None = None
     bounds: dict[str, Bound] = field(default_factory=dict)
+    buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def size(self) -> float:

@@ -328,6 +328,7 @@ def test_a_real_servers_quantiles_are_bounds_where_they_are_no_more(prometheus: 
     queries = {each: f"histogram_quantile(0.9, {text})" for each, text in (("in", gained), ("in_first", coarse))}
     found = ask(prometheus, wave, **queries, in_last=f"histogram_quantile(0.9, {beyond})")
     assert (found["in"].bounds, 0.0025 < cast("float", found["in"].statistics["Value"]) < 0.005) == ({}, True)
+    assert found["in"].buckets == {"Value": (0.0025, 0.005)}
     assert (found["in_first"].statistics, found["in_first"].bounds) == ({"Value": 0.005}, {"Value": "at_most"})
     assert (found["in_last"].statistics, found["in_last"].bounds) == ({"Value": 0.0025}, {"Value": "at_least"})
     assert next(metric_lines([found["in_first"]])).startswith("   in_first: Value<=0.005")

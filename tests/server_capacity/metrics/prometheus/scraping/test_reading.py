@@ -421,7 +421,8 @@ def test_a_histogram_has_the_quantiles_of_what_was_added() -> None:
     assert row.statistics == {
         "p50": pytest.approx(0.1), "p75": pytest.approx(0.15), "Average": pytest.approx(0.15), "Total": 20, "Rate": 10.0
     }  # fmt: skip
-    assert row.bounds == {"p50": "at_most"}
+    assert (row.bounds, row.buckets) == ({"p50": "at_most"}, {"p75": (0.1, 0.2)})
+    assert decoded(json.loads(json.dumps(encoded(row))), ServerMetric) == row
     assert row.unit == "Seconds"
     assert [at for at, _ in row.series] == [101.0], "where a bound is all that is known there is no point"
     assert row.series[0][1] == pytest.approx(0.15)
