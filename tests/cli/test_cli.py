@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import fields, replace
 from decimal import Decimal
 from pathlib import Path
@@ -827,6 +828,23 @@ class TestClient:
         assert problem == (
             "There is no command 'nope' of benchmark client. Commands are worker-saturation, rps-saturation, limits."
         )
+
+    @pytest.mark.parametrize("command", ["capacity", *(f"client {name}" for name in SEARCHES)])
+    @pytest.mark.parametrize("address", ["http://127.0.0.1:9/v1", "http://127.0.0.1:9/x"])
+    def test_conversations_are_refused_by_their_flags_which_its_help_has_not(
+        self, capsys: pytest.CaptureFixture[str], command: str, address: str
+    ) -> None:
+        flags = ["--turns", "3", "--history", "recorded"]
+        (problem,) = problems(capsys, *command.split(), address, *flags)
+        assert problem == (
+            "--turns, --history: a search sends single requests: leave them out, or try rates of conversations in "
+            "waves: `benchmark URL --turns N --client-rps R`."
+        )
+        with suppress(SystemExit):
+            cli.main([*command.split(), "--help"])
+        shown = capsys.readouterr().out
+        assert "--output-tokens" in shown
+        assert not re.search(r"--(turns|shared-prefix|history|session-header)", shown)
 
     @pytest.mark.parametrize("command", SEARCHES)
     def test_without_an_endpoint_there_is_nothing_to_send_to(

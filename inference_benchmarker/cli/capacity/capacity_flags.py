@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
+from inference_benchmarker.cli.core.chat_flags import of_single_requests
 from inference_benchmarker.cli.core.expect_flags import refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
@@ -111,7 +112,7 @@ CAPACITY_FLAGS: Table = table_for(
                 "use the embedded endpoint (4 requests at a time, 20 ms each) for whatever you do not specify",
             ),
         ],
-        "endpoint by URL, without a file": URL_FLAGS,
+        "endpoint by URL, without a file": of_single_requests(URL_FLAGS),
         "limits": _of_a_wave("slo", "success_threshold", "goodput"),
         "search": [
             Flag(

@@ -70,7 +70,8 @@ class Parser(argparse.ArgumentParser):
             group = self.add_argument_group(title)
             for flag in flags:
                 self.flags[flag.name] = flag
-                keywords: dict[str, Any] = {"default": flag.default, "help": flag.help.replace("%", "%%")}
+                about = argparse.SUPPRESS if flag.hidden else flag.help.replace("%", "%%")
+                keywords: dict[str, Any] = {"default": flag.default, "help": about}
                 if flag.metavar is None:
                     group.add_argument(flag.flag, action="store_true", **keywords)
                 else:

@@ -14,6 +14,8 @@ from inference_benchmarker.url import endpoint_address
 from inference_benchmarker.words.redact import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from inference_benchmarker.engine.endpoint.address_options import AddressOptions, Described
 
 HISTORIES = ("live", "with-reasoning", "recorded")
@@ -41,7 +43,7 @@ MODEL_MIX = Flag(
     " model. The report has a row for each model",
     by_text(ModelMix.parse),
 )
-CHAT_FLAGS = [
+_TURN_FLAGS = [
     Flag(
         "--turns",
         "N",
@@ -70,6 +72,9 @@ CHAT_FLAGS = [
         "with --turns, a request header that carries the conversation id",
         by_text(_header_name),
     ),
+]
+CHAT_FLAGS = [
+    *_TURN_FLAGS,
     Flag(
         "--image",
         "WxH[:N]",
@@ -85,6 +90,24 @@ CHAT_FLAGS = [
         by_text(Audio.parse),
     ),
 ]
+
+
+def of_single_requests(flags: Iterable[Flag]) -> list[Flag]:
+    """The flags of a command that sends single requests: its help has none of conversations."""
+    return [flag._replace(hidden=True) if flag in _TURN_FLAGS else flag for flag in flags]
+
+
+def without_turns(options: dict[str, Any], problems: list[str]) -> None:
+    """Take the flags of conversations out of the options of a search, and say what sends conversations."""
+    given = [flag for flag in _TURN_FLAGS if options[flag.name] is not None]
+    for flag in given:
+        options[flag.name] = None
+    if given:
+        problems.append(
+            f"{', '.join(flag.flag for flag in given)}: a search sends single requests: leave "
+            f"{'it' if len(given) == 1 else 'them'} out, or try rates of conversations in waves: "
+            "`benchmark URL --turns N --client-rps R`."
+        )
 
 
 def take_conversations(text: str, options: dict[str, Any]) -> None:

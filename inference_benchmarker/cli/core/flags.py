@@ -45,7 +45,7 @@ class Flag(NamedTuple):
     ``parse`` makes its value of flag and text, or raises BenchmarkError. ``sets`` is the field of the value that all
     flags of a command describe, where that has another name than the flag. ``default`` is the value where it is not
     given, if the field has none; help says it where {default} stands in ``about``, else at the end, unless ``about``
-    says it. ``repeatable``: it makes a tuple.
+    says it. ``repeatable``: it makes a tuple. ``hidden``: a command takes it only to say why it is not for it.
     """
 
     flag: str
@@ -55,6 +55,7 @@ class Flag(NamedTuple):
     sets: str = ""
     default: Any = None
     repeatable: bool = False
+    hidden: bool = False
 
     @property
     def name(self) -> str:

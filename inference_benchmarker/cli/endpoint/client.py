@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.core.chat_flags import without_turns
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.terminal import print_result, progress, say
 from inference_benchmarker.cli.endpoint.client_flags import CLIENT_HELP, SATURATION, SATURATION_EPILOG, make_conditions
@@ -67,6 +68,7 @@ def _saturation(command: str, arguments: list[str]) -> int:
     parser = saturation_parser(command)
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, problems = parser.parsed(arguments)
+    without_turns(options, problems)
     described = take_endpoint(options, problems, addresses, os.environ)
     conditions = make_conditions(command, options, problems)
     if described is not None and not options["quiet"]:

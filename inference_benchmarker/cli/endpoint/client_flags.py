@@ -7,6 +7,7 @@ from typing import Any
 
 from client_capacity.conditions import Conditions
 from client_capacity.search import LEAST_REPEATS
+from inference_benchmarker.cli.core.chat_flags import of_single_requests
 from inference_benchmarker.cli.core.flags import Flag, Table, parse_int, parse_number, parse_path, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, take_hosts
 from inference_benchmarker.cli.core.url_flags import SET_FLAG, URL_FLAGS
@@ -21,7 +22,7 @@ ENDPOINT = [
     SET_FLAG,
     Flag("--demo", None, "use an embedded endpoint that answers at once, and its factories file if none is given"),
 ]
-ENDPOINTS = {"endpoint": ENDPOINT, "endpoint by URL, without a file": URL_FLAGS}
+ENDPOINTS = {"endpoint": ENDPOINT, "endpoint by URL, without a file": of_single_requests(URL_FLAGS)}
 SEARCH = [
     Flag(
         "--lag-limit",
