@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import precision_mark
@@ -46,8 +47,9 @@ def headline(summary: Summary, verdict: Verdict) -> str:
         notes.append(f"{verdict.limited_by}-limited")
     ledger = summary.ledger
     aborted, causes = list(_abort(verdict)), list(_causes(summary, verdict))
-    if word == LIMIT_MISSED:
-        causes = [cause.removeprefix(_MISSED) for cause in causes]
+    if word == LIMIT_MISSED and not aborted:  # right behind the word, which says it
+        first = len(list(takewhile(lambda cause: cause.startswith(_MISSED), causes)))
+        causes[:first] = [cause.removeprefix(_MISSED) for cause in causes[:first]]
     if not ledger.sent:
         # What a lost worker sent and did not report, nobody knows.
         said = [*aborted, "nothing was reported" if ledger.lost else "nothing was sent", *causes]

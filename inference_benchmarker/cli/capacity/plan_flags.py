@@ -54,8 +54,8 @@ PLAN_FLAGS: Table = table_for(
                 parse_number,
             ),
             _OF_A_WAVE["stages"]._replace(
-                about="the load over a day or a spike, for the minimum and maximum number of instances: 50:30s, "
-                "50..400:2m, spike=2000:10s"
+                about="the load over a day or a spike: 50:30s, 50..400:2m, spike=2000:10s. It gives the minimum and "
+                "the maximum number of instances"
             ),
             _OF_A_WAVE["replay"]._replace(
                 about="the same from a recording: CSV, JSON lines, parquet, access logs, LLM traces"
