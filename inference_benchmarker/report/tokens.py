@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.statistics.distribution import PERCENTILES
-from inference_benchmarker.summary.time_table import COLUMNS, marked
+from inference_benchmarker.summary.time_table import COLUMNS, marked, number_texts
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import INDENT, aligned
 
@@ -60,7 +59,7 @@ def _of_some(distribution: Distribution | None, ok: int) -> str:
 
 
 def _count_row(label: str, d: Distribution) -> list[str]:
-    return [label, *map(_number, (d.mean, *map(d.percentile, PERCENTILES), d.maximum))]
+    return [label, *number_texts(d, _number)]
 
 
 def _per_second(rate: float | None) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.statistics.distribution import PERCENTILES
-from inference_benchmarker.summary.time_table import COLUMNS, marked
+from inference_benchmarker.summary.time_table import COLUMNS, marked, number_texts
 from inference_benchmarker.words.wording import aligned, number_text
 
 if TYPE_CHECKING:
@@ -23,8 +22,5 @@ def user_metric_lines(metrics: Mapping[str, Distribution], width: int | None = N
 def user_metric_rows(metrics: Mapping[str, Distribution]) -> list[list[str]]:
     """A header and a row for each metric, with the number of requests that reported it; nothing where none did."""
     head = [marked("Metric", metrics.values()), *COLUMNS, "requests"]
-    return [head, *([name, *_values(d), f"{d.count:,}"] for name, d in metrics.items())] if metrics else []
-
-
-def _values(d: Distribution) -> Iterator[str]:
-    return map(number_text, (d.mean, *map(d.percentile, PERCENTILES), d.maximum))
+    rows = ([name, *number_texts(d, number_text), f"{d.count:,}"] for name, d in metrics.items())
+    return [head, *rows] if metrics else []

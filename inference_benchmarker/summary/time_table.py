@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.statistics.distribution import PERCENTILES, Distribution
@@ -56,13 +57,21 @@ def middle_and_tail(d: Distribution) -> str:
     return f"p50 {value_text(d, d.percentile(50))}, p99 {value_text(d, d.percentile(99))}{precision_mark(d)}"
 
 
+def number_texts(d: Distribution, text: Callable[[float], str]) -> list[str]:
+    """The columns of what is no time."""
+    return [text(d.mean), *(percentile_text(d, p, text) for p in PERCENTILES), text(d.maximum)]
+
+
+def percentile_text(d: Distribution, p: float, text: Callable[[float], str]) -> str:
+    """A percentile as text; ``-`` for one of too few values."""
+    return text(d.percentile(p)) if has_enough(d.count, p) else "-"
+
+
+def has_enough(count: int, p: float) -> bool:
+    """Tells whether a percentile above p99 is not simply the largest of so few values; of p99 a finding says so."""
+    return p <= _WARNED_OF or count >= round(100 / (100 - p))
+
+
 def _time_row(label: str, d: Distribution) -> list[str]:
-    return [label, mean_text(d), *(_percentile_text(d, p) for p in PERCENTILES), value_text(d, d.maximum)]
-
-
-def _percentile_text(d: Distribution, p: float) -> str:
-    """A percentile; ``-`` for one above p99 of so few values that it would be the largest.
-
-    For p99 itself a finding says so.
-    """
-    return "-" if p > _WARNED_OF and d.count < round(100 / (100 - p)) else value_text(d, d.percentile(p))
+    text = partial(value_text, d)
+    return [label, mean_text(d), *(percentile_text(d, p, text) for p in PERCENTILES), text(d.maximum)]

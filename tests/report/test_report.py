@@ -158,6 +158,15 @@ def test_a_wave_with_everything_has_every_section_in_order() -> None:
     assert "\x1b" not in text
 
 
+def test_the_p99_9_of_the_tokens_of_few_requests_is_not_printed() -> None:
+    def p99_9(requests: int) -> str:
+        records = [streamed(n, 50, (10, 10), tokens_in=5) for n in range(requests)]
+        rows = text_of(observe(open_plan("10", None, requests), records)).splitlines()
+        return next(row for row in rows if row.strip().startswith("Input tokens ")).split()[-2]
+
+    assert (p99_9(999), p99_9(1000)) == ("-", "5")
+
+
 def test_what_building_took_stands_apart_from_the_endpoints_times() -> None:
     text = text_of(wave(lambda r: r._replace(build_ns=MS * (1 + r.index % 2))))
     assert mentions(line(text, "Payload building:"), "p50", "1 ms", "p99", "2 ms", "2 ms")

@@ -118,6 +118,16 @@ def _joined(order: Sequence[int], runs: Sequence[Run]) -> list[int]:
     return [index for index in order if not runs[index].doubtful or offered(runs[index]) > highest]
 
 
+def around_knee(runs: Sequence[Run]) -> tuple[Run, Run] | None:
+    """Of the runs of one endpoint the one at the knee, and that with the next load; None where none is shown."""
+    order = sorted(range(len(runs)), key=lambda index: offered(runs[index]))
+    line = [runs[index] for index in _joined(order, runs) if _completed(runs[index]) is not None]
+    at = _knee(line)
+    if at is None:
+        return None
+    return line[at], next(run for run in line[at:] if offered(run) > offered(line[at]))
+
+
 def _knee(runs: Sequence[Run]) -> int | None:
     """The place of the run at the knee; None where what was scheduled is not what is completed (sessions)."""
     closed = [run.plan is not None and isinstance(run.plan.load, ClosedLoop) for run in runs]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text, pluralize
 from visualization.figures.cards import endings, facts
+from visualization.figures.curves import around_knee
 from visualization.figures.limits import TITLES
 from visualization.figures.loads import is_ladder, offered
 
@@ -40,7 +42,8 @@ def lead(runs: Sequence[Run], limits: Sequence[Limit], change: str = "") -> str:
 def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     """The highest load that kept every limit, as all below it did, and what came of the next one.
 
-    A limit that was kept until a wave ended early was not kept.
+    A limit that was kept until a wave ended early was not kept. Where a lower load than the highest is all that the
+    endpoint keeps up with, that is said first: a share of answers is met by whatever comes late.
     """
     loads = [[run for run in waves if offered(run) == load] for load in sorted(set(map(offered, waves)))]
     valid = [(runs, list(filter(_decides, runs))) for runs in loads]
@@ -55,7 +58,7 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
             return f"The lowest load, {_load(first)}, was {miss}."
         return f"Even {_load(first)} does not meet {_names(first, common)}: {miss}."
     best, above = kept[-1][0], valid[place][1] if place < len(valid) else []
-    meets = f"{_load(best)} meets {_names(best, common)}{_value(best, common)}"
+    meets = f"{_overload(waves, best)}{_load(best)} meets {_names(best, common)}{_value(best, common)}"
     if above:
         worse = next(run for run in above if run.misses_limit)
         return f"{meets}; {_load(worse)} does not: {_miss(worse)}."
@@ -63,6 +66,22 @@ def _climbed(waves: Sequence[Run], common: Sequence[Limit]) -> str:
     if any(not run.doubtful for run in higher):
         return f"{meets}; no higher load was sent to its end."
     return f"{meets}; no VALID run had a higher load." if higher else f"{meets}; no higher load was sent."
+
+
+def _overload(waves: Sequence[Run], best: Run) -> str:
+    """The load beyond which no more answers come, if it is lower than that of the best run."""
+    found = around_knee(waves)
+    if found is None or offered(found[0]) >= offered(best):
+        return ""
+    knee, beyond = found
+    most = f"{number_text((knee if _is_closed(knee) else beyond).completed or 0)}/s"
+    if _is_closed(knee):
+        return f"More than {_load(knee)} brings no more answers than {most}. "
+    return f"The endpoint keeps up with {_load(knee)}; of {_load(beyond)} it completes {most}. "
+
+
+def _is_closed(run: Run) -> bool:
+    return run.plan is not None and isinstance(run.plan.load, ClosedLoop)
 
 
 def _decides(run: Run) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.report.headline import FAILED, LIMIT_MISSED, headline
 from inference_benchmarker.report.user_metrics import user_metric_rows
-from inference_benchmarker.summary.time_table import time_rows, value_text
+from inference_benchmarker.summary.time_table import has_enough, time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.units import NS
@@ -95,7 +95,8 @@ def tiles(facts: WaveFacts, summary: Summary) -> Iterator[Markup]:
     if main is not None:
         name = "Latency" if summary.response_time is None else "Response time"
         yield _tile(f"{name} p50", value_text(main, main.percentile(50)), f"mean {duration_text(main.mean)}")
-        rest = f"p99.9 {value_text(main, main.percentile(99.9))}, max {value_text(main, main.maximum)}"
+        tail = f"p99.9 {value_text(main, main.percentile(99.9))}, " if has_enough(main.count, 99.9) else ""
+        rest = f"{tail}max {value_text(main, main.maximum)}"
         yield _tile(f"{name} p99", value_text(main, main.percentile(99)), rest)
     yield from _stream_tiles(summary)
     if summary.goodput is not None and summary.goodput.rate is not None:

@@ -37,6 +37,8 @@ def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "
         "findings": findings,
         "latency": {"p99": p99_s},
         "response_time": {"p99": p99_s},
+        "rates": more.pop("rates", None),
+        "ledger": {"sent": more.pop("sent", 0)},
         "environment": {"file_sha256": more.pop("file", "one")},
     }
     load = {"kind": "open", "rate": f"{rate:g}"}
@@ -47,6 +49,11 @@ def run(name: str, rate: float, p99_s: float | None, *slos: str, missed: str = "
 
 def reported(*runs: Run, change: str = "") -> str:
     return lead(runs, limits_of_runs(runs), change)
+
+
+def overloaded(name: str, rate: float, completed: float, *slos: str, **more: Any) -> Run:
+    """One of 1000 requests, with the rate that it completed."""
+    return run(name, rate, 0.05, *slos, rates={"scheduled": rate, "completed": completed}, sent=1000, **more)
 
 
 def cut(*given: Any, **more: Any) -> Run:
@@ -102,6 +109,15 @@ ALL = "All runs are INVALID: their numbers are not the endpoint's."
         ),
         ((INVALID, run("d", 400, 0.9, verdict="INVALID (client-limited)")), ALL),
         ((run("a", 100, 0.05), run("b", 200, 0.06)), "200/s meets success>=95%; no higher load was sent."),
+        (
+            tuple(overloaded(f"r{rate}", rate, min(rate, 200)) for rate in (100, 190, 240, 320)),
+            "The endpoint keeps up with 190/s; of 240/s it completes 200/s. 320/s meets success>=95%; no "
+            "higher load was sent.",
+        ),
+        (
+            (*(overloaded("a", rate, rate, P99) for rate in (100, 190)), overloaded("c", 300, 200, P99, missed="x")),
+            "190/s meets p99<200ms (50 ms); 300/s does not: x (limit p99<200ms).",
+        ),
         ((run("a", 100, 0.05), run("b", 100, 0.06)), "Latency p99 goes from 50 ms (a) to 60 ms (b)."),
         (
             (KEEPS, run("b", 100, 0.3, P99, missed="response time p99 300 ms")),

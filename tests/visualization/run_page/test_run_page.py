@@ -436,6 +436,12 @@ def test_a_missed_limit_is_reported_once_with_what_to_do_before_those_that_were_
     assert "success_below_threshold" not in page.partition('id="times"')[0]
 
 
+@pytest.mark.parametrize(("requests", "note"), [(999, "max 12 ms"), (1000, "p99.9 12 ms, max 12 ms")])
+def test_the_p99_9_of_few_requests_is_not_told(requests: int, note: str) -> None:
+    page = run_page(wave(np.full((1, requests), 0.012)))
+    assert re.findall(r">([^<>]*max [^<>]*)<", page.partition('id="times"')[0]) == [note]
+
+
 def test_a_percentile_says_what_it_is_of_where_its_column_stands_alone() -> None:
     head = ("Turn", "sent", "TTFT p50", "p99", "latency p50", "p99", "context", "p50")
     shown = str(words.table(head, [["1", "12", "8 ms", "19 ms", "24 ms", "28 ms", "200", "5 ms"]]))
