@@ -107,6 +107,12 @@ def test_a_missed_limit_shows_every_metric() -> None:
     assert any("CPUUtilization: " in line for line in report(wave(slos="p50<1ms", server_metrics=WELL)))
 
 
+def test_a_wave_that_failed_has_another_colour_than_one_that_is_too_slow() -> None:
+    assert coloured("FAILED: all 20 requests failed") == "\x1b[1;31mFAILED\x1b[0m: all 20 requests failed"
+    assert coloured("LIMIT MISSED: p99<10ms") == "\x1b[1;33mLIMIT MISSED\x1b[0m: p99<10ms"
+    assert coloured("FAILED requests") == "FAILED requests"
+
+
 def test_first_and_last_verdict_are_the_same_and_coloured() -> None:
     lines = report(wave(slos="p50<1ms"))
     shown = coloured("\n".join(lines)).splitlines()

@@ -22,7 +22,8 @@ CODES = {
 }
 _RULES = (
     (re.compile(r"^INVALID\b", re.MULTILINE), "bad"),
-    (re.compile(r"^(?:PENDING|FAILED|LIMIT MISSED)\b(?=[:,]| \()", re.MULTILINE), "alarm"),
+    (re.compile(r"^FAILED\b(?=[:,]| \()", re.MULTILINE), "bad"),
+    (re.compile(r"^(?:PENDING|LIMIT MISSED)\b(?=[:,]| \()", re.MULTILINE), "alarm"),
     (re.compile(r"^VALID\b(?=[^\n]*\b(?:missed|failed|limited)\b)", re.MULTILINE), "alarm"),
     (re.compile(r"^VALID\b", re.MULTILINE), "good"),
     (re.compile(r"(?<=[-% ] )worse$", re.MULTILINE), "red"),
