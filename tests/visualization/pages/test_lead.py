@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.wave.wave import Wave
 from tests.mentions import mentions
 from tests.summaries import plan_with, summary_with
@@ -214,3 +215,15 @@ def test_the_answer_of_the_sample_page_is_that_of_its_runs() -> None:
     assert reported[1] == max(valid, key=lambda label: float(label.removesuffix("/s")))
     assert float(reported[4]) < float(reported[3])
     assert f"{len(invalid)} of {len(page['runs'])} runs ({', '.join(sorted(invalid))}) is INVALID" in page["lead"]
+
+
+def test_of_requests_in_flight_it_says_from_where_more_bring_nothing() -> None:
+    runs = []
+    for users, completed in ((2, 100), (4, 200), (8, 199), (16, 200)):
+        made = overloaded(f"u{users}", users, completed)
+        assert made.plan is not None
+        runs.append(replace(made, plan=replace(made.plan, load=ClosedLoop(users))))
+    assert reported(*runs) == (
+        "More than 4 in flight brings no more answers than 200/s. 16 in flight meets success>=95%; no "
+        "higher load was sent."
+    )
