@@ -53,6 +53,7 @@ def _rate_lines(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     if endpoint := facts.plan.endpoint:
         yield f"{INDENT}Endpoint:         {one_line(endpoint, _LONG)}"
     yield f"{INDENT}Rate:             {target}{sent}, {rate_text(rates.completed)} completed{within}"
+    yield from _rate_with_warmup(summary)
     yield from _recording_lines(facts)
     if summary.goodput is not None:
         yield f"{INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
@@ -62,6 +63,15 @@ def _rate_lines(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     for name in ("dropped", "abandoned", "lost", "in_flight"):
         if count := getattr(summary.ledger, name):
             yield f"{INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
+
+
+def _rate_with_warmup(summary: Summary) -> Iterator[str]:
+    """The rate that the server saw, where sessions of the warm-up went on in the window."""
+    later = summary.warmup.sent_in_window if summary.warmup else None
+    seconds = summary.planned_s or summary.duration_s
+    if later and seconds:
+        whole = rate_text(summary.rates.sent + later / seconds)
+        yield f"{INDENT}                  {whole} sent with later turns of the warm-up's sessions"
 
 
 def _recording_lines(facts: WaveFacts) -> Iterator[str]:

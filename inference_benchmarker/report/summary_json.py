@@ -251,7 +251,7 @@ def _label(row: LabelRow) -> Labelled:
 def _warmup(of: Summary) -> Warmup:
     ledger = of.ledger
     counts = (ledger.sent, ledger.ok, ledger.failed, ledger.abandoned)
-    return Warmup(of.planned_s, *counts, of.rates.sent, **_metrics(of))
+    return Warmup(of.planned_s, *counts, of.rates.sent, **_metrics(of), sent_in_window=of.sent_in_window)
 
 
 def host_part(row: HostRow) -> HostPart:

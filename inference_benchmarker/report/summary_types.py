@@ -89,7 +89,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """The requests before the window."""
+    """The requests before the window, and the later turns of its sessions."""
 
     planned_s: float | None
     sent: int
@@ -105,6 +105,7 @@ class Warmup:
     ttft: Times | None = None
     itl: Times | None = None
     tpot: Times | None = None
+    sent_in_window: int | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

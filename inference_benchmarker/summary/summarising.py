@@ -156,7 +156,8 @@ def _warmup(facts: WaveFacts) -> Summary:
     stopped_at = facts.window.stopped_at_ns
     ledger, times, errors = _warmup_requests(facts)
     seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
-    rate = ledger.sent / seconds if seconds else 0.0
+    later, in_window = _sent_after(facts) if facts.has_sessions else (0, None)
+    rate = (ledger.sent - later) / seconds if seconds else 0.0
     target = None if facts.has_sessions else facts.plan.target_rate
     return Summary(
         duration_s=seconds,
@@ -173,7 +174,19 @@ def _warmup(facts: WaveFacts) -> Summary:
         finish_reasons={},
         metrics={},
         completed_span=CompletedSpan(0.0, math.inf, seconds),
+        sent_in_window=in_window,
     )
+
+
+def _sent_after(facts: WaveFacts) -> tuple[int, int]:
+    """Count the turns that sessions of the warm-up sent after it, and those of them before the planned end."""
+    end = facts.window.planned_ns or facts.window.duration_ns
+    later = in_window = 0
+    for part in facts.warmup.parts("sent"):
+        sent = part.int("sent")
+        later += int(np.count_nonzero(sent >= 0))
+        in_window += int(np.count_nonzero((sent >= 0) & (sent < end)))
+    return later, in_window
 
 
 def _warmup_requests(facts: WaveFacts) -> tuple[Ledger, dict[str, Any], tuple[ErrorRow, ...]]:

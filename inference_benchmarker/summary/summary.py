@@ -53,6 +53,7 @@ class Summary:
 
     Where arrivals are sessions: ``sessions`` are they as units, all else is of the requests of their turns;
     ``of_turns`` has the numbers of their first turns, of the later ones, and of those that a limit names.
+    ``sent_in_window``: of a warm-up's sessions, the requests that they sent after it, before the planned end.
     """
 
     duration_s: float
@@ -81,6 +82,7 @@ class Summary:
     hosts: tuple[HostRow, ...] = ()
     sessions: Sessions | None = None
     of_turns: Mapping[Turns, Summary] = field(default_factory=dict)
+    sent_in_window: int | None = None
 
     def __repr__(self) -> str:
         """In a line; the numbers are its attributes."""

@@ -376,6 +376,31 @@ def test_sessions_that_all_begin_with_their_first_turn_are_reported_of_in_a_shor
     assert len(found) == (advice is not None)
 
 
+def test_the_turns_that_the_warm_ups_sessions_send_in_the_window_are_told_beside_its_rate() -> None:
+    """Ten sessions a second of ten turns, 0.3 s apart: 100 requests a second, once they overlap."""
+    plan = replace(open_plan("10", "5"), workers=1, warmup_s=Decimal(4))
+    rows = [
+        RequestRecord(
+            number, 0, sent := (number * 100 + turn * 300 + 50) * MS, sent, sent + MS, session=number
+        )._replace(turn=turn + 1, think_ns=299 * MS if turn else None, ended="completed" if turn == 9 else None)
+        for number in range(-40, 50)
+        for turn in range(10)
+    ]
+    facts = observe(plan, rows, environment={"sessions": True})
+    summary = summarise(facts)
+    before = [row for row in rows if row.index < 0]
+    during = sum(0 <= row.sent < 5 * NS for row in before)
+    own = sum(row.sent < 5 * NS for row in rows) - len(before)
+    assert 90 < (own + during) / 5 <= 100
+    assert own / 5 < 80
+    assert summary.warmup is not None
+    assert summary.warmup.sent_in_window == during
+    assert summary.warmup.rates.sent == pytest.approx(sum(row.sent < 0 for row in before) / 4)
+    text = to_text(facts, summary, judge(facts, summary))
+    assert f"{(own + during) / 5:g}/s sent with later turns of the warm-up's sessions" in " ".join(text.split())
+    assert encoded(summary_of(facts, summary, judge(facts, summary)))["warmup"]["sent_in_window"] == during
+
+
 def test_the_report_of_thirty_turns_fits_eighty_columns() -> None:
     facts = wave(3, most=30)
     summary = summarise(facts)
