@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 FACTORIES = ""
 """The name of the factories file among the digests."""
 LOCUST_FILE, URL = "--locust-file", "--url"
+_HIDDEN_WORD = r"[^\s\"'&,;{}]+"
 _OF_THE_ADDRESS = ("SERVER", SEED_SETTING)
 """Settings that differ where the same is asked of another server, and of words that were not asked before."""
 
@@ -85,8 +87,16 @@ def _of_settings(searched: SearchedRequests, now: SearchedRequests) -> Iterator[
         was, given = searched.settings.get(name), now.settings.get(name)
         if was == given and searched.digests.get(name) != now.digests.get(name):
             yield f"the file of {name} was changed since the search"
-        if was != given and name not in _OF_THE_ADDRESS and HIDDEN not in (was or ""):
-            yield f"{name}={_value(given)} in place of {_value(was)}"
+        if name not in _OF_THE_ADDRESS and not _is_same(was, given):
+            shown = f"another {name}" if given is not None and HIDDEN in (was or "") else f"{name}={_value(given)}"
+            yield f"{shown} in place of {_value(was)}"  # which may have a secret that nothing hides by its form
+
+
+def _is_same(was: str | None, given: str | None) -> bool:
+    """Tells whether two values are the same but for the secrets that were hidden in the first one."""
+    if was is None or given is None or HIDDEN not in was:
+        return was == given
+    return was == HIDDEN or re.fullmatch(_HIDDEN_WORD.join(map(re.escape, was.split(HIDDEN))), given) is not None
 
 
 def others_of(headers: Iterable[str], others: Iterable[str]) -> list[str]:

@@ -121,8 +121,9 @@ def _require_address(planned: Planned, options: Mapping[str, Any], addresses: li
 
 def _no_address(planned: Planned, searched: str) -> BenchmarkError:
     fleet = instances_text(planned.aim.instances)
+    are = "is" if planned.aim.instances == 1 else "are"
     return BenchmarkError(
-        f"--verify {planned.file.parent}: its search sent to {searched}, and {fleet} are planned.",
+        f"--verify {planned.file.parent}: its search sent to {searched}, and {fleet} {are} planned.",
         f"Give the URL of an endpoint that has them: {_command(planned)}.",
     )
 

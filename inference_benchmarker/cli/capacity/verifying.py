@@ -17,6 +17,7 @@ from inference_benchmarker.cli.capacity.searching import (
     served,
     standing,
 )
+from inference_benchmarker.cli.core.address_flags import too_many
 from inference_benchmarker.cli.core.embedded import DEMO_URL
 from inference_benchmarker.cli.core.terminal import print_json, print_report
 from inference_benchmarker.errors import BenchmarkError
@@ -51,6 +52,8 @@ def planned_by(options: dict[str, Any], addresses: list[str]) -> Planned | None:
     """
     if options["verify"] is None:
         return None
+    if several := too_many(addresses):
+        raise BenchmarkError(*several)
     from inference_benchmarker.cli.capacity.requests_of_plan import NOT_HELD, take_requests
     from server_capacity.experiments.proof.planned import read_planned
 

@@ -50,6 +50,11 @@ def without_addresses(arguments: list[str], flags: Mapping[str, Flag]) -> tuple[
     return rest, found
 
 
+def too_many(addresses: Sequence[str]) -> list[str]:
+    """The sentence that says so, where there are several."""
+    return [f"Give one URL, not {len(addresses)}."] if len(addresses) > 1 else []
+
+
 def take_endpoint(
     options: dict[str, Any], problems: list[str], addresses: list[str], environment: MutableMapping[str, str]
 ) -> Described | None:
@@ -57,8 +62,7 @@ def take_endpoint(
 
     Headers go to the environment, where the processes that send find them.
     """
-    if len(addresses) > 1:
-        problems.append(f"Give one URL, not {len(addresses)}.")
+    problems += too_many(addresses)
     described = None
     if addresses and options.get("locust_file") and options["url"] is None:
         options["url"] = addresses.pop()  # the host of its users

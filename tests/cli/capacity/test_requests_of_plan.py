@@ -121,6 +121,7 @@ def test_another_server_gets_the_same_requests(tmp_path: Path) -> None:
         ((f"{HERE}/a", "--body", "x"), (THERE, "--body", "x"), ("--body: --verify sends what the search of",)),
         ((f"{HERE}/a", "--body", "x"), (THERE, "--set", "BODY=y"), ("--set BODY: --verify sends what",)),
         (("--locust-file", "f.py", "--url", HERE), (), (f"its search sent to {HERE}", "Give the URL of an endpoint")),
+        ((f"{HERE}/a",), (f"{THERE}/a", HERE), ("Give one URL, not 2.",)),
         (("--factories-file", "f.py"), (THERE,), ("ran f.py, which takes no URL", "--endpoint-name NAME")),
         ((f"{HERE}/a?key=sk-aaaaaaaaaaaaaaaaaaaaaa",), (THERE,), ("PATH held a secret", "Give the whole URL again")),
     ],
@@ -142,6 +143,37 @@ def test_a_secret_is_not_in_a_plan_and_is_given_again(tmp_path: Path) -> None:
     assert plan.factory_settings["PATH"].endswith("sk-aaaaaaaaaaaaaaaaaaaaaa")
     assert found is not None
     assert differing(found, plan) == ()
+
+
+SECRET, OTHER = "sk-aaaaaaaaaaaaaaaaaaaaaa", "sk-bbbbbbbbbbbbbbbbbbbbbb"
+
+
+@pytest.mark.parametrize(
+    ("given", "clauses"),
+    [
+        (f'{{"api_key":"{SECRET}","q":1}}', ()),
+        (f'{{"api_key":"{OTHER}","q":1}}', ()),  # a key may be renewed
+        (f'{{"api_key":"{SECRET}","q":2}}', ('another BODY in place of {"api_key":"[hidden]","q":1}',)),
+        ('{"tiny":0}', ('another BODY in place of {"api_key":"[hidden]","q":1}',)),
+        ("{}", ('another BODY in place of {"api_key":"[hidden]","q":1}',)),
+    ],
+)
+def test_what_is_given_for_a_setting_that_held_a_secret_is_compared_but_for_the_secret(
+    tmp_path: Path, given: str, clauses: tuple[str, ...]
+) -> None:
+    folder = plan_of(tmp_path, HERE, "--body", f'{{"api_key":"{SECRET}","q":1}}')
+    assert differing(*_both(resolved("--verify", folder, HERE, "--set", f"BODY={given}"))) == clauses
+
+
+def test_a_secret_that_has_no_form_of_one_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_SECRET", "correct-horse")
+    Path("f.py").write_text(FILE + 'PASS = ""\n')
+    search = ("--factories-file", "f.py", "--set", "PASS=correct-horse", "--set", "WORK=k:correct-horse:1")
+    folder = plan_of(tmp_path, *search)
+    monkeypatch.delenv("MY_SECRET")
+    again = ("--verify", folder, "--set", "PASS=battery-staple", "--set")
+    assert differing(*_both(resolved(*again, "WORK=k:battery-staple:1"))) == ()
+    assert differing(*_both(resolved(*again, "WORK=k:battery-staple:2"))) == ("another WORK in place of k:[hidden]:1",)
 
 
 @pytest.mark.parametrize(
