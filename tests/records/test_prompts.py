@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_benchmarker.records.block_sums import FACTORS, sums_of
+from inference_benchmarker.facts.block_sums import FACTORS, sums_of
 from inference_benchmarker.records.prompts import (
     BEGIN,
     BLOCK_BYTES,

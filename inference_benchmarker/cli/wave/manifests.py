@@ -22,8 +22,8 @@ from inference_benchmarker.words.redact import without
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from inference_benchmarker.engine.pods.pods import Pods
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.plan.pods import Pods
 
 _ABOUT = """\
 Prints Kubernetes objects, as YAML, that send a wave from pods. The flags of a

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_int, parse_path, read_flags, table_for
+from inference_benchmarker.engine.pods.pods import NodeLabel, Pods, Toleration
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.pods import NodeLabel, Pods, Toleration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.core.arguments import Parser
     from inference_benchmarker.engine.hosts.shipping import Cargo
+    from inference_benchmarker.engine.pods.pods import Pods
     from inference_benchmarker.plan.plan import WavePlan
-    from inference_benchmarker.plan.pods import Pods
 
 JOIN_TIMEOUT_S = 600
 """For which pods wait for each other where nobody said: images have to be pulled."""

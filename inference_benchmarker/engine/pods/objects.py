@@ -17,7 +17,7 @@ from inference_benchmarker.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from inference_benchmarker.plan.pods import Pods
+    from inference_benchmarker.engine.pods.pods import Pods
 
 KEYS, FILES, RUNS, TEMPORARY = "/keys/own.json", "/work", "/runs", "/tmp"  # noqa: S108 - a folder of the container
 FETCHED = f"{RUNS}/fetched"

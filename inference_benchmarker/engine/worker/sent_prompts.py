@@ -47,7 +47,7 @@ class SentPrompts:
     """
 
     def __init__(self) -> None:
-        from inference_benchmarker.records.block_sums import sums_of  # numpy, which takes 0.1 s: before the load
+        from inference_benchmarker.facts.block_sums import sums_of  # numpy, which takes 0.1 s: before the load
 
         self._sums_of = sums_of
         self._stems: dict[tuple[Any, ...], tuple[int, End, str]] = {}

@@ -12,7 +12,7 @@ import yaml
 from inference_benchmarker import cli
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.engine.hosts.host_keys import read_gatekeeper, read_keys_of_host
-from inference_benchmarker.plan.pods import IMAGE
+from inference_benchmarker.engine.pods.pods import IMAGE
 from tests.case import case
 from tests.mentions import mentions
 

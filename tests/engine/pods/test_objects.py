@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from inference_benchmarker.engine.pods.objects import wave_objects
+from inference_benchmarker.engine.pods.pods import Pods
 from inference_benchmarker.engine.pods.yaml_text import as_yaml
-from inference_benchmarker.plan.pods import Pods
 from tests.case import case
 from tests.engine.pods.waves import ARGUMENTS, FILES, WHOLE, a_wave, container, objects
 

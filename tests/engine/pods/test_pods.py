@@ -19,7 +19,7 @@ import pytest
 
 from inference_benchmarker.engine.hosts.host_keys import write_host_keys
 from inference_benchmarker.engine.pods.objects import FETCHED, KEYS, PORT, RUNS
-from inference_benchmarker.plan.pods import Pods
+from inference_benchmarker.engine.pods.pods import Pods
 from tests.engine.hosts.plans import PATIENCE_S, once_it_runs
 from tests.engine.pods.waves import container
 from tests.performance.stamp_server import StampServer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inference_benchmarker.engine.pods.objects import PodsWave, wave_objects
-from inference_benchmarker.plan.pods import NodeLabel, Pods, Toleration
+from inference_benchmarker.engine.pods.pods import NodeLabel, Pods, Toleration
 
 ARGUMENTS = ("http://10.0.0.1:8080/", "--client-rps=400", "--obs-time=60", "--workers=8", "--hosts=load-1,load-2")
 WHOLE = Pods(

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 import pytest
 
+from inference_benchmarker.engine.pods.pods import NodeLabel, Pods, Toleration
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.plan.pods import NodeLabel, Pods, Toleration
 from tests.case import case
 
 
