@@ -35,7 +35,8 @@ def blames_the_client(wave: Finished, code: str) -> dict[str, str]:
     """The finding by which the client is blamed, in the report's line too."""
     found = finding(wave, code)
     assert wave.summary["limited_by"] == "client"
-    assert f"{LINE}{code}, {found['measured']} (limit {found['limit']}). {found['advice']}" in wave.out
+    value, semicolon, more = found["measured"].partition("; ")
+    assert f"{LINE}{code}, {value} (limit {found['limit']}){semicolon}{more}. {found['advice']}" in wave.out
     assert "client-limited)" in wave.out.splitlines()[-2] or "client-limited," in wave.out.splitlines()[-2]
     assert "server_limited" not in {other["code"] for other in wave.summary["findings"]}
     return found
