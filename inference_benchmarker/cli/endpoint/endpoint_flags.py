@@ -25,8 +25,8 @@ boto3 can use it in place of AWS, with the environment variables that it prints 
 services. Bedrock: Converse. Lambda: Invoke. CloudWatch: GetMetricData, PutMetricData, ListMetrics, DescribeAlarms,
 DescribeAlarmHistory. CloudWatch Logs: FilterLogEvents. SageMaker: CreateEndpoint, DescribeEndpoint, ListEndpoints,
 DeleteEndpoint and similar calls for models, endpoint configurations, inference components and tags. Application Auto
-Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: the instance types
-in the flags. The metrics for SageMaker show the load that it served, and its errors appear as log lines.
+Scaling: scalable targets, target tracking policies, activities. Service Quotas and the price list: calls about the
+instance types in the flags. The metrics for SageMaker show the load that it served, and its errors appear as log lines.
 
 With --llm, it answers only POST /v1/chat/completions and /v1/completions, and each word is a token. GET /metrics has
 vLLM's metrics under vLLM's names, and boto3 can use only CloudWatch and CloudWatch Logs.

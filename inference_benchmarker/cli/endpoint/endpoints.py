@@ -16,7 +16,7 @@ usage: benchmark endpoints clean [DIR]
 
 Manages endpoints that other commands change or create temporarily.
 
-  clean   remove endpoints and undo changes that killed commands left behind
+  clean   remove endpoints, and undo changes, left behind by killed commands
 
 See `benchmark endpoints clean --help`.
 """

@@ -43,7 +43,7 @@ commands (each with --help):
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
   benchmark ab A B             send the same load to two endpoints, alternately
-  benchmark replay FILE        describe recorded traffic before you --replay it
+  benchmark replay FILE        show what a recording has, before --replay
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own

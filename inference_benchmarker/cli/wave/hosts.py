@@ -30,7 +30,7 @@ Manages hosts that send load, over your own ssh. Commands (each with --help):
 
 For hosts that connect by themselves, without ssh:
   keys     make a file of keys for each host, and one for this host
-  join     run this on such a host, to offer it to the command that waits
+  join     run this on such a host, to offer it to a command with --listen
 """
 _ABOUT = {
     "check": "Logs in to each host as a wave does, and measures its clock. It sends no load.",

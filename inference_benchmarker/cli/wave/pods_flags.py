@@ -48,7 +48,7 @@ PODS_FLAGS: Table = table_for(
             Flag(
                 "--toleration",
                 "KEY=VALUE:EFFECT",
-                "also use nodes with this taint, repeatable; KEY:EFFECT and KEY are for any value and any effect",
+                "also use nodes with this taint, repeatable; KEY:EFFECT is for any value, KEY for any value and effect",
                 _named(Toleration.parse),
                 sets="tolerations",
                 repeatable=True,
