@@ -156,16 +156,12 @@ def _step(bracket: LimitBracket, counted: Sequence[Stretch]) -> LimitBracket:
 def _fitted(
     limit: Limit, points: Sequence[Point], bracket: LimitBracket, pace: Pace, sizes: Sizes, *, narrow: float
 ) -> LimitBracket:
-    """A limit is fitted as soon as its bracket is narrow, or rates disagree.
-
-    They do where one within the bracket is neither kept nor clearly broken, or more than is allowed were over at one
-    below what is kept: that may be luck.
-    """
+    """A limit is fitted as soon as its bracket is narrow, or a rate within it is neither kept nor clearly broken."""
     kept, broken = bracket.kept, bracket.broken
     if broken is None or not kept:
         return bracket
     between = [point.rate for point in points if kept < point.rate < broken]
-    if not between and _lowest_over(points, limit.allowed) > kept and kept * narrow < broken:
+    if not between and kept * narrow < broken:
         return bracket
     guess = min(between, default=math.sqrt(kept * broken))
     return replace(bracket, fit=fit_from(limit, points, pace, (kept, guess), sizes))
@@ -189,24 +185,15 @@ def _settled(found: Fit, points: Sequence[Point], pace: Pace) -> Fit:
 
 
 def _fit_near(limit: Limit, points: Sequence[Point], pace: Pace, around: tuple[float, float], sizes: Sizes) -> Fit:
-    """Of the points around a rate and one that is kept; what is far below tells the share over without any wait.
-
-    No rate with more over than is allowed is far below: a steep curve would explain it away, and so confirm itself.
-    """
+    """Of the points around a rate and one that is kept; what is far below tells the share over without any wait."""
     kept, centre = around
     most, most_sd = _saturated(limit, points, pace)
     prior = Prior(limit.allowed, most, most_sd, is_time(limit), 0.0, _room_s(limit, pace))
     below, above = _reach(prior, centre)
-    low = min(kept, _lowest_over(points, limit.allowed), centre * math.exp(-below))
-    high = max(kept, centre * math.exp(above))
+    low, high = min(kept, centre * math.exp(-below)), max(kept, centre * math.exp(above))
     near = [point for point in points if low <= point.rate <= high]
     prior = replace(prior, base=_base(points, limit.allowed, low))
     return fit(near, prior, centre * math.exp(-0.5), centre * math.exp(0.4), sizes)
-
-
-def _lowest_over(points: Sequence[Point], allowed: float) -> float:
-    """The lowest rate with more over than is allowed; infinite where there is none."""
-    return min((point.rate for point in points if point.share > allowed), default=math.inf)
 
 
 def _reach(prior: Prior, centre: float) -> tuple[float, float]:

@@ -55,39 +55,6 @@ def test_a_rate_that_is_kept_counts_however_steep_the_curve_may_be() -> None:
     assert 19_300.0 < found.rate < 21_839.0
 
 
-def test_a_lucky_rate_does_not_hide_what_was_over_at_lower_ones() -> None:
-    """One server of 10 ms for 54/s: near saturation a curve is steep, so what is over far below was left out."""
-    *early, broken, pause, above, low, below, near = run(
-        ("grow", 4.0, 3, 0.0),
-        ("grow", 95.0, 2, 0.0),
-        ("bisect", 113.0, 4, 1.0),
-        ("drain", 0.0, 3, 0.0),
-        ("above", 82.0, 8, 0.03),
-        ("beneath", 40.0, 8, 0.0),
-        ("below", 60.0, 8, 0.002),
-        ("above", 69.5, 8, 0.026),
-    )
-    broken = replace(broken, in_flight=50)
-    found, _ = known_of([P99], Settings(), [*early, broken, pause, above, low, below, near])
-    assert found.fit is not None
-    assert found.fit.interval.low < 54.0 < found.fit.interval.high
-
-
-def test_a_bracket_whose_kept_rate_is_above_one_with_more_over_is_fitted() -> None:
-    """77/s was kept by luck, and would be the lower end until there is a rate between it and 105/s."""
-    stretches = run(
-        ("grow", 4.0, 3, 0.0),
-        ("grow", 64.0, 2, 0.0),
-        ("above", 77.0, 8, 0.0),
-        ("bisect", 105.0, 8, 1.0),
-        ("below", 54.0, 8, 0.03),
-    )
-    found, _ = known_of([P99], Settings(), stretches)
-    assert (found.kept, found.broken) == (77.0, 105.0)
-    assert found.fit is not None
-    assert found.fit.interval.low < 54.0
-
-
 def test_an_interval_reaches_below_what_no_stretch_was_long_enough_to_settle_at() -> None:
     rates = {19_800.0: 0.003, 19_940.0: 0.0043, 20_000.0: 0.0075, 20_050.0: 0.012, 20_100.0: 0.025, 20_200.0: 0.1}
     short, long = (
