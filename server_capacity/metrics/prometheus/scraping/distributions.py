@@ -15,7 +15,6 @@ from server_capacity.metrics.prometheus.deltas import (
     Estimate,
     bins_of,
     bucket_increase,
-    falls,
     increase,
     maximum,
     minimum,
@@ -99,7 +98,7 @@ def _distribution(
     times, rows = [window.time(i) for i in shared], [tuple(each[i] for each in by_round) for i in shared]
     if len(shared) < 2:
         return SeriesValues(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
-    if unknown := fell(falls(rows), known=window.known):
+    if unknown := fell(window.falls(shared, rows)):
         return SeriesValues(dict.fromkeys(asked), times[0], times[-1], reasons=(unknown,))
     gone = early(times, window.cut)
     buckets = tuple(zip(bounds, _gains(rows, gone), strict=True))

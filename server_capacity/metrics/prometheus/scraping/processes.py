@@ -42,9 +42,9 @@ def several(history: History, started: Sequence[tuple[int, float]]) -> str | Non
     return f"several servers answer at this address by turns: {STARTED} changed {times} in the window; {EACH_ONE}"
 
 
-def fell(times: int, *, known: bool) -> str | None:
-    """The reason why a counter that fell so often has no gain. ``known``: whether the pages say who answered."""
-    if known or not times:
+def fell(times: int) -> str | None:
+    """The reason why a counter that fell so often, and not by restarts that the pages tell, has no gain."""
+    if not times:
         return None
     if times == 1:
         return (
@@ -57,7 +57,8 @@ def fell(times: int, *, known: bool) -> str | None:
 def jumped(values: Sequence[float], *, known: bool) -> str | None:
     """The reason why the gain of a counter that never fell is only about so much: one step has nearly all of it.
 
-    ``known``: as of ``fell``. Where the others gained nothing, the one step is all that there was to count.
+    ``known``: whether each page says when its process started. Where the others gained nothing, the one step is all
+    that there was to count.
     """
     gains = sorted(now - before for before, now in pairwise(values))
     rest = sum(gains[:-1])

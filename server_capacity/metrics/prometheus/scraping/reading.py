@@ -73,7 +73,7 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
         loaded=tuple(span[:covered]),
         cut=start if interval.begin < start else None,
         several=several(history, started),
-        known=bool(started),
+        started=dict(started),
     )
 
 

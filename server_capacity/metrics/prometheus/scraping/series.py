@@ -17,7 +17,7 @@ from server_capacity.metrics.prometheus.deltas import falls, increase
 from server_capacity.metrics.prometheus.scraping.processes import fell, jumped
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from inference_benchmarker.facts.server_metric import Bound
     from server_capacity.metrics.prometheus.scraping.history import History, Track
@@ -34,7 +34,8 @@ class Window:
 
     ``loaded``: those of ``span`` that cover the time of load, whose ``length`` is in seconds. ``cut``: the instant from
     which on gains count, where the warm-up's requests came before it; None: all gains do.
-    ``several``: why what was scraped is not one server's. ``known``: whether the pages say when their process started.
+    ``several``: why what was scraped is not one server's. ``started``: when the process that answered a round began, of
+    the rounds of ``span`` whose page says it.
     ``complete`` is False, with ``reason``, where too many rounds brought nothing or parts were not watched.
     """
 
@@ -47,11 +48,24 @@ class Window:
     loaded: tuple[int, ...] = ()
     cut: float | None = None
     several: str | None = None
-    known: bool = False
+    started: Mapping[int, float] = field(default_factory=dict)
 
     def time(self, index: int) -> float:
         """When the sample of that round was asked for."""
         return self.history.rounds[index].began
+
+    @property
+    def known(self) -> bool:
+        """Tells whether each page says when its process started."""
+        return 0 < len(self.started) == len(self.span)
+
+    def falls(self, rounds: Sequence[int], rows: Sequence[Sequence[float]]) -> int:
+        """Count the falls of counters from round to round that are no restarts by what the pages say."""
+        pairs = zip(pairwise(rounds), pairwise(rows), strict=True)
+        return sum(falls(pair) for (before, now), pair in pairs if not self._restarted(before, now))
+
+    def _restarted(self, before: int, now: int) -> bool:
+        return self.known and self.started[before] < self.started[now]
 
     def good_before(self, index: int) -> bool:
         """Tells whether an earlier round brought a page."""
@@ -115,7 +129,7 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     times, numbers = [window.time(i) for i, _ in points], [value for _, value in points]
     if len(points) < 2:
         return SeriesValues(dict.fromkeys(asked), times[0], times[0], reasons=("a single sample gives no increase",))
-    if unknown := fell(falls([(value,) for value in numbers]), known=window.known):
+    if unknown := fell(window.falls([i for i, _ in points], [(value,) for value in numbers])):
         return SeriesValues(dict.fromkeys(asked), times[0], times[-1], reasons=(unknown,))
     inside = set(window.inside)
     within = [(window.time(i), value) for i, value in points if i in inside]

@@ -234,12 +234,12 @@ def test_a_counter_that_fell_once_has_no_gain_where_the_page_does_not_say_that_i
     assert "the server restarted, or several servers answer" in str(row.reason)
 
 
-def by_turns(values: list[float], started: list[float] | None) -> dict[float, str | None]:
+def by_turns(values: list[float], started: list[float | None] | None) -> dict[float, str | None]:
     """A page of a counter, a histogram and a gauge; each sample may be of another server."""
     text = "# TYPE m counter\nm {0}\n# TYPE g gauge\ng {0}\n# TYPE h histogram\n" + "".join(
         f'h_bucket{{{{le="{bound}"}}}} {{0}}\n' for bound in ("1", "+Inf")
     )
-    starts = [f"process_start_time_seconds {at}\n" for at in started] if started else [""] * len(values)
+    starts = ["" if at is None else f"process_start_time_seconds {at}\n" for at in started or [None] * len(values)]
     return {100.0 + i: text.format(value) + starts[i] for i, value in enumerate(values)}
 
 
@@ -248,13 +248,16 @@ def by_turns(values: list[float], started: list[float] | None) -> dict[float, st
     [
         ([50, 9000, 70, 52, 9002, 72], None, "it fell 3 times"),
         ([50, 9000, 70, 52, 9002, 72], [7, 8, 9, 7, 8, 9], "changed 5 times"),
+        ([50, 9000, 70, 52, 9002, 72], [7] * 6, "it fell 3 times"),  # all began with one container
+        ([50, 9000, 70, 52, 9002, 72], [7, None, None, 7, None, None], "it fell 3 times"),
+        ([50, 60, 3, 7, 2, 4], [7, 7, 101.5, 101.5, 101.5, 101.5], "it fell once in the window"),  # after its restart
         ([50, 52, 9000, 9002, 9004, 9006], [7, 7, 8, 8, 8, 8], "changed once"),  # no counter fell
         ([50, 52, 1, 3, 1, 3], None, "it fell 2 times"),
         ([1000, 1200, 52000, 52200, 52400, 1800], None, "it fell once in the window"),
     ],
 )
 def test_an_address_with_several_servers_behind_it_has_no_gain(
-    values: list[float], started: list[float] | None, said: str
+    values: list[float], started: list[float | None] | None, said: str
 ) -> None:
     found = rows({"m": ["Total", "Rate"], "h": ["Total", "p50"]}, by_turns(values, started), (100.5, 104.5))
     for row in found:
@@ -262,7 +265,7 @@ def test_an_address_with_several_servers_behind_it_has_no_gain(
         assert not row.complete
         assert said in str(row.reason)
     (gauge,) = rows({"g": ["Maximum"]}, by_turns(values, started), (100.5, 104.5))
-    assert (gauge.statistics["Maximum"] is None) == (started is not None)
+    assert (gauge.statistics["Maximum"] is None) == ("changed" in said)
 
 
 @pytest.mark.parametrize(
@@ -270,12 +273,13 @@ def test_an_address_with_several_servers_behind_it_has_no_gain(
     [
         ([1000, 1200, 52400, 52600, 52800, 53000], None, True),  # the other server's counter from the third scrape on
         ([1000, 1200, 52400, 52600, 52800, 53000], [7] * 6, False),
+        ([1000, 1200, 52400, 52600, 52800, 53000], [7, 7, None, None, None, None], True),
         ([0, 0, 0, 500, 500, 500], None, False),  # all that there was, counted when it was done
         ([0, 200, 400, 3000, 3200, 3400], None, False),
     ],
 )
 def test_a_counter_that_jumps_is_only_about_what_it_gained(
-    values: list[float], started: list[float] | None, near: bool
+    values: list[float], started: list[float | None] | None, near: bool
 ) -> None:
     pages = by_turns(values, started)
     for row in rows({"m": ["Total", "Rate"], "h": ["Total", "p50", "Rate"]}, pages, (100.5, 104.5)):
@@ -291,7 +295,7 @@ def test_a_counter_that_jumps_is_only_about_what_it_gained(
         ([50, 60, 70, 80, 3, 7], [7, 7, 7, 7, 103.5, 103.5]),
     ],
 )
-def test_a_server_that_says_when_it_restarted_loses_nothing(values: list[float], started: list[float]) -> None:
+def test_a_server_that_says_when_it_restarted_loses_nothing(values: list[float], started: list[float | None]) -> None:
     gained = sum(now if now < before else now - before for before, now in pairwise(values))
     for row in rows({"m": ["Total"], "h": ["Total"]}, by_turns(values, started), (100.5, 104.5)):
         assert (row.statistics["Total"], row.complete) == (gained, True)
