@@ -22,7 +22,9 @@ SUGGESTIONS = 3
 MOST = 0.75
 """The share of a window's buckets that a gauge must have values of, to be the window's."""
 FEW_OTHERS = 0.001
-"""The share of a bucket's requests that may be others', and leaves its percentiles what they are."""
+"""The share of a bucket's requests that may be others', and leaves its trimmed means and percentiles what they are."""
+OF_ITS_TAIL = 0.1
+"""The share of the requests beyond a percentile that may be others': at p99.9, one in a thousand is all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +111,20 @@ def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
         return "about"
     if not in_one_bucket or wanted.whole is None:
         return None
+    others = _others_held(reading, wanted)
+    if others and others[0] > _few_others(statistic) * others[1]:
+        return "about"
     if len(reading.answers[wanted.whole_id(statistic)].points) > 1:  # a percentile of all is at most the highest
         return "at_most" if statistic.startswith("p") else "about"
-    others = _others_held(reading, wanted)
-    return "about" if others and others[0] > FEW_OTHERS * others[1] else None
+    return None
+
+
+def _few_others(statistic: str) -> float:
+    """The share of a bucket's requests that may be others', and leaves the statistic what it is."""
+    if not statistic.startswith("p"):
+        return FEW_OTHERS
+    percent = float(statistic[1:])
+    return min(FEW_OTHERS, OF_ITS_TAIL * min(percent, 100 - percent) / 100)
 
 
 def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
@@ -126,12 +138,15 @@ def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
 
 
 def _others_held(reading: Reading, wanted: Wanted) -> tuple[float, float] | None:
-    """The requests in the one bucket that are not in the window's buckets, and all in it; None: all are ours."""
+    """The requests in the one bucket that are not in the window's buckets, and all in it; None: all are ours.
+
+    CloudWatch may answer with several buckets: of all of them, as the value is.
+    """
     if not wanted.surplus or wanted.whole is None:
         return None
-    held = reading.answers[wanted.surplus_id].points.get(wanted.whole.start)
+    held = sum(reading.answers[wanted.surplus_id].points.values())
     ours = combine("SampleCount", {"SampleCount": reading.points(wanted, "SampleCount")}, wanted.around)
-    return (held - ours, held) if held is not None and ours is not None and held > ours else None
+    return (held - ours, held) if ours is not None and held > ours else None
 
 
 def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from server_capacity.metrics.prometheus.exposition import Labels
 
 VALUE = "Value"
-_TOTALS = re.compile(r"\b(increase|histogram_\w+)\s*\(")
-"""A query of what was done, for which each answer counts; others are gauges or rates."""
+_TOTALS = re.compile(r"\b(increase|histogram_\w+)\s*\(|_bucket\b|_sum\b.*_count\b|_count\b.*_sum\b", re.DOTALL)
+"""A query of what was done, for which each answer counts, as for the mean of a sum and a count.
+
+Others are gauges or rates.
+"""
 
 READERS = {"gauge": quantities.gauges, "counter": quantities.counters, "histogram": quantities.histograms}
 

@@ -128,6 +128,52 @@ def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloud
     assert (latency_of.bounds, alone_in_it.bounds) == ({"p50": "about", "p99": "about"}, {})
 
 
+@pytest.mark.parametrize(
+    ("others", "near"), [(1, ["p99.9", "p99.99", "p100"]), (5, ["tm99", "p50", "p99", "p99.9", "p99.99", "p100"])]
+)
+def test_a_percentile_is_the_window_s_while_the_others_in_its_bucket_cannot_be_it(
+    fake: FakeCloudWatch, others: int, near: list[str]
+) -> None:
+    """One cold start in a thousand is the p99.9, and moves no p99."""
+    fake.resolution = 10
+    wave = Interval(begin=NOON + 25, start=NOON + 25, end=NOON + 55, sent=999)
+    for number, first, latency in ((others, 5, 500_000), (999, 25, 20_000)):
+        for index in range(number):
+            fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + first + index / 34, latency))
+            fake.put(SAGEMAKER, "Invocations", HERE, (NOON + first + index / 34, 1))
+    asked = block(ModelLatency=["tm99", "p50", "p99", "p99.9", "p99.99", "p100"], Period=10, Lag=0)
+    found = collect(fake, asked, interval=wave)["ModelLatency"]
+    assert found.bounds == dict.fromkeys(near, "about")
+    assert mentions(found.reason, f"{others} of the {999 + others:,} requests")
+
+
+@pytest.mark.parametrize(("others", "side"), [(0, "at_most"), (200, "about")])
+def test_the_highest_of_several_buckets_bounds_a_percentile_unless_others_are_in_them(
+    fake: FakeCloudWatch, others: int, side: str
+) -> None:
+    """Fast others lower each bucket's percentile below the window's own."""
+    fake.resolution = 10
+    wave = Interval(begin=NOON + 25, start=NOON + 25, end=NOON + 55, sent=300)
+    for number, first, latency in ((others, 0, 1_000), (300, 25, 20_000)):
+        for index in range(number):
+            fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + first + index / 10.01, latency))
+            fake.put(SAGEMAKER, "Invocations", HERE, (NOON + first + index / 10.01, 1))
+
+    def in_two(answer: dict[str, Any]) -> None:
+        """The one bucket as two: of half of the samples each, where it counts them."""
+        for result in answer["MetricDataResults"]:
+            if result["Id"].endswith(("w0", "n")) and len(result["Values"]) == 1:
+                (at,), (value,) = result["Timestamps"], result["Values"]
+                each = value / 2 if result["Id"].endswith("n") else value
+                result.update(Timestamps=[at, at + 30], Values=[each, each])
+
+    fake.edit = in_two
+    found = collect(fake, block(ModelLatency=["p50"], Period=10, Lag=0), interval=wave)["ModelLatency"]
+    assert found.bounds == {"p50": side}
+    assert "the highest of 2 buckets" in str(found.reason)
+    assert ("200 of the 500 requests" in str(found.reason)) == (others > 0)
+
+
 def test_ten_second_buckets(fake: FakeCloudWatch) -> None:
     fake.resolution = 10
     for second in range(0, 300, 10):

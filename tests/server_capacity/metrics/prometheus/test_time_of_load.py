@@ -50,7 +50,11 @@ def test_a_total_is_of_the_window_and_a_rate_or_a_gauge_of_the_load() -> None:
     [
         ("rate(tokens_total[{window}])", 8),
         ("avg_over_time(gpu_use[{window}])", 8),
+        ("rate(tokens_sum[{window}])", 8),
+        ("rate(wait_count[{window}])", 8),
         ("sum(increase(tokens_total[{window}]))", 32),
+        ("rate(wait_sum[{window}])\n/ rate(wait_count[{window}])", 32),
+        ('rate(wait_bucket{le="1"}[{window}]) / on () rate(wait_count[{window}])', 32),
         ("histogram_quantile(0.9, sum by (le) (rate(wait_bucket[{window}])))", 32),
     ],
 )
