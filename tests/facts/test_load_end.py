@@ -76,3 +76,15 @@ def test_a_later_turn_of_a_session_is_load() -> None:
     first = late(0, 0)
     turn = first[-1]._replace(index=len(first), due=20 * NS, sent=20 * NS, done=60 * NS)
     assert load_end_ns(observe(PLAN, [*first, turn])) == pytest.approx(20 * NS, abs=50 * MS)
+
+
+def test_a_later_turn_of_the_warm_up_s_sessions_is_load() -> None:
+    records = late(8, 30)
+    warm = records[0]._replace(index=-1, due=-NS, sent=-NS, done=-NS // 2)
+    before = observe(PLAN, [warm, *records])
+    turn = warm._replace(index=-2, due=20 * NS, sent=20 * NS, done=21 * NS)
+    during = observe(PLAN, [warm, turn, *records])
+    assert load_end_ns(before) == 8 * NS
+    assert load_end_ns(during) == pytest.approx(20 * NS, abs=50 * MS)
+    assert load_end_ns(replace(before, counts=counted([warm, *records]))) == 8 * NS
+    assert load_end_ns(replace(during, counts=counted([warm, turn, *records]))) == 21 * NS  # to the second
