@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PORTS = {"http": 80, "https": 443}
+_SERVER = re.compile(r"^(?:[\w+.-]+://)?[^/?#]*")
 _NO_SIGN = re.compile(r"[\s\x00-\x1f\ud800-\udfff]")
 
 
-ADDRESS_SETTINGS = ("SERVER", "URL", "BASE_PATH", "PATH", "QUERY")
+SERVER_SETTINGS = ("SERVER", "URL")
+"""Settings of a factories file that begin with the server."""
+ADDRESS_SETTINGS = (*SERVER_SETTINGS, "BASE_PATH", "PATH", "QUERY")
 """Settings of a factories file that say where it sends, as `benchmark URL` gives them."""
 SEED_SETTING = "SEED"
 """The setting from which the words of conversations are drawn; `benchmark URL` gives each wave a new one."""
@@ -30,6 +33,11 @@ def address_of(settings: Mapping[str, str]) -> str | None:
     """The address that settings say, without a query; None where they say none."""
     server = settings.get("SERVER", settings.get("URL", ""))
     return server + settings.get("BASE_PATH", "") + settings.get("PATH", "") if server else None
+
+
+def without_server(address: str) -> str:
+    """What follows the server in an address, which may have no scheme: its path and query."""
+    return _SERVER.sub("", address, count=1)
 
 
 def names_loopback(host: str) -> bool:

@@ -129,9 +129,10 @@ class Measured:
 
     def _asks_the_same(self, other: Measured) -> bool:
         """Tells whether both sent the same requests, as far as both say what they sent."""
-        if self.requests is None or other.requests is None:
+        one, two = self.requests, other.requests
+        if one is None or two is None:
             return True
-        return not any(differences(self.requests, None, other.requests, None))
+        return not any([*differences(one, None, two, None), *differences(two, None, one, None)])
 
     def _identity(self) -> tuple[object, ...]:
         endpoint = self.endpoint

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
 from inference_benchmarker.facts.wave_facts import OF_SETTINGS
 from inference_benchmarker.system.packaged import shown_path
-from inference_benchmarker.url import SEED_SETTING
+from inference_benchmarker.url import SEED_SETTING, SERVER_SETTINGS, without_server
 from inference_benchmarker.words.redact import HIDDEN, redact
 from inference_benchmarker.words.text import one_line
 from server_capacity.results.types.plan import SearchedRequests
@@ -25,8 +25,6 @@ FACTORIES = ""
 """The name of the factories file among the digests."""
 LOCUST_FILE, URL = "--locust-file", "--url"
 _HIDDEN_WORD = r"[^\s\"'&,;{}]+"
-_OF_THE_ADDRESS = ("SERVER", SEED_SETTING)
-"""Settings that differ where the same is asked of another server, and of words that were not asked before."""
 
 
 def requests_of(plan: WavePlan, environment: Mapping[str, Any]) -> SearchedRequests:
@@ -67,12 +65,15 @@ def _texts(value: object) -> list[str]:
 def differences(
     searched: SearchedRequests, file: Path | None, now: SearchedRequests, now_file: Path | None
 ) -> Iterator[str]:
-    """Clauses on everything in which the requests of a wave, made with ``now_file``, are not those of the search."""
+    """Clauses on everything in which the requests of a wave, made with ``now_file``, are not those of the search.
+
+    A file whose digest one side does not know is the same where both have its name.
+    """
     old, new = searched.digests.get(FACTORIES), now.digests.get(FACTORIES)
     if now_file != file and (old != new or new is None):
         yield f"{_shown(now_file)} in place of {_shown(file)}"
         return  # whose settings are others'
-    if old != new:
+    if _was_changed(old, new):
         yield f"{_shown(now_file)} was changed since the search"
     yield from _of_settings(searched, now)
     for flag in {**searched.flags, **now.flags}:
@@ -85,11 +86,22 @@ def differences(
 def _of_settings(searched: SearchedRequests, now: SearchedRequests) -> Iterator[str]:
     for name in {**searched.settings, **now.settings}:
         was, given = searched.settings.get(name), now.settings.get(name)
-        if was == given and searched.digests.get(name) != now.digests.get(name):
+        if was == given and _was_changed(searched.digests.get(name), now.digests.get(name)):
             yield f"the file of {name} was changed since the search"
-        if name not in _OF_THE_ADDRESS and not _is_same(was, given):
+        if not _asks_the_same(name, was, given):
             shown = f"another {name}" if given is not None and HIDDEN in (was or "") else f"{name}={_value(given)}"
             yield f"{shown} in place of {_value(was)}"  # which may have a secret that nothing hides by its form
+
+
+def _was_changed(old: str | None, new: str | None) -> bool:
+    return old is not None and new is not None and old != new
+
+
+def _asks_the_same(name: str, was: str | None, given: str | None) -> bool:
+    """Tells whether a setting is the same but for the server that is asked, and for words that are drawn anew."""
+    if name in SERVER_SETTINGS:
+        return _is_same(without_server(was or ""), without_server(given or ""))
+    return name == SEED_SETTING or _is_same(was, given)
 
 
 def _is_same(was: str | None, given: str | None) -> bool:

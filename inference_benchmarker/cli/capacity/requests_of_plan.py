@@ -12,7 +12,14 @@ from inference_benchmarker.cli.core.header_flags import of_user
 from inference_benchmarker.cli.core.url_flags import ASKED
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged, shown_path
-from inference_benchmarker.url import ADDRESS_SETTINGS, SEED_SETTING, address_of, endpoint_address
+from inference_benchmarker.url import (
+    ADDRESS_SETTINGS,
+    SEED_SETTING,
+    SERVER_SETTINGS,
+    address_of,
+    endpoint_address,
+    without_server,
+)
 from inference_benchmarker.wave.environment import sent_with, sha256_of
 from inference_benchmarker.words.redact import redact
 from server_capacity.planning.remarks import instances_text
@@ -191,7 +198,7 @@ def _moved(
     given = options["header"] or []
     own = {name: value for name, value in of_user(address).items() if not _gives(given, name)}
     options["header"] = [*(f"{name}: {value}" for name, value in own.items()), *given] or None
-    return {name: server + value if name in ("SERVER", "URL") else value for name, value in rest.items()}
+    return {name: server + value if name in SERVER_SETTINGS else value for name, value in rest.items()}
 
 
 def _gives(headers: Sequence[str], name: str) -> bool:
@@ -201,7 +208,7 @@ def _gives(headers: Sequence[str], name: str) -> bool:
 def _without_server(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of an address, of which the server is empty but for a path that it has."""
     return {
-        name: (urlsplit(value).path if name in ("SERVER", "URL") else value)
+        name: (without_server(value) if name in SERVER_SETTINGS else value)
         for name, value in settings.items()
         if name in _OF_AN_ADDRESS
     }

@@ -18,6 +18,7 @@ from inference_benchmarker.cli.capacity.requests_of_plan import differing
 from inference_benchmarker.cli.capacity.verifying import planned_by
 from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.url import address_of
 from inference_benchmarker.words.redact import HEADERS
 from server_capacity.experiments.proof.planned import Planned, read_planned
 from tests.fake_cloudwatch import alone
@@ -99,12 +100,27 @@ def test_what_was_searched_is_asked_again(tmp_path: Path, search: tuple[str, ...
     assert differing(found, plan) == ()
 
 
-def test_another_server_gets_the_same_requests(tmp_path: Path) -> None:
-    folder = plan_of(tmp_path, f"{HERE}/a", "--body", "x")
-    for url in (THERE, f"{THERE}/a"):
+@pytest.mark.parametrize(
+    ("path", "flags", "sent_to"),
+    [
+        ("/a", ("--body", "x"), "/a"),
+        ("/v1", ("--model", "m", "--input-tokens", "9"), "/v1"),
+        ("/v1/completions", ("--model", "m"), "/v1"),
+        ("/v1/embeddings", ("--model", "m"), "/v1"),
+        ("/a/v1/responses", ("--model", "m", "--prompt", "hi"), "/a"),
+        ("/rerank", (), ""),
+        ("/v1/rerank", ("--model", "m"), "/v1"),
+    ],
+)
+def test_another_server_gets_the_same_requests(tmp_path: Path, path: str, flags: tuple[str, ...], sent_to: str) -> None:
+    folder = plan_of(tmp_path, HERE + path, *flags)
+    _, searched = resolved(HERE + path, *flags)
+    for url in (THERE, THERE + path):
         found, plan = resolved("--verify", folder, url)
-        assert plan.endpoint == f"{THERE}/a"
-        assert plan.factory_settings["BODY"] == "x"
+        assert address_of(plan.factory_settings) == THERE + sent_to
+        assert {name: value.replace(THERE, HERE) for name, value in plan.factory_settings.items()} == {
+            **searched.factory_settings
+        }
         assert found is not None
         assert found.is_there
         assert differing(found, plan) == ()

@@ -256,6 +256,29 @@ def test_searches_that_sent_other_requests_are_of_other_endpoints() -> None:
     assert light.is_same_endpoint(search(name="e"))
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "is_same"),
+    [
+        ({"settings": {"URL": "http://a:1", "API": "chat"}}, {"settings": {"URL": "http://b", "API": "chat"}}, True),
+        ({"settings": {"URL": "http://a:1/x"}}, {"settings": {"URL": "https://b/x"}}, True),
+        ({"settings": {"URL": "http://a:1/x"}}, {"settings": {"URL": "http://a:1/y"}}, False),
+        ({"settings": {"URL": "http://a:1/x?m=1"}}, {"settings": {"URL": "http://a:1/x?m=2"}}, False),
+        ({"settings": {"SERVER": "a:1"}}, {"settings": {"SERVER": "http://[hidden]@b"}}, True),
+        ({"digests": {"": "1"}}, {}, True),
+        ({"digests": {"": "1"}}, {"digests": {"": "2"}}, False),
+        ({"settings": {"BODY": "@f"}, "digests": {"BODY": "1"}}, {"settings": {"BODY": "@f"}}, True),
+        (*({"settings": {"BODY": "@f"}, "digests": {"BODY": digest}} for digest in "12"), False),
+        ({"headers": ["X-Tier"]}, {"headers": ["x-tier"]}, True),
+        ({"headers": ["X-Tier"]}, {}, False),
+    ],
+)
+def test_requests_are_compared_in_both_directions_as_far_as_both_are_known(
+    one: dict[str, Any], two: dict[str, Any], is_same: bool
+) -> None:
+    a, b = (replace(search(name="e"), factories_file="f.py", requests=SearchedRequests(**of)) for of in (one, two))
+    assert a.is_same_endpoint(b) == b.is_same_endpoint(a) == is_same
+
+
 def test_a_plan_says_which_requests_were_searched() -> None:
     made = replace(
         planned(target_rps=100),
