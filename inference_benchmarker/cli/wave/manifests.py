@@ -129,11 +129,13 @@ def _head(pods: Pods, keys_dir: str | None) -> str:
     space = "" if pods.namespace is None else f" --namespace {pods.namespace}"
     folder = shlex.quote(keys_dir or "DIR")
     made = "" if keys_dir else "   (the folder of --keys-dir)"
-    index = f"batch.kubernetes.io/job-name={pods.job},batch.kubernetes.io/job-completion-index=0"
     return f"""\
 # A wave from {pods.pods} pods, and one that runs the primary. Kubernetes 1.29 or newer.
 #   kubectl create{space} secret generic {pods.job} --from-file={folder}{made}
 #   kubectl create -f THIS_FILE
 #   kubectl patch{space} job {pods.job} --type=merge --patch '{{"spec": {{"suspend": false}}}}'     (starts it)
-#   kubectl logs{space} --follow --tail=-1 --selector {index}
+#   first=batch.kubernetes.io/job-name={pods.job},batch.kubernetes.io/job-completion-index=0
+#   until kubectl get{space} pod --selector $first --output name | grep -q .; do sleep 1; done
+#   kubectl wait{space} --for=condition=Ready pod --selector $first --timeout=10m
+#   kubectl logs{space} --follow --tail=-1 --selector $first
 """

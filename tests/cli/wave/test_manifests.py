@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.engine.hosts.host_keys import read_gatekeeper, read_keys_of_host
 from inference_benchmarker.engine.pods.pods import IMAGE
 from tests.case import case
+from tests.conftest import ROOT
 from tests.mentions import mentions
 
 if TYPE_CHECKING:
@@ -123,6 +125,15 @@ def test_no_secret_is_printed_and_each_is_in_the_folder(
     taken = {"secretKeyRef": {"name": "load", "key": "ENDPOINT_KEY"}}
     assert {"name": "ENDPOINT_KEY", "valueFrom": taken} in container(objects)["env"]
     assert mentions(out, "kubectl create", "secret generic load", "--from-file", str(folder))
+
+
+def test_the_first_lines_have_the_commands_of_the_page(printed: Printed, tmp_path: Path) -> None:
+    _, out, _ = printed(*PODS, *WAVE, "--keys-dir", str(tmp_path / "load-keys"))
+    head = itertools.takewhile(lambda line: line.startswith("#"), out.splitlines())
+    said = [line.removeprefix("#   ").partition("     (")[0] for line in head if line.startswith("#   ")]
+    page = (ROOT / "docs/how-to/kubernetes.md").read_text().split("```sh\n", 1)[1].split("```", 1)[0]
+    shown = "\n".join(said).replace(str(tmp_path / "load-keys"), "load-keys").replace("THIS_FILE", "wave.yaml")
+    assert shown == page.rstrip()
 
 
 def test_what_this_environment_adds_is_among_the_words_or_is_named(
