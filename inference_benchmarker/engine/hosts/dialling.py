@@ -100,6 +100,8 @@ class _DialledLines:
         self._loop.end(patience_s)
 
     def _send(self, message: Message | Said) -> None:
+        if self._has_ended:  # a socket without a connection would wait for another one
+            return
         said = message() if callable(message) else message
         self._socket.send(json.dumps(said).encode())
 

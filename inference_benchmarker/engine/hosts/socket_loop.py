@@ -27,7 +27,7 @@ class SocketLoop:
 
     ``take``: the frames of each message, and when it came (monotonic, ns). ``note``: each of the ``events`` of its
     connections, with its value; what came over a connection before was taken by then. ``gate``: another socket of the
-    context, whose requests ``answer`` answers.
+    context, whose requests ``answer`` answers. An exception of any of them ends the thread and closes the socket.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class SocketLoop:
         self._woken, self._wake = os.pipe()
         for descriptor in (self._woken, self._wake):
             os.set_blocking(descriptor, False)
+        self._writing, self._is_closed = threading.Lock(), False
         self._ending = threading.Event()
         self._patience_s = 0.0
         self._thread = threading.Thread(target=self._run, name="hosts", daemon=True)
@@ -69,10 +70,17 @@ class SocketLoop:
             self._thread.join(patience_s + _END_S)
 
     def _wake_up(self) -> None:
-        with suppress(BlockingIOError):  # it is full of calls to wake up
-            os.write(self._wake, b"\0")
+        with self._writing, suppress(BlockingIOError):  # it is full of calls to wake up
+            if not self._is_closed:
+                os.write(self._wake, b"\0")
 
     def _run(self) -> None:
+        try:
+            self._take_turns()
+        finally:
+            self._close()
+
+    def _take_turns(self) -> None:
         does: dict[Any, Callable[[], None]] = {
             self._socket: self._receive,
             self._monitor: self._hear_of_connections,
@@ -87,9 +95,13 @@ class SocketLoop:
             for ready, _ in poller.poll():
                 does[ready]()
         self._do_all()
+
+    def _close(self) -> None:
         self._socket.context.destroy(linger=int(1000 * self._patience_s))
-        for descriptor in (self._woken, self._wake):
-            os.close(descriptor)
+        with self._writing:
+            self._is_closed = True
+            for descriptor in (self._woken, self._wake):
+                os.close(descriptor)
 
     def _receive(self) -> None:
         with suppress(zmq.Again):

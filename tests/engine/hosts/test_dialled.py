@@ -7,17 +7,21 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+import zmq
 
 from inference_benchmarker.engine.hosts import link
+from inference_benchmarker.engine.hosts.dialling import _DialledLines
 from inference_benchmarker.engine.hosts.host_keys import read_gatekeeper, read_keys_of_host, write_host_keys
 from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.hosts.reception import Reception
+from inference_benchmarker.engine.hosts.socket_loop import SocketLoop
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import JOIN_TIMEOUT_S, THIS_HOST
@@ -175,6 +179,38 @@ def test_whoever_has_another_key_is_not_let_in(place: Place, tmp_path: Path) -> 
             assert (code, mentions(text, "2 s", "--join-timeout", "--host-keys")) == (2, True)
     finally:
         reception.close()
+
+
+def test_a_host_whose_connection_has_ended_waits_for_nobody_to_take_what_it_says(place: Place) -> None:
+    reception = Reception(f"tcp://{place.address}", read_gatekeeper(place.own_keys, NAMES))
+    lines = _DialledLines(place.address, read_keys_of_host(place.keys / "near.json"))
+    try:
+        lines.await_entry(PATIENCE_S)
+        over, done = threading.Event(), threading.Event()
+        lines.start(lambda *_: None, over.set)
+        reception.close()
+        assert over.wait(PATIENCE_S)
+        lines.send({"say": "closed"})
+        lines.start(lambda *_: None, done.set)  # after what was said before
+        assert done.wait(PATIENCE_S)
+    finally:
+        reception.close()
+        lines.end(0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_exception_on_the_thread_of_a_socket_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    router = context.socket(zmq.ROUTER)
+    loop = SocketLoop(router, zmq.Event.DISCONNECTED, lambda *_: None, lambda *_: None)
+    loop.start()
+    loop.do([].pop)
+    loop.end(PATIENCE_S)
+    assert [each.exc_type for each in raised] == [IndexError]
+    assert (router.closed, context.closed) == (True, True)
+    loop.do(list)  # nobody is there, and no descriptor of others is written to
 
 
 @pytest.mark.slow
