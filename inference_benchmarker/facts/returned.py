@@ -6,12 +6,14 @@ request is over with its last byte.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
+
 STATUSES = ("status_code", "status")
-FAILED = 400
-"""From this status on, a request failed."""
+FAILED, LAST_STATUS = 400, 599
+"""With a status from the first to the last of these, a request failed."""
 
 Look = Callable[[Any], int | None]
 """Reads what is left of an answer and returns its size; raises where that fails, or the answer says that it failed."""
@@ -39,21 +41,19 @@ class FunctionError(Exception):
         self._benchmark_detail = kind
 
 
-def look_of(answer: Any, *, keeps: bool) -> Look:
-    """The look at each answer of a class, by the first one. ``keeps``: somebody reads the content afterwards."""
+def look_of(answer: Any, *, heard: bool) -> Look:
+    """The look at each answer of a class, by the first one. ``heard``: a session of the user's reads it afterwards."""
     kind = type(answer)
     if not hasattr(kind, "__next__") and any(all(hasattr(kind, name) for name in names) for names in _PENDING):
         return _unfinished
     if issubclass(kind, dict):
-        return _of_aws if not keeps else _unread_of_aws
-    read = _reader(kind, keeps=keeps)
-    if _status(answer) is None and not any(hasattr(kind, name) for name in STATUSES):
-        return read
+        return _unread_of_aws if heard else _of_aws
+    read = _reader(kind, heard=heard)
 
     def look(answer: Any) -> int | None:
         size = read(answer)
         status = _status(answer)
-        if status is not None and FAILED <= status <= 599:
+        if status is not None and FAILED <= status <= LAST_STATUS:
             raise StatusError(status)
         return size
 
@@ -88,24 +88,35 @@ def _of_aws(answer: dict[Any, Any]) -> int | None:
     size = None
     for value in answer.values():
         if hasattr(value, "read"):
-            size = _rest(value)
+            size = _size_of(_pieces(value))
         elif type(value).__name__ == "EventStream":
             _exhaust(value)
     _unread_of_aws(answer)
     return size
 
 
-def _reader(kind: type, *, keeps: bool) -> Look:
-    """The way to read a class of responses; those of requests, urllib3 and httpx keep their content."""
-    if hasattr(kind, "iter_content"):
-        return lambda answer: _kept(lambda: answer.content)
-    if hasattr(kind, "iter_raw"):
-        return lambda answer: _kept(answer.read)
+def _reader(kind: type, *, heard: bool) -> Look:
+    """The way to read what is left of a class of answers; one that is heard only where it keeps what was read."""
+    for name, way, kept in _OF_CLIENTS:
+        if hasattr(kind, name):
+            return kept if heard else way
+    if heard:
+        return _kept_data if hasattr(kind, "read") and hasattr(kind, "data") else _nothing
     if hasattr(kind, "read"):
-        if hasattr(kind, "data"):
-            return lambda answer: _kept(lambda: answer.data)
-        return _nothing if keeps else _rest
-    return _exhaust if hasattr(kind, "__next__") and not keeps else _nothing
+        return lambda answer: _size_of(_pieces(answer))
+    return _exhaust if hasattr(kind, "__next__") else _nothing
+
+
+_OF_CLIENTS: tuple[tuple[str, Look, Look], ...] = (
+    ("iter_content", lambda each: _size_of(each.iter_content(_PIECE)), lambda each: _kept(lambda: each.content)),
+    ("iter_raw", lambda each: _size_of(each.iter_raw()), lambda each: _kept(each.read)),
+)
+"""A member of the responses of requests and of httpx, how these are read, and how they are read and kept."""
+
+
+def _kept_data(answer: Any) -> int | None:
+    """A response of urllib3."""
+    return _kept(lambda: answer.data)
 
 
 def _kept(content: Callable[[], Any]) -> int | None:
@@ -113,16 +124,27 @@ def _kept(content: Callable[[], Any]) -> int | None:
         found = content()
     except _NOT_READ:
         return None
-    return len(found) if isinstance(found, bytes) else None
+    return (len(found) or None) if isinstance(found, bytes) else None
 
 
-def _rest(answer: Any) -> int | None:
-    size = 0
+def _pieces(answer: Any) -> Iterator[Any]:
+    while piece := answer.read(_PIECE):
+        yield piece
+
+
+def _size_of(pieces: Iterable[Any]) -> int | None:
+    """The size of what is left, read to its end; None where nothing is. AnswerTooLargeError where it is too large."""
+    size, most = 0, largest_answer()
     try:
-        while (piece := answer.read(_PIECE)) and isinstance(piece, bytes | bytearray | str):
+        for piece in pieces:
+            if not isinstance(piece, bytes | bytearray | str):  # its reading is asynchronous
+                break
             size += len(piece)
+            if size > most:
+                raise AnswerTooLargeError.of_body(most)
     except _NOT_READ:
-        pass
+        if size:
+            raise
     return size or None
 
 

@@ -16,6 +16,7 @@ from gevent.event import AsyncResult
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
 from inference_benchmarker.engine.worker import requested_model
 from inference_benchmarker.engine.worker.in_flight import Slot
+from inference_benchmarker.facts.returned import StatusError, look_of
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.words.units import NS
@@ -194,7 +195,7 @@ def test_an_answer_that_says_that_it_failed_or_is_not_over_is_a_failure(
     answer: object, outcome: str, error: str
 ) -> None:
     """Also where the first answer of its class was a good one."""
-    answers = iter([Answered(status_code=200), Answered(status=200), {}, answer])
+    answers = iter([Answered(), Answered(status=200), {}, answer])
     bench = Bench(Endpoint(invoke=lambda _: next(answers), payloads=["p"]))
     records = bench.send(*range(4))
     assert [record.outcome for record in records] == ["ok", "ok", "ok", outcome]
@@ -217,14 +218,18 @@ class Streamed:
 class OfRequests(Answered):
     """A response of requests, as far as its content goes."""
 
-    def iter_content(self) -> None:
-        """Its class is known by this."""
+    def iter_content(self, size: int) -> Iterator[bytes]:
+        assert size > 0
+        if self.closed:
+            raise RuntimeError
+        for _ in range(2):
+            gevent.sleep(0.01)
+            yield b"x" * 10
 
     @property
     def content(self) -> bytes:
         if self.closed:
             raise RuntimeError
-        gevent.sleep(0.02)
         return b"x" * 20
 
     closed = False
@@ -242,12 +247,13 @@ class EventStream:
 class Ended(Streamed):
     """One whose reading raises."""
 
-    def __init__(self, error: Exception) -> None:
-        super().__init__(1)
+    def __init__(self, error: Exception, pieces: int = 0) -> None:
+        super().__init__(pieces)
         self.error = error
 
     def read(self, most: int) -> bytes:
-        super().read(most)
+        if piece := super().read(most):
+            return piece
         raise self.error
 
 
@@ -279,11 +285,33 @@ def test_an_answer_is_over_when_what_is_left_of_it_has_been_read(
         (OfRequests(closed=True), None),
         (Streamed(0), None),
         (Ended(EOFError()), "EOFError"),
+        (Ended(ValueError("cut"), pieces=1), "ValueError"),  # in the middle: the rest is missing
     ],
 )
 def test_what_was_read_or_closed_by_the_file_itself_is_done(answer: object, error: str | None) -> None:
     record = one(lambda _: answer)
     assert record.error == error
+
+
+def test_what_is_left_of_an_answer_has_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("inference_benchmarker.facts.returned.largest_answer", lambda: 50)
+    assert one(lambda _: Streamed(5)).bytes == 50
+    assert one(lambda _: Streamed(10**9)).error == "AnswerTooLargeError"
+
+
+@pytest.mark.parametrize(
+    ("answer", "left", "status"), [(Streamed(2), 2, None), (OfRequests(status_code=500), None, 500), (META, None, None)]
+)
+def test_a_session_reads_for_itself_what_can_be_read_only_once(
+    answer: Any, left: int | None, status: int | None
+) -> None:
+    look = look_of(answer, heard=True)
+    if status is not None:
+        with pytest.raises(StatusError):
+            look(answer)
+    else:
+        look(answer)
+        assert getattr(answer, "left", None) == left
 
 
 def test_a_stream_of_an_sdk_is_read_to_its_end() -> None:

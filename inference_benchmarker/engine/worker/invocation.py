@@ -35,7 +35,7 @@ class PayloadError(Exception):
 class Invocation:
     """Sends one request by ``invoke``. ``payload`` gives what it sends.
 
-    ``keeps_answers``: the slot keeps what came, for the session that hears it, or for its check.
+    ``keeps_answers``: the slot keeps what came, for its check; ``heard``: for a session, which may read it itself.
     """
 
     def __init__(
@@ -45,9 +45,11 @@ class Invocation:
         requests: Requests,
         *,
         keeps_answers: bool = False,
+        heard: bool = False,
     ) -> None:
         self._invoke = invoke
-        self._keeps_answers = keeps_answers
+        self._keeps_answers = keeps_answers or heard
+        self._heard = heard
         self._payload = payload
         self._requests = requests
         self._looks: dict[type, Look] = {}
@@ -87,7 +89,7 @@ class Invocation:
         """Take an answer of any other class: it may say that the request failed, or not be over."""
         look = self._looks.get(kind)
         if look is None:
-            look = look_of(result, keeps=self._keeps_answers)
+            look = look_of(result, heard=self._heard)
             if len(self._looks) < _MOST_KINDS:
                 self._looks[kind] = look
         if (size := look(result)) is not None:

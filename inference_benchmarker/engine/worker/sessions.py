@@ -100,7 +100,7 @@ def invoke_sessions(
         conversations = Conversations(session, turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute
         payload = conversations.payload if asking is None else asking.among(conversations.payload)
-        invocation = Invocation(endpoint.invoke, payload, turns, keeps_answers=True)
+        invocation = Invocation(endpoint.invoke, payload, turns, heard=True)
         conversations.send_by(turn, invocation.attempt)
         return conversations
     payloads = Payloads(endpoint, seed, writer.labels, row_of)
