@@ -13,7 +13,7 @@ def is_own_word(text: str) -> bool:
 _OWN = """
 true false null
 abandoned abort_on aborted above advice alarm_s asked_s at_least at_low at_most attempts_per_arrival average
-backoff base below block bounds broken build by_attempts by_input_length by_label cache calibration called caps
+backoff base below block bounds broken buckets build by_attempts by_input_length by_label cache calibration called caps
 clear_until_s closed cloudwatch collections comparison completed_rate condition confirmation confirmed_at
 constant conversations counted counts cpu_percent cpu_share current debug descriptor_limit descriptors desired diagnosis
 differ dimensions direction discarded disk_error drain_timeout_s dropped duration_s end_s end_time endpoint_name

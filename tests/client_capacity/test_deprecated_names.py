@@ -149,7 +149,8 @@ def test_the_host_is_sampled() -> None:
     found = sample_client_metrics(0.05, 0.01)
     assert 2 <= found["sample_count"] <= 6
     for name in ("cpu", "memory"):
-        assert 0 <= found[f"{name}_min"] <= found[f"{name}_avg"] <= found[f"{name}_max"] <= 100, found
+        most = found[f"{name}_max"] + 1e-9  # a mean of equal numbers is rounded
+        assert 0 <= found[f"{name}_min"] - 1e-9 <= found[f"{name}_avg"] <= most <= 100 + 1e-9, found
     assert found["memory_max"] == pytest.approx(psutil.virtual_memory().percent, abs=20)
     assert establish_client_baseline(sample_seconds=0.01)["sample_count"] == 1
 

@@ -163,7 +163,8 @@ def test_a_storm_is_blamed_on_those_who_try_again() -> None:
     (finding,) = (each for each in judge(facts, summarise(facts)).findings if each.code == "not_recovered")
     assert finding.measured.startswith("most users got no answer up to 20 s after")
     first = to_text(facts, summarise(facts), judge(facts, summarise(facts))).splitlines()[0]
-    assert "not recovered: most users got no answer up to 20 s after stage spike; success rate " in first
+    assert "(limit 95%); not recovered: most users got no answer up to 20 s after stage spike; " in first
+    assert first.startswith("LIMIT MISSED: success rate ")
     assert mentions(first, "300", "1,100 users", "2,700 requests", "2,400 failed")
     assert "3.0 requests per arrival afterwards" in finding.advice
 
