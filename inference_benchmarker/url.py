@@ -36,7 +36,7 @@ def address_of(settings: Mapping[str, str]) -> str | None:
 
 
 def without_server(address: str) -> str:
-    """What follows the server in an address, which may have no scheme: its path and query."""
+    """The path and query of an address, which may have no scheme."""
     return _SERVER.sub("", address, count=1)
 
 
