@@ -275,10 +275,15 @@ def spin(milliseconds: int) -> None:
 LOOKING = ("_look_regularly", "look_on")
 
 
+def looking() -> set[int]:
+    """The threads that look at a loop; others come and go as they please."""
+    stacks = {thread: traceback.walk_stack(frame) for thread, frame in sys._current_frames().items()}
+    return {thread for thread, stack in stacks.items() if any(frame.f_code.co_name in LOOKING for frame, _ in stack)}
+
+
 def thread_count() -> int:
-    """How many threads look at a loop; others come and go as they please."""
-    stacks = [traceback.walk_stack(frame) for frame in sys._current_frames().values()]
-    return sum(any(frame.f_code.co_name in LOOKING for frame, _ in stack) for stack in stacks)
+    """How many look at a loop."""
+    return len(looking())
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -450,12 +455,12 @@ class TestLoopWatch:
         assert sys.getswitchinterval() == pytest.approx(loop_watch.SWITCH_S)
 
     def test_stop_ends_the_beats_and_the_thread(self, loop: LoopWatch) -> None:
-        before = thread_count()
+        before = looking()  # one of an earlier test may still end meanwhile
         loop.start()
         some_beats(loop)
-        until(lambda: thread_count() == before + 1)
+        until(lambda: len(looking() - before) == 1)
         loop.stop()
-        until(lambda: thread_count() == before)
+        until(lambda: not looking() - before)
         loop.delays.clear()
         gevent.sleep(0.006)
         assert loop.delays == []
