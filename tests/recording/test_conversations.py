@@ -409,6 +409,8 @@ def test_memory_does_not_grow_with_the_rows_of_a_file(tmp_path: Path, more: dict
     content = lines(*({**row, "session_id": at} if more else row for at, row in enumerate(rows)))
     (tmp_path / "talks").write_text(content)
     del content
+    (tmp_path / "short").write_text(lines({**rows[0], "messages": [{"role": "user", "content": "x"}]}))
+    read_conversations(Conversations(tmp_path / "short"), None, tmp_path / "first")  # what is loaded for it is no row's
     tracemalloc.start()
     try:
         read_conversations(Conversations(tmp_path / "talks"), None, tmp_path / "out")

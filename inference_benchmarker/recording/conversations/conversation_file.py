@@ -146,13 +146,18 @@ class ConversationFile:
             raise ValueError(f"{quoted(str(row.at), 30)} is not a time")
         return at
 
-    def _single(self, rows: Iterable[ConversationRow]) -> Iterator[_Talk]:
+    def _with_instants(self, rows: Iterable[ConversationRow]) -> Iterator[tuple[ConversationRow, int | None]]:
+        """The rows with their instants; those that have no time for theirs are left out."""
         for row in rows:
             try:
                 at = self._instant(row)
             except ValueError as error:
                 self._left_out.add(row.line, str(error))
-                continue
+            else:
+                yield row, at
+
+    def _single(self, rows: Iterable[ConversationRow]) -> Iterator[_Talk]:
+        for row, at in self._with_instants(rows):
             if self._is_dated(at, row.line):
                 yield _Talk(row.line, at, row.turns, row.key, row.about)
 
@@ -160,12 +165,7 @@ class ConversationFile:
         about: dict[str, Any] = {}
 
         def pieces() -> Iterator[Piece]:
-            for row in rows:
-                try:
-                    at = self._instant(row)
-                except ValueError as error:
-                    self._left_out.add(row.line, str(error))
-                    continue
+            for row, at in self._with_instants(rows):
                 about.update(row.about)
                 yield Piece(row.key, row.line, at, row.took_ns, row.turns[0])
 

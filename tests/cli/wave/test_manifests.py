@@ -13,6 +13,7 @@ import yaml
 from inference_benchmarker import cli
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.engine.hosts.host_keys import read_gatekeeper, read_keys_of_host
+from inference_benchmarker.engine.pods.objects import FILES
 from inference_benchmarker.engine.pods.pods import IMAGE
 from tests.case import case
 from tests.conftest import ROOT
@@ -91,7 +92,7 @@ def test_the_pods_send_the_wave_that_was_asked_for(
     objects, _, _ = printed(*PODS, *words)
     there = tmp_path / "there"
     for place, content in mounted(objects).items():
-        path = there / Path(place).relative_to("/work")
+        path = there / Path(place).relative_to(FILES)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     monkeypatch.chdir(there)
@@ -101,7 +102,7 @@ def test_the_pods_send_the_wave_that_was_asked_for(
     hosts = "load-1*2,load-2*2,load-3*2,load-4*2"
     of_pods = ("--hosts", hosts, "--join-timeout", "600", "--host-keys", "k", "--listen", "10.0.0.5:5557")
     assert plan == wave_of([*words, *of_pods])
-    assert {*mounted(objects)} == {f"/work/{name}" for name in ("f.py", "lib/client.py", "data.csv")}
+    assert {*mounted(objects)} == {f"{FILES}/{name}" for name in ("f.py", "lib/client.py", "data.csv")}
     assert "--json" in arguments
     assert container(objects)["image"] == IMAGE
     assert objects["Job"]["spec"]["completions"] == 5
@@ -160,18 +161,18 @@ def test_a_configuration_file_says_the_same_as_flags(printed: Printed) -> None:
 
 def test_files_of_other_flags_go_with_the_wave(printed: Printed) -> None:
     objects, _, _ = printed(*PODS, *WAVE, "--endpoint-config", str(Path.cwd() / "metrics.json"))
-    assert mounted(objects)["/work/metrics.json"] == "[]"
+    assert mounted(objects)[f"{FILES}/metrics.json"] == "[]"
     assert "--endpoint-config=metrics.json" in container(objects)["args"]
     objects, _, _ = printed(*PODS, "http://10.0.0.1/", "--client-rps", "1", "--obs-time", "1", "--body", "@body.json")
-    assert (mounted(objects), container(objects)["args"][0]) == ({"/work/body.json": "{}"}, "http://10.0.0.1/")
+    assert (mounted(objects), container(objects)["args"][0]) == ({f"{FILES}/body.json": "{}"}, "http://10.0.0.1/")
     objects, _, _ = printed(*PODS, *WAVE, "--expect", "json", "--expect", "schema:./schema.json")
-    assert mounted(objects)["/work/schema.json"] == "{}"
+    assert mounted(objects)[f"{FILES}/schema.json"] == "{}"
     assert [word for word in container(objects)["args"] if "expect" in word] == [
         "--expect=json",
         "--expect=schema:schema.json",
     ]
     objects, _, _ = printed(*PODS, "--factories-file", "../elsewhere.py", *WAVE[2:])
-    assert {*mounted(objects)} == {"/work/elsewhere.py"}
+    assert {*mounted(objects)} == {f"{FILES}/elsewhere.py"}
     assert "--factories-file=elsewhere.py" in container(objects)["args"]
 
 

@@ -12,6 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from inference_benchmarker.engine.pods.objects import FILES as FOLDER
 from inference_benchmarker.engine.pods.objects import wave_objects
 from inference_benchmarker.engine.pods.pods import Pods
 from inference_benchmarker.engine.pods.yaml_text import as_yaml
@@ -104,8 +105,8 @@ def test_every_file_is_where_it_was_below_the_current_folder() -> None:
     contents = {key: text.encode() for key, text in made["data"].items()}
     contents |= {key: base64.b64decode(text) for key, text in made["binaryData"].items()}
     mounted = {each["mountPath"]: contents[each["subPath"]] for each in container()["volumeMounts"][3:]}
-    assert mounted == {f"/work/{place}": content for place, content in FILES.items()}
-    assert container()["workingDir"] == "/work"
+    assert mounted == {f"{FOLDER}/{place}": content for place, content in FILES.items()}
+    assert container()["workingDir"] == FOLDER
     assert container(files={})["workingDir"] == "/runs"
     assert "ConfigMap" not in objects(files={})
 

@@ -128,6 +128,13 @@ def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloud
     assert (latency_of.bounds, alone_in_it.bounds) == ({"p50": "about", "p99": "about"}, {})
 
 
+def served(fake: FakeCloudWatch, number: int, first: float, rate: float, latency: float) -> None:
+    """That many requests from an instant on, at a rate, each of that ModelLatency (us)."""
+    for index in range(number):
+        fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + first + index / rate, latency))
+        fake.put(SAGEMAKER, "Invocations", HERE, (NOON + first + index / rate, 1))
+
+
 @pytest.mark.parametrize(
     ("others", "near"), [(1, ["p99.9", "p99.99", "p100"]), (5, ["tm99", "p50", "p99", "p99.9", "p99.99", "p100"])]
 )
@@ -138,9 +145,7 @@ def test_a_percentile_is_the_window_s_while_the_others_in_its_bucket_cannot_be_i
     fake.resolution = 10
     wave = Interval(begin=NOON + 25, start=NOON + 25, end=NOON + 55, sent=999)
     for number, first, latency in ((others, 5, 500_000), (999, 25, 20_000)):
-        for index in range(number):
-            fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + first + index / 34, latency))
-            fake.put(SAGEMAKER, "Invocations", HERE, (NOON + first + index / 34, 1))
+        served(fake, number, first, 34, latency)
     asked = block(ModelLatency=["tm99", "p50", "p99", "p99.9", "p99.99", "p100"], Period=10, Lag=0)
     found = collect(fake, asked, interval=wave)["ModelLatency"]
     assert found.bounds == dict.fromkeys(near, "about")
@@ -155,9 +160,7 @@ def test_the_highest_of_several_buckets_bounds_a_percentile_unless_others_are_in
     fake.resolution = 10
     wave = Interval(begin=NOON + 25, start=NOON + 25, end=NOON + 55, sent=300)
     for number, first, latency in ((others, 0, 1_000), (300, 25, 20_000)):
-        for index in range(number):
-            fake.put(SAGEMAKER, "ModelLatency", HERE, (NOON + first + index / 10.01, latency))
-            fake.put(SAGEMAKER, "Invocations", HERE, (NOON + first + index / 10.01, 1))
+        served(fake, number, first, 10.01, latency)
 
     def in_two(answer: dict[str, Any]) -> None:
         """The one bucket as two: of half of the samples each, where it counts them."""
