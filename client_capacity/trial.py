@@ -13,7 +13,7 @@ from inference_benchmarker.engine.hosts.logins import keeping_logins
 from inference_benchmarker.engine.launch import resolve, run_wave
 from inference_benchmarker.engine.processes.interrupts import Interrupts, counting_interrupts
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES
+from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES, CLIENT_OR_SERVER, EITHER, SIDES
 from inference_benchmarker.verdict.client.endpoint import LAG_OF_IT, SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import senders_of
 from inference_benchmarker.verdict.client.lateness import Lateness
@@ -196,12 +196,13 @@ def _unanswered(wave: Wave) -> tuple[Cause | None, str]:
 def blamed(wave: Wave) -> Finding | None:
     """The finding of the wave's verdict that tells why less than what was sent on time was completed.
 
-    ``server_limited`` where the verdict is that; a finding on the client where less than 95% were completed, since
-    most of them only warn. A busy worker alone is none: whether it sends on time is seen at the lag.
+    That on the endpoint where the verdict is that it was the limit, or may have been; a finding on the client where
+    less than 95% were completed, since most of them only warn. A busy worker alone is none: whether it sends on time is
+    seen at the lag.
     """
     findings, side = wave.verdict.findings, wave.verdict.limited_by
-    if side == "server":
-        return next(finding for finding in findings if finding.code == SERVER_LIMITED)
+    if side in ("server", EITHER):
+        return next(finding for finding in findings if finding.code in SIDES[side])
     share = wave.summary.completed_share
     if side is None or share is None or share >= LEAST_COMPLETED_SHARE:
         return None
@@ -212,12 +213,12 @@ def _seen(finding: Finding | None) -> str:
     """The words for what was found; a step's row shows the lag itself."""
     if finding is None:
         return ""
-    code = "" if finding.code == SERVER_LIMITED else f"{finding.code}: "
+    code = "" if finding.code in (SERVER_LIMITED, CLIENT_OR_SERVER) else f"{finding.code}: "
     return code + finding.measured.partition(LAG_OF_IT)[0]
 
 
 def _side(wave: Wave) -> Cause:
-    return "server" if wave.verdict.limited_by == "server" else "client"
+    return "server" if wave.verdict.limited_by in ("server", EITHER) else "client"
 
 
 def _lateness(wave: Wave, lag_limit_s: float) -> str:

@@ -55,9 +55,10 @@ class Connections:
     """The connections of the client's libraries beneath ``invoke``.
 
     ``discarded``: by a full pool of urllib3. Of ``looked_at`` requests in flight ``waiting`` stood in a queue
-    for a connection of their own client's pool, ``locked`` before a lock; ``clear_until_s``: when the last look was
-    before the first that found either, in seconds after wave start (None: none was found). ``refused``: connections
-    this host refused, by errno name.
+    for a connection of their own client's pool, ``locked`` before a lock, and ``aside`` waited for other code of the
+    user's (an event, a queue, a sleep), so that it is not known whether the endpoint had them; ``clear_until_s``: when
+    the last look was before the first that found one of the first two, in seconds after wave start (None: none was
+    found). ``refused``: connections this host refused, by errno name.
     """
 
     opened: int = 0
@@ -65,6 +66,7 @@ class Connections:
     looked_at: int = 0
     waiting: int = 0
     locked: int = 0
+    aside: int = 0
     clear_until_s: float | None = None
     retries: int = 0
     refused: dict[str, int] = field(default_factory=dict)

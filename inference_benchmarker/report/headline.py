@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import precision_mark
-from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES, SERVER_CODES
+from inference_benchmarker.verdict.client.bottleneck import SIDES, limited_words
 from inference_benchmarker.verdict.client.worker import LATE_ARRIVALS, P99_MOVED
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text
@@ -44,7 +44,7 @@ def headline(summary: Summary, verdict: Verdict) -> str:
     word = outcome(summary, verdict)
     notes = [word, *(["interrupted"] if verdict.interrupted else [])]
     if verdict.limited_by:
-        notes.append(f"{verdict.limited_by}-limited")
+        notes.append(limited_words(verdict.limited_by))
     ledger = summary.ledger
     aborted, causes = list(_abort(verdict)), list(_causes(summary, verdict))
     if word == LIMIT_MISSED and not aborted:  # right behind the word, which says it
@@ -132,11 +132,12 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
 
 def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
     """The findings that show who was the limit."""
-    codes = {None: frozenset(), "server": SERVER_CODES, "client": CLIENT_CODES}[side]
+    if side is None:
+        return
     for finding in findings:
-        if finding.code in codes:
+        if finding.code in SIDES[side]:
             # No rate ends at this comma: that of its thousands has no space behind it.
-            yield finding.measured.partition(", ")[0] if side == "server" else _with_limit(finding)
+            yield _with_limit(finding) if side == "client" else finding.measured.partition(", ")[0]
             return
 
 

@@ -20,7 +20,7 @@ from inference_benchmarker.report.user_metrics import user_metric_lines
 from inference_benchmarker.summary.time_table import (
     time_rows,
 )
-from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES
+from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES, limited_words
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrapped
@@ -195,7 +195,7 @@ def _closing(summary: Summary, verdict: Verdict, run_dir: Path | None, name: str
     if any(finding.code == "aborted" for finding in verdict.findings):
         notes.append("aborted")
     if verdict.limited_by:
-        notes.append(f"{verdict.limited_by}-limited")
+        notes.append(limited_words(verdict.limited_by))
     if missed:
         notes.append(f"{missed} threshold{'s' if missed > 1 else ''} missed")
     word = outcome(summary, verdict)

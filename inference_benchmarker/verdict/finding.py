@@ -38,6 +38,7 @@ FindingCode = Literal[
     "connections_opened",
     "hidden_retries",
     "server_limited",
+    "client_or_server",
     "endpoint_stalled",
     "not_recovered",
     "aborted",

@@ -61,7 +61,7 @@ class Verdict:
 
     @property
     def limited_by(self) -> str | None:
-        """Which side the findings blame: ``client``, ``server`` or neither."""
+        """Which side the findings blame: ``client``, ``server``, ``either`` of them, or neither."""
         return limited_by(self.findings)
 
     @property

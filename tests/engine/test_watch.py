@@ -560,7 +560,7 @@ def listening() -> Iterator[tuple[str, int]]:
 
 
 def test_facts_are_the_fields_of_connections(client: ClientWatch) -> None:
-    names = ("opened", "discarded", "looked_at", "waiting", "locked", "retries")
+    names = ("opened", "discarded", "looked_at", "waiting", "locked", "aside", "retries")
     assert client.facts() == {**dict.fromkeys(names, 0), "clear_until_s": None}
 
 
@@ -744,6 +744,60 @@ def test_a_lock_or_a_semaphore_is_waited_for_and_an_event_is_no_lock(calls: list
     assert client_watch.waits_for_lock(frame) == is_lock
 
 
+WAITS = """
+from gevent import monkey; monkey.patch_all()
+import asyncio, gevent, os, queue, select, socket, subprocess, threading, time, urllib.request
+import gevent.event, gevent.lock, gevent.pool, gevent.queue
+from concurrent.futures import ThreadPoolExecutor
+from gevent import ssl
+from inference_benchmarker.clients.http import HttpClient
+from inference_benchmarker.engine.worker.client_watch import wait_of
+
+silent = socket.create_server(("127.0.0.1", 0))
+url = "http://127.0.0.1:%d/" % silent.getsockname()[1]
+one, _ = socket.socketpair()
+threads, greenlets = ThreadPoolExecutor(1), gevent.pool.Pool(1)
+greenlets.spawn(gevent.sleep, 60)
+loop = asyncio.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+
+def handshake():
+    ssl.create_default_context().wrap_socket(socket.create_connection(silent.getsockname()), server_hostname="x")
+
+waits = {
+    "network": [
+        lambda: HttpClient(url).post(b"{}"), lambda: urllib.request.urlopen(url), lambda: one.recv(1), handshake,
+        lambda: select.select([one], [], []),
+        lambda: threads.submit(time.sleep, 60).result(),
+    ],
+    "lock": [lambda: threading.Semaphore(0).acquire(), lambda: greenlets.spawn(print)],
+    "future": [
+        lambda: threads.submit(time.sleep, 60).result(),
+        lambda: asyncio.run_coroutine_threadsafe(asyncio.sleep(60), loop).result(),
+    ],
+    "aside": [
+        lambda: threading.Event().wait(), lambda: queue.Queue().get(), lambda: time.sleep(60),
+        lambda: subprocess.run(["sleep", "10"]), lambda: gevent.lock.Semaphore(0).acquire(),
+        lambda: gevent.queue.Queue().get(), lambda: threading.Thread(target=time.sleep, args=(60,)).run(),
+    ],
+}
+parked = {expected: [gevent.spawn(run) for run in runs] for expected, runs in waits.items()}
+gevent.sleep(0.5)
+for expected, them in parked.items():
+    for number, greenlet in enumerate(them):
+        if greenlet.dead or wait_of(greenlet.gr_frame) != expected:
+            print(expected, number, greenlet, None if greenlet.dead else wait_of(greenlet.gr_frame))
+print("all", flush=True)
+os._exit(0)
+"""
+
+
+def test_only_a_wait_for_the_network_is_known_to_be_the_endpoints() -> None:
+    """In a process of its own, because gevent's patches are for good."""
+    done = subprocess.run([sys.executable, "-c", WAITS], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == ["all"], done.stdout + done.stderr
+
+
 def test_work_that_an_executor_has_not_begun_waits_in_this_client_and_a_coroutine_does_not() -> None:
     """In a process of its own, because gevent's patches are for good."""
     script = """
@@ -757,7 +811,7 @@ def locked(*runs):
     watch, flying = ClientWatch(), [gevent.spawn(run) for run in runs]
     gevent.sleep(0.2)
     watch.look([SimpleNamespace(greenlet=each, arrival=1) for each in flying], 1.0)
-    print(watch.facts()["looked_at"], watch.facts()["locked"], flush=True)
+    print(watch.facts()["looked_at"], watch.facts()["locked"], watch.facts()["aside"], flush=True)
 
 class Bridge:
     def result(self):
@@ -771,7 +825,7 @@ locked(*[lambda: executor.submit(time.sleep, 60).result()] * 5)
 os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.split() == ["5", "0", "5", "3"], done.stderr
+    assert done.stdout.split() == ["5", "0", "5", "5", "3", "0"], done.stderr
 
 
 class TestWaitsForConnection:
@@ -942,6 +996,7 @@ class TestWatch:
             "waiting": 0,
             "clear_until_s": None,
             "locked": 0,
+            "aside": 1,
             "retries": 0,
             "refused": {"EMFILE": 3},
         }

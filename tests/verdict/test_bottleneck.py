@@ -541,6 +541,38 @@ class TestLockWait:
         assert judge(facts, summarise(facts)).limited_by == ("client" if named else None)
 
 
+class TestOwnQueue:
+    """The requests waited within invoke for what says nothing of the endpoint: an event, a queue, a process."""
+
+    @pytest.mark.parametrize(
+        ("looked_at", "aside", "side"), [(100, 20, "server"), (100, 21, "either"), (19, 19, "server")]
+    )
+    def test_neither_side_is_named_alone_where_requests_waited_in_code_of_the_users(
+        self, looked_at: int, aside: int, side: str
+    ) -> None:
+        facts = wave(late(0), connected(looked_at=looked_at, aside=aside))
+        assert found(facts) == {}, "it is no fault where the endpoint kept up"
+        behind = overloaded(workers=(connected(looked_at=looked_at, aside=aside),))
+        assert judge(behind, summarise(behind)).limited_by == side
+        assert set(found(behind)) == {"client_or_server" if side == "either" else SERVER_LIMITED}
+
+    def test_the_report_says_the_client_or_the_server(self) -> None:
+        facts = overloaded(workers=(connected(looked_at=100, aside=90),))
+        summary = summarise(facts)
+        text = to_text(facts, summary, judge(facts, summary))
+        assert "client- or server-limited: " in text.splitlines()[0]
+        assert "VALID (client- or server-limited)" in text
+        assert "90% of the requests in flight waited for an event, a queue, a sleep or a process within invoke" in text
+        assert "scale it" not in text
+
+    def test_a_standstill_is_not_said_to_be_the_endpoints(self) -> None:
+        def stopped(r: RequestRecord) -> RequestRecord:
+            return r._replace(done=max(r.done, 6 * NS)) if 3 * NS < r.due < 6 * NS else r
+
+        assert set(found(wave(stopped))) == {"endpoint_stalled"}
+        assert set(found(wave(stopped, connected(looked_at=100, aside=90)))) == {"client_or_server"}
+
+
 class TestConnectionsOpened:
     @pytest.mark.parametrize(("opened", "named"), [(2, False), (502, False), (503, True)])
     def test_half_of_the_requests_may_open_one_beyond_those_in_flight(self, opened: int, named: bool) -> None:

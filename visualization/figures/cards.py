@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS, ClosedLoop, OpenLoop
 from inference_benchmarker.url import address_of
+from inference_benchmarker.verdict.client.bottleneck import limited_words
 from inference_benchmarker.words.wording import pluralize, precision_text
 from visualization.comparison.changes import TIMES
 from visualization.figures.figures import Card
@@ -23,7 +24,7 @@ def card(run: Run) -> Card:
     summary = run.summary
     notes = endings(run)
     ended_early = bool(notes)
-    notes += [f"{summary.limited_by}-limited"] if summary is not None and summary.limited_by else []
+    notes += [limited_words(summary.limited_by)] if summary is not None and summary.limited_by else []
     missed = sum(each.severity == "missed" and each.code != "aborted" for each in run.findings)
     notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
     return Card(

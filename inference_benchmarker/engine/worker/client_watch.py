@@ -11,9 +11,12 @@ import random
 import sys
 from collections import Counter
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from gevent.socket import AF_INET, AF_INET6, SOCK_STREAM, socket
+
+import inference_benchmarker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.worker.in_flight import Slot
 
+Wait = Literal["connection", "lock", "future", "aside", "network"]
 MOST_LOOKS = 50  # requests in flight that are looked at, at a time
 # Where a greenlet is parked that waits for a connection: the end of a file's path, and the function.
 POOL_WAITS = (
@@ -32,6 +36,16 @@ POOL_WAITS = (
 LOCKS = ("threading.py", "queue.py", "_synchronization.py")
 THREADING_LOCKS = ("gevent/thread.py", "threading.py")  # a lock, and what is made of locks
 FUTURE = ("concurrent/futures/_base.py", "result")
+FULL_GREENLETS = ("gevent/pool.py", "add")  # a pool of greenlets that are all busy
+NETWORK = (
+    "gevent/_socketcommon.py",
+    "gevent/_socket3.py",
+    "gevent/ssl.py",
+    "gevent/select.py",
+    "gevent/selectors.py",
+    "zmq/green/core.py",
+)
+NETWORK_PACKAGES = (f"{Path(inference_benchmarker.__file__).parent.as_posix()}/", "-packages/grpc/")  # they wait in C
 FULL_POOL = "Connection pool is full"
 
 
@@ -54,7 +68,7 @@ class ClientWatch:
 
     def facts(self) -> dict[str, Any]:
         """The counts of ``client_use.Connections``."""
-        names = ("opened", "discarded", "looked_at", "waiting", "locked", "retries")
+        names = ("opened", "discarded", "looked_at", "waiting", "locked", "aside", "retries")
         return {**{name: self._counts[name] for name in names}, "clear_until_s": self._clear_until_s}
 
     def look(self, slots: Iterable[Slot], now_s: float) -> None:
@@ -77,10 +91,11 @@ class ClientWatch:
             in_flight = self._random.sample(in_flight, MOST_LOOKS)
         self._counts["looked_at"] += len(in_flight)
         frames = [slot.greenlet.gr_frame for slot in in_flight]
-        self._counts["waiting"] += sum(map(waits_for_connection, frames))
-        self._counts["locked"] += sum(map(waits_for_lock, frames))
-        if awaited := sum(map(waits_for_future, frames)):
-            self._counts["locked"] += min(awaited, queued_work() * len(in_flight) // everyone)
+        waits = Counter(map(wait_of, frames))
+        queued = min(waits["future"], queued_work() * len(in_flight) // everyone) if waits["future"] else 0
+        self._counts["waiting"] += waits["connection"]
+        self._counts["locked"] += waits["lock"] + queued
+        self._counts["aside"] += waits["aside"] + waits["future"] - queued
 
     def _hook_sockets(self) -> None:
         connect, connect_ex = socket.connect, socket.connect_ex
@@ -145,41 +160,64 @@ class ClientWatch:
         setattr(holder, method, counted)
 
 
+def wait_of(frame: FrameType | None) -> Wait:
+    """The thing that a request whose greenlet is parked there waits for.
+
+    ``future``: work of which nobody has said that it has begun. ``aside``: an event, a queue, a sleep or a process of
+    the user's, so that nothing here tells whether the endpoint has the request. A thread that has begun does one
+    request at a time, so it counts as the network.
+    """
+    if waits_for_connection(frame):
+        return "connection"
+    if waits_for_lock(frame):
+        return "lock"
+    while frame is not None and _path(frame).endswith(THREADING_LOCKS):
+        frame = frame.f_back
+    if frame is None or _is_in_network(frame):
+        return "network"
+    if _is_at(frame, FUTURE):
+        return "future" if getattr(frame.f_locals.get("self"), "_state", None) == "PENDING" else "network"
+    return "aside"
+
+
+def _is_in_network(frame: FrameType) -> bool:
+    path = _path(frame)
+    return path.endswith(NETWORK) or any(package in path for package in NETWORK_PACKAGES)
+
+
 def waits_for_connection(frame: FrameType | None) -> bool:
     """Tells whether a parked greenlet waits for a connection of a pool; a lock's own frames are skipped."""
     while frame is not None and frame.f_code.co_filename.endswith(LOCKS):
         frame = frame.f_back
     if frame is None:
         return False
-    path = _path(frame)
-    return any(path.endswith(end) and frame.f_code.co_name == function for end, function in POOL_WAITS)
+    return any(_is_at(frame, place) for place in POOL_WAITS)
 
 
 def waits_for_lock(frame: FrameType | None) -> bool:
-    """Tells whether a parked greenlet stands before a lock or a semaphore; an event or a condition is no lock."""
+    """Tells whether a parked greenlet stands before a lock, a semaphore or a full pool of greenlets.
+
+    An event or a condition is no lock.
+    """
+    if frame is not None and _is_at(frame, FULL_GREENLETS):
+        return True
     called = ""
     while frame is not None and _path(frame).endswith(THREADING_LOCKS):
         called, frame = frame.f_code.co_name, frame.f_back
     return called == "acquire"
 
 
-def waits_for_future(frame: FrameType | None) -> bool:
-    """Tells whether a parked greenlet waits for a future of which nobody has said that its work has begun.
-
-    An executor has it in its queue while all of its threads are busy; an event loop never says so of a coroutine.
-    """
-    while frame is not None and _path(frame).endswith(THREADING_LOCKS):
-        frame = frame.f_back
-    if frame is None or not _path(frame).endswith(FUTURE[0]) or frame.f_code.co_name != FUTURE[1]:
-        return False
-    return getattr(frame.f_locals.get("self"), "_state", None) == "PENDING"
-
-
 def queued_work() -> int:
-    """The work that executors of threads have in their queues, which none of their threads has begun."""
-    executors = sys.modules.get("concurrent.futures.thread")
-    queues = dict(getattr(executors, "_threads_queues", {})).values()  # a queue for each thread, one for each executor
+    """The work that executors have in their queues, which none of their threads or processes has begun."""
+    of_threads, of_processes = (sys.modules.get(f"concurrent.futures.{kind}") for kind in ("thread", "process"))
+    queues = list(dict(getattr(of_threads, "_threads_queues", {})).values())  # one for each thread of an executor
+    queues += [thread.work_ids_queue for thread in list(getattr(of_processes, "_threads_wakeups", ()))]
     return sum(queue.qsize() for queue in {id(queue): queue for queue in queues}.values())
+
+
+def _is_at(frame: FrameType, place: tuple[str, str]) -> bool:
+    end, function = place
+    return _path(frame).endswith(end) and frame.f_code.co_name == function
 
 
 def _path(frame: FrameType) -> str:

@@ -1,14 +1,15 @@
 """Says who was the limit of a wave: this client, with the evidence, or the endpoint. Pure.
 
 The client is blamed only for what was measured in it. The endpoint is named only for what was seen while the client was
-clean: what came first is the cause, what came then may be its consequence.
+clean: what came first is the cause, what came then may be its consequence. Where the requests waited within the user's
+own code, both are named.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from inference_benchmarker.facts.stages import stages_of
 from inference_benchmarker.verdict.client.endpoint import (
@@ -19,7 +20,7 @@ from inference_benchmarker.verdict.client.endpoint import (
     standstill_findings,
 )
 from inference_benchmarker.verdict.client.evidence import Evidence
-from inference_benchmarker.verdict.client.network import as_consequence, clear_until_ns, network_findings
+from inference_benchmarker.verdict.client.network import as_consequence, clear_until_ns, network_findings, seen_aside
 from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG, in_time_until_ns, worker_findings
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ CLIENT_CODES: frozenset[FindingCode] = frozenset(
     }
 )
 SERVER_CODES: frozenset[FindingCode] = frozenset({SERVER_LIMITED, ENDPOINT_STALLED})
+CLIENT_OR_SERVER: Final = "client_or_server"
+EITHER_CODES: frozenset[FindingCode] = frozenset({CLIENT_OR_SERVER})
+EITHER: Final = "either"
+SIDES = {EITHER: EITHER_CODES, "server": SERVER_CODES, "client": CLIENT_CODES}
 # With these the client itself made answers late or missing. The others also follow from an endpoint that is too slow:
 # more requests in flight overflow pools and take more descriptors.
 CAUSES: frozenset[FindingCode] = frozenset(
@@ -59,8 +64,23 @@ def bottleneck_findings(facts: WaveFacts, summary: Summary) -> list[Finding]:
     found = [*([] if _was_dead(facts) else worker_findings(evidence)), *network_findings(evidence)]
     clean_ns = _clean_until_ns(evidence, found)
     server = list(endpoint_findings(evidence, clean_ns)) or list(islice(_stage_findings(evidence, clean_ns), 1))
-    own = [as_consequence(evidence, finding) if server else finding for finding in found]
-    return [*server, *([] if server else standstill_findings(evidence)), *own]
+    server = server or list(standstill_findings(evidence))
+    if server and (aside := seen_aside(evidence)):
+        return [_of_either(server[0], aside), *found]
+    fell_behind = any(finding.code == SERVER_LIMITED for finding in server)
+    return [*server, *(as_consequence(evidence, finding) if fell_behind else finding for finding in found)]
+
+
+def _of_either(finding: Finding, aside: str) -> Finding:
+    """A finding on the endpoint where the requests may have waited before they were sent to it."""
+    return replace(
+        finding,
+        code=CLIENT_OR_SERVER,
+        measured=f"{finding.measured}; {aside}",
+        advice="The client or the endpoint was the limit: this client cannot see which requests the endpoint had. "
+        "Compare the requests in flight with what the endpoint itself counts: where it had fewer, invoke let too few "
+        "through (its workers, its pool, its pauses).",
+    )
 
 
 def _was_dead(facts: WaveFacts) -> bool:
@@ -91,6 +111,11 @@ def _always(_: Evidence) -> int:
 
 
 def limited_by(findings: Iterable[Finding]) -> str | None:
-    """Which side the findings blame: ``client``, ``server`` or neither."""
+    """Which side the findings blame: ``client``, ``server``, ``either`` where it is one of both, or neither."""
     codes = {finding.code for finding in findings}
-    return "server" if codes & SERVER_CODES else "client" if codes & CLIENT_CODES else None
+    return next((side for side, its in SIDES.items() if codes & its), None)
+
+
+def limited_words(side: str) -> str:
+    """The words for a side that was the limit."""
+    return "client- or server-limited" if side == EITHER else f"{side}-limited"

@@ -21,6 +21,7 @@ CONNECTION_POOL = "connection_pool"
 LOCK_WAIT = "lock_wait"
 DISCARDED_SHARE = 0.01
 WAITING_SHARE = 0.05
+ASIDE_SHARE = 0.2  # a backlog of the endpoint's own is made of requests that wait for the network
 REOPENED_SHARE = 0.5
 LEAST_LOOKS = 20
 NEAR = 0.9
@@ -64,6 +65,20 @@ def as_consequence(evidence: Evidence, finding: Finding) -> Finding:
         finding,
         advice="A consequence: the endpoint fell behind before the pool was full; with more connections, more "
         "requests would wait at the endpoint.",
+    )
+
+
+def seen_aside(evidence: Evidence) -> str:
+    """The words for how many requests in flight waited for code of the user's; empty where few did.
+
+    An event, a queue or a sleep does not say whether the endpoint has the request.
+    """
+    share = _share_of_looks(evidence, lambda c: c.aside)
+    if share <= ASIDE_SHARE:
+        return ""
+    return (
+        f"{percent_text(share, ASIDE_SHARE)} of the requests in flight waited for an event, a queue, a sleep or a "
+        "process within invoke, not for the network"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.scaling import scalings
+from inference_benchmarker.verdict.client.bottleneck import EITHER
 from inference_benchmarker.verdict.server.hardware_remarks import CODES
 from inference_benchmarker.verdict.server.hardware_use import TIGHT
 from inference_benchmarker.verdict.server.platform_metrics import PlatformMetrics
@@ -30,7 +31,7 @@ def needs_nothing(facts: WaveFacts, summary: Summary, verdict: Verdict) -> bool:
     missed = verdict.pending or any(finding.severity == "missed" for finding in verdict.findings)
     whole = all(_is_known(metric) for metric in metrics if metric.asked)
     steady = all(scaling.is_steady for scaling in scalings(facts))
-    if missed or verdict.limited_by == "server" or not (metrics and whole and steady):
+    if missed or verdict.limited_by in ("server", EITHER) or not (metrics and whole and steady):
         return False
     remarks = {remark.code for remark in diagnose(facts, summary)}
     return remarks <= _HARMLESS and all(_largest(use) < TIGHT for use in uses_of(facts, summary))

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.verdict.client.evidence import Evidence
+from inference_benchmarker.verdict.client.network import seen_aside
 from inference_benchmarker.version import SCHEMA_VERSION
 from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.curve import curve
@@ -82,6 +84,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         islands=[Interval(each.low, each.high) for each in answer.islands],
         memory=None if answer.memory is None else Memory(side_of(answer.memory.below), side_of(answer.memory.above)),
         slower=_slower(explored),
+        own_waits=_own_waits(explored),
         resources=None if question.in_users else attached.resources(question.plan.server_limits, low),
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
         tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
@@ -160,6 +163,12 @@ def _slower(explored: SearchEvidence) -> Slower | None:
         return None
     before, after = (At(each.rate, each.start_s, each.share, each.mean_s) for each in (seen.before, seen.after))
     return Slower(before, after, seen.until_s, side_of(explored.early))
+
+
+def _own_waits(explored: SearchEvidence) -> str | None:
+    """The words for how many requests waited within invoke and not for the network; None where few did."""
+    seen = (seen_aside(Evidence(wave, wave.summary)) for wave in explored.waves)
+    return next(filter(None, seen), None)
 
 
 def _created(explored: SearchEvidence) -> str | None:

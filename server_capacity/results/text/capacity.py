@@ -200,6 +200,8 @@ def _notes(found: CapacityResult) -> Iterator[str]:
         which = f"Each of the {payloads.count:,} payloads" if payloads.count > 1 else "The only payload"
         yield f"{which} was sent {each}."
         yield "  If the endpoint caches answers, the results are optimistic."
+    if found.own_waits:
+        yield from wrap(f"The limit may be the client's: {found.own_waits}.", 76, subsequent_indent="  ")
     if suspended := found.suspended:
         back = "has been restored" if suspended.put_back else "is NOT restored yet: run `benchmark endpoints clean`"
         yield f"Scaling was suspended for the search, and {back}."

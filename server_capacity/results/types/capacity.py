@@ -144,6 +144,7 @@ class CapacityResult:
     twin: Twin | None = None
     users: Users | None = None
     suspended: Suspended | None = None
+    own_waits: str | None = None
     soak: Soak | None = None
     ended: Ended | None = None
     confirmed: Verdict | None = None

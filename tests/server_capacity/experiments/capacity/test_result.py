@@ -12,6 +12,7 @@ import pytest
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INVALID, MISSED
+from inference_benchmarker.facts.client_use import Connections, WorkerUse
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.slo import Slo
@@ -25,6 +26,7 @@ from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.experiments.measurements.evidence import SearchEvidence
 from server_capacity.experiments.measurements.user_count_search import answer_of
 from server_capacity.results.capacity_folder import exit_code_of, read, save
+from server_capacity.results.codec import check_capacity
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.types.capacity import Failed
 from server_capacity.results.types.result_status import settled
@@ -64,6 +66,16 @@ def test_the_outcome_and_its_exit_code(
     assert (data.outcome, data.exit_code) == (outcome, code)
     assert to_text(data).startswith(data.headline)
     json.dumps(encoded(data), allow_nan=False)
+
+
+def test_a_search_whose_requests_waited_within_invoke_says_that_the_limit_may_be_the_clients() -> None:
+    seen = explored()
+    waited = WorkerUse(connections=Connections(looked_at=100, aside=90))
+    seen.waves = [replace(wave, workers=(waited,)) for wave in seen.waves]
+    data = content(question(), seen, FOUND, [])
+    assert mentions(to_text(data), "The limit may be the client's: 90% of the requests in flight")
+    check_capacity(encoded(data))
+    assert content(question(), explored(), FOUND, []).own_waits is None
 
 
 def test_at_least_without_a_bound_of_the_users_is_no_success() -> None:
