@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 KIND, FILE = "ab", "ab.json"
 SIDES = ("A", "B")
+NO_OUTCOME = "ab.json has no outcome: it could not be written, or its command was killed or still runs"
 _VALID = {"VALID", "PENDING"}
 """The server's metrics may be asked for afterwards, and a limit on them is pending no more."""
 
@@ -244,6 +245,7 @@ def _of(folder: Path, ab_result: AbResult) -> Experiment:
         ab_result.given_up,
         ab_result.aborted,
         tuple(ab_result.waves),
+        NO_OUTCOME if ab_result.exit_code is None else "",
     )
 
 

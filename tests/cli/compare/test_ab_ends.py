@@ -14,6 +14,7 @@ import pytest
 
 from inference_benchmarker import Wave, cli
 from inference_benchmarker.cli.capacity.searching import check_one
+from inference_benchmarker.data.json_file import write_with_digest
 from inference_benchmarker.engine.endpoint.source import describe_error
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.words.redact import HEADERS
@@ -117,9 +118,10 @@ def test_an_error_that_ends_with_a_line_is_reported_in_one(text: str, monkeypatc
 def test_an_outcome_that_cannot_be_stored_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def write_json(_: Path, data: dict[str, Any]) -> None:
+    def write_json(path: Path, data: dict[str, Any]) -> None:
         if data["exit_code"] is not None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write_with_digest(path, data)
 
     monkeypatch.setattr("visualization.comparison.ab.write_with_digest", write_json)
     flags = ("--repeats", "2", "--max-regression", "p50=900%", "--junit", "c.xml", "--markdown", "c.md")
@@ -131,3 +133,8 @@ def test_an_outcome_that_cannot_be_stored_is_printed(
     assert "PASSED" not in out + Path("c.md").read_text()
     assert '<error message="INVALID (not stored: ' in Path("c.xml").read_text()
     assert "No space left on device" in err
+    (folder,) = Path().glob(".tmp/*_ab")
+    assert cli.main(["report", str(folder)]) == 3, "as the command did"
+    out, err = capsys.readouterr()
+    assert out.startswith("INVALID (not stored: ")
+    assert "PASSED" not in out
