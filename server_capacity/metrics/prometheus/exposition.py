@@ -60,7 +60,8 @@ class Page:
     """The samples in their order; ``types`` and ``units`` by family, as far as the page says.
 
     ``broken``: by the name it begins with, what is wrong with the first line of which nothing can be read.
-    ``left_out``: the names of which samples are on the page that were not kept, since it is too large.
+    ``left_out``: the names of which samples are on the page that were not kept, since it is too large. ``server`` and
+    ``peer``: the one that it came from, as ``Reply`` has them.
     """
 
     samples: tuple[Sample, ...]
@@ -68,6 +69,8 @@ class Page:
     units: dict[str, str] = field(default_factory=dict)
     broken: dict[str, str] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
+    server: str = ""
+    peer: str = ""
 
 
 def held_by(*texts: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -17,7 +16,7 @@ from server_capacity.metrics.prometheus.scraping.history import History
 from server_capacity.metrics.prometheus.scraping.latest import readings
 from server_capacity.metrics.prometheus.scraping.processes import STARTED
 from server_capacity.metrics.prometheus.scraping.reading import all_missing, read, sample_names, window_of
-from server_capacity.metrics.prometheus.scraping.scraper import Scraper, fetch_page
+from server_capacity.metrics.prometheus.scraping.scraper import PageFetcher, Scraper
 from server_capacity.metrics.prometheus.scraping.series import Window
 from server_capacity.metrics.prometheus.web import Web, WebError
 
@@ -150,7 +149,7 @@ class Page:
         self._wanted = block.wanted
         self._url = block.url
         self._interval_s = block.interval
-        self._fetch = partial(fetch_page, web, self._url, {*sample_names(self._wanted), STARTED})
+        self._fetch = PageFetcher(web, self._url, {*sample_names(self._wanted), STARTED})
         self._scraper = Scraper(self._fetch, self._interval_s)
         self._readings: list[LiveMetric] = []
         self._read_at = 0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 * 2**20
 _MOST_AT_ONCE = 64 * 1024
 _SHOWN = 200
+_NAMES_ITSELF = ("server", "x-served-by", "x-hostname", "x-host", "x-pod", "x-pod-name", "x-instance-id", "x-backend")
 _SPARE_S = 0.2  # beyond the time-out: what the request itself has to say comes first
 _ADVICE = 'name the variable that holds the token in "bearer_token_env", or see that it may read metrics'
 
@@ -39,12 +40,17 @@ class WebError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer of any status; ``date`` in unix seconds, where the server reports it."""
+    """An answer of any status; ``date`` in unix seconds, where the server reports it.
+
+    ``server``: the headers in which a server names itself, and ``peer`` the address that answered; empty where unknown.
+    """
 
     status: int
     text: str
     kind: str
     date: float | None
+    server: str = ""
+    peer: str = ""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -117,9 +123,19 @@ class Web:
 def _reply(request: urllib.request.Request, timeout_s: float) -> Reply:
     deadline = time.monotonic() + timeout_s
     with _open(request, timeout_s) as response:
+        peer = _peer(response)
         content = _read(response, deadline)
         kind, date = response.headers.get("Content-Type", ""), _date(response.headers.get("Date"))
-        return Reply(response.status, content.decode("utf-8", "replace"), kind, date)
+        named = [f"{name}: {value}" for name in _NAMES_ITSELF if (value := response.headers.get(name))]
+        return Reply(response.status, content.decode("utf-8", "replace"), kind, date, ", ".join(named), peer)
+
+
+def _peer(response: Any) -> str:
+    """The address at the other end; empty where the response does not give its socket."""
+    try:
+        return str(response.fp.raw._sock.getpeername()[0])  # noqa: SLF001 - urllib has no other way
+    except (AttributeError, OSError, IndexError):
+        return ""
 
 
 def _open(request: urllib.request.Request, timeout_s: float) -> Any:

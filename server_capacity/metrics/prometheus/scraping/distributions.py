@@ -113,7 +113,7 @@ def _distribution(
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
     reasons = (*interpolated(times, gone), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
-    if jump := jumped([row[-1] for row in rows], known=window.known):
+    if jump := window.mixed or jumped([row[-1] for row in rows], known=window.known):
         marks, reasons = about(values), (*reasons, jump)
     within = {statistic: estimate.bucket for statistic, estimate in found.items() if estimate.bucket}
     return SeriesValues(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks, within)

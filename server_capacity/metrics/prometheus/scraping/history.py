@@ -24,12 +24,17 @@ TOO_MANY = "the page has had more than 40,000,000 values: the series that stand 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One scrape, in unix seconds: when it was due, asked for and answered. ``error``: why it brought nothing."""
+    """One scrape, in unix seconds: when it was due, asked for and answered. ``error``: why it brought nothing.
+
+    ``server``: the headers in which the server named itself, ``peer``: the address that answered; empty where unknown.
+    """
 
     due: float
     began: float
     ended: float
     error: str | None = None
+    server: str = ""
+    peer: str = ""
 
 
 class Track:

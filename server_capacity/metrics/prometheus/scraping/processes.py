@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from server_capacity.metrics.prometheus.scraping.history import History
+    from server_capacity.metrics.prometheus.scraping.history import History, Track
 
 STARTED = "process_start_time_seconds"
 """A gauge that client libraries of Prometheus put on a page: when its process started, in unix seconds."""
@@ -18,6 +18,10 @@ CLOCKS_APART_S = 60.0
 
 LEAST_STEPS, JUMP = 4, 20
 """A counter that gains so many times as much in one step as in all others together, of so many, has jumped."""
+
+SERVER_LABELS = frozenset({"instance", "pod", "pod_name", "hostname", "host_name", "host", "node", "replica"})
+SERVER_LABELS |= {"instance_id", "replica_id", "server_id", "container_id"}
+MOST_SERVERS, MOST_COUNTERS = 32, 32
 
 EACH_ONE = "name the page of each instance"
 
@@ -30,16 +34,87 @@ def start_times(history: History, span: Iterable[int]) -> list[tuple[int, float]
     return [(index, value) for index in span if (value := tracks[0].at(index)) is not None]
 
 
-def several(history: History, started: Sequence[tuple[int, float]]) -> str | None:
-    """The reason why what was scraped is not one server's: a process answered that was there before the last scrape."""
+def several(history: History, span: Sequence[int], started: Sequence[tuple[int, float]]) -> str | None:
+    """The reason why what was scraped is not one server's, by what the answers say of the server that gave them.
+
+    That is a start of its process that was before the last scrape, another header, or another value of a label such as
+    ``pod``.
+    """
+    return _older_process(history, started) or _other_names(history, span)
+
+
+def mixed(history: History, span: Sequence[int], started: Mapping[int, float]) -> str | None:
+    """The reason why what was scraped may not be one server's: a counter fell, or another address answered."""
+    name, times = max(_fallen(history, span, started), key=lambda pair: pair[1], default=("", 0))
+    if times:
+        return (
+            f"the page's {name} fell {_times(times)} in the window: "
+            + ("the server restarted, or " if times == 1 else "")
+            + f"each scrape is of one of several servers at this address; {EACH_ONE}"
+        )
+    peers = dict.fromkeys(peer for index in span if (peer := history.rounds[index].peer))
+    if len(peers) > 1:
+        return f"{len(peers)} addresses answered ({', '.join(islice(peers, 3))}), maybe of several servers; {EACH_ONE}"
+    return None
+
+
+def _fallen(history: History, span: Sequence[int], started: Mapping[int, float]) -> Iterator[tuple[str, int]]:
+    """(name, how often it fell without a restart that the pages tell) of some of the page's counters."""
+    known = 0 < len(started) == len(span)
+    counters = (each for each in list(history.tracks.items()) if _is_counter(each[0][0], history))
+    for (name, _), track in islice(counters, MOST_COUNTERS):
+        points = [(index, value) for index in span if (value := track.at(index)) is not None]
+        yield (
+            name,
+            sum(now < before and not (known and started[i] < started[j]) for (i, before), (j, now) in pairwise(points)),
+        )
+
+
+def _is_counter(name: str, history: History) -> bool:
+    return "counter" in (history.types.get(name), history.types.get(name.removesuffix("_total")))
+
+
+def _other_names(history: History, span: Sequence[int]) -> str | None:
+    """The reason, where the headers or labels that name a server changed from one scrape to another."""
+    headers = [history.rounds[index].server for index in span if history.rounds[index].server]
+    named = [("a header that names the server", headers), *_labels(history, span)]
+    for what, values in named:
+        if changes := sum(before != now for before, now in pairwise(values)):
+            return _by_turns(what, changes)
+    return None
+
+
+def _labels(history: History, span: Sequence[int]) -> Iterator[tuple[str, list[str]]]:
+    """(what, its value in each round) of labels that name the server: a page of one server has one value at a time."""
+    tracks: dict[str, dict[str, Track]] = {}
+    for (_, labels), track in list(history.tracks.items()):
+        for name, value in labels:
+            if name in SERVER_LABELS:
+                tracks.setdefault(name, {}).setdefault(value, track)
+    for name, by_value in tracks.items():
+        if 1 < len(by_value) <= MOST_SERVERS:
+            seen = [[value for value, track in by_value.items() if track.at(index) is not None] for index in span]
+            if all(len(values) <= 1 for values in seen):
+                yield f"the label {name}", [value for values in seen for value in values]
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _older_process(history: History, started: Sequence[tuple[int, float]]) -> str | None:
     changes = [(before, now) for before, now in pairwise(started) if before[1] != now[1]]
     restarts = [
         now[1] > before[1] and now[1] > history.rounds[before[0]].began - CLOCKS_APART_S for before, now in changes
     ]
     if all(restarts):
         return None
-    times = "once" if len(changes) == 1 else f"{len(changes)} times"
-    return f"several servers answer at this address by turns: {STARTED} changed {times} in the window; {EACH_ONE}"
+    return _by_turns(STARTED, len(changes))
+
+
+def _by_turns(what: str, changes: int) -> str:
+    changed = f"{what} changed {_times(changes)} in the window"
+    return f"several servers answer at this address by turns: {changed}; {EACH_ONE}"
 
 
 def fell(times: int) -> str | None:

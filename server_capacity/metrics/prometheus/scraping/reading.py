@@ -15,7 +15,7 @@ from server_capacity.metrics.prometheus.exposition import Labels, render_selecto
 from server_capacity.metrics.prometheus.presets import DEFAULTS
 from server_capacity.metrics.prometheus.scraping.distributions import distributions
 from server_capacity.metrics.prometheus.scraping.history import History, Round
-from server_capacity.metrics.prometheus.scraping.processes import several, start_times
+from server_capacity.metrics.prometheus.scraping.processes import mixed, several, start_times
 from server_capacity.metrics.prometheus.scraping.series import SeriesValues, Window, counter, gauge
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def window_of(history: History, interval: Interval, interval_s: float) -> Window
         max(loaded - start, LEAST_S),
         loaded=tuple(span[:covered]),
         cut=start if interval.begin < start else None,
-        several=several(history, started),
+        several=several(history, span, started),
+        mixed=mixed(history, span, dict(started)),
         started=dict(started),
     )
 

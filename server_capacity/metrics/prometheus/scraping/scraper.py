@@ -7,8 +7,10 @@ even always at the same point of its cycle, and a gauge's mean would be that poi
 from __future__ import annotations
 
 import random
+import re
 import threading
 import time
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -22,21 +24,49 @@ if TYPE_CHECKING:
     from server_capacity.metrics.prometheus.exposition import Page
 
 TIMEOUT_S = 5.0
+FEW_SERIES, MOST_WITNESSES = 8, 8
+_COUNTER = re.compile(r"^# TYPE (\S+) counter\s*$", re.MULTILINE)
 SKIPPED = "the round before it took too long"
 ACCEPT = "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 
 
-def fetch_page(web: Web, url: str, names: Collection[str]) -> Page:
-    """The page as it is now, with the samples of these names. Raises WebError with what is wrong."""
-    reply = web.get(url, ACCEPT, TIMEOUT_S)
-    if reply.status != 200:
-        raise WebError(web.refusal(reply, reply.text if "html" not in reply.kind else ""))
-    if "text/html" in reply.kind:
-        raise WebError("it is an HTML page, not a metrics page: its path is often /metrics")
-    try:
-        return parse(reply.text, names, "openmetrics" in reply.kind)
-    except ExpositionError as error:
-        raise WebError(web.hide(str(error))) from None
+class PageFetcher:
+    """Gets a page as it is now: the samples of some names, and of a few counters of its own.
+
+    Where another server answers, one counter at least is likely to fall.
+    """
+
+    def __init__(self, web: Web, url: str, names: Collection[str]) -> None:
+        self._web = web
+        self._url = url
+        self._names = frozenset(names)
+        self._witnesses: frozenset[str] | None = None
+
+    def __call__(self) -> Page:
+        """The page; raises WebError with what is wrong."""
+        reply = self._web.get(self._url, ACCEPT, TIMEOUT_S)
+        if reply.status != 200:
+            raise WebError(self._web.refusal(reply, reply.text if "html" not in reply.kind else ""))
+        if "text/html" in reply.kind:
+            raise WebError("it is an HTML page, not a metrics page: its path is often /metrics")
+        if self._witnesses is None:
+            self._witnesses = witnesses(reply.text)
+        try:
+            page = parse(reply.text, self._names | self._witnesses, "openmetrics" in reply.kind)
+        except ExpositionError as error:
+            raise WebError(self._web.hide(str(error))) from None
+        return replace(page, server=reply.server, peer=reply.peer)
+
+
+def witnesses(text: str) -> frozenset[str]:
+    """The names of the first counters of a page that have few series each."""
+    names = {name for family in _COUNTER.findall(text) for name in (family, f"{family}_total")}
+    few = [name for name in sorted(names, key=text.find) if 0 < _series_of(name, text) <= FEW_SERIES]
+    return frozenset(few[:MOST_WITNESSES])
+
+
+def _series_of(name: str, text: str) -> int:
+    return text.count(f"\n{name} ") + text.count(f"\n{name}{{")
 
 
 def instants(begin: float, interval_s: float, generator: random.Random) -> Iterator[tuple[float, float]]:
@@ -98,4 +128,5 @@ class Scraper:
         except WebError as reason:
             error = str(reason)
         with self._lock:
-            self.history.add(Round(due, began, self._now(), error), page)
+            server, peer = ("", "") if page is None else (page.server, page.peer)
+            self.history.add(Round(due, began, self._now(), error, server, peer), page)

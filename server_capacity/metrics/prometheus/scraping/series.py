@@ -34,8 +34,8 @@ class Window:
 
     ``loaded``: those of ``span`` that cover the time of load, whose ``length`` is in seconds. ``cut``: the instant from
     which on gains count, where the warm-up's requests came before it; None: all gains do.
-    ``several``: why what was scraped is not one server's. ``started``: when the process that answered a round began, of
-    the rounds of ``span`` whose page says it.
+    ``several``: why what was scraped is not one server's, ``mixed``: why it may not be. ``started``: when the process
+    that answered a round began, of the rounds of ``span`` whose page says it.
     ``complete`` is False, with ``reason``, where too many rounds brought nothing or parts were not watched.
     """
 
@@ -48,6 +48,7 @@ class Window:
     loaded: tuple[int, ...] = ()
     cut: float | None = None
     several: str | None = None
+    mixed: str | None = None
     started: Mapping[int, float] = field(default_factory=dict)
 
     def time(self, index: int) -> float:
@@ -117,7 +118,9 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues 
         reasons += (f"{len(points) - len(finite)} of {len(points)} samples are not numbers",)
     parts = _parts(finite)
     course = tuple((part[0][0], math.fsum(value for _, value in part) / len(part)) for part in parts)
-    return SeriesValues(values, finite[0][0], finite[-1][0], course, reasons, len(finite))
+    bounds = about(values) if window.mixed else {}
+    reasons += (window.mixed,) if window.mixed else ()
+    return SeriesValues(values, finite[0][0], finite[-1][0], course, reasons, len(finite), bounds)
 
 
 def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues | None:
@@ -141,7 +144,7 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     spread = within[-1][0] - within[0][0] if within else 0.0
     rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else gained / window.length
     values, reasons = pick({"Rate": rate, "Total": total}, asked, "counter")
-    jump = jumped(numbers, known=window.known)
+    jump = window.mixed or jumped(numbers, known=window.known)
     notes = (*reasons, *interpolated(times, gone), *((jump,) if jump else ()))
     return SeriesValues(values, times[0], times[-1], rates(times, numbers), notes, bounds=about(values) if jump else {})
 

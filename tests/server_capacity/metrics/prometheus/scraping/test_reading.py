@@ -7,8 +7,9 @@ import math
 import random
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 from hypothesis import example, given
@@ -19,6 +20,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import Interval, ServerMetric
 from inference_benchmarker.report.server_metrics import metric_lines
 from server_capacity.metrics.prometheus import check_block, exposition, make_source, read_block
+from server_capacity.metrics.prometheus.block import Credentials
 from server_capacity.metrics.prometheus.derived import derived
 from server_capacity.metrics.prometheus.exposition import (
     TOO_LARGE,
@@ -35,9 +37,9 @@ from server_capacity.metrics.prometheus.promql.answers import gains, over_time, 
 from server_capacity.metrics.prometheus.scraping import history as kept
 from server_capacity.metrics.prometheus.scraping.history import FULL, TOO_MANY, History, Round
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, read, window_of
-from server_capacity.metrics.prometheus.scraping.scraper import SKIPPED, Scraper, instants
+from server_capacity.metrics.prometheus.scraping.scraper import SKIPPED, PageFetcher, Scraper, instants
 from server_capacity.metrics.prometheus.scraping.series import MOST_POINTS
-from server_capacity.metrics.prometheus.web import WebError
+from server_capacity.metrics.prometheus.web import Web, WebError
 from tests.case import case
 from tests.mentions import mentions
 from tests.metrics_page import wanted_of
@@ -266,6 +268,91 @@ def test_an_address_with_several_servers_behind_it_has_no_gain(
         assert said in str(row.reason)
     (gauge,) = rows({"g": ["Maximum"]}, by_turns(values, started), (100.5, 104.5))
     assert (gauge.statistics["Maximum"] is None) == ("changed" in said)
+    assert gauge.bounds == ({"Maximum": "about"} if "fell" in said else {}), "each sample is of one of several servers"
+    assert "one of several servers" in str(gauge.reason) or "several servers answer" in str(gauge.reason)
+
+
+def test_another_counter_of_the_page_that_falls_says_that_several_servers_answer() -> None:
+    """The wanted one rises by turns as that of one server does."""
+    counts, others = [1000, 1100, 1200, 1300, 1400, 1500], [7, 3, 8, 4, 9, 5]
+    pages: dict[float, str | None] = {
+        100.0 + i: f"# TYPE m counter\nm {count}\n# TYPE w counter\nw_total {other}\n# TYPE g gauge\ng 1\n"
+        for i, (count, other) in enumerate(zip(counts, others, strict=True))
+    }
+    for row in rows({"m": ["Total", "Rate"], "g": ["Average"]}, pages, (100.5, 104.5)):
+        assert all(row.is_near(each) for each in row.statistics)
+        assert "w_total fell 3 times" in str(row.reason)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (['m{pod="a"} 1', 'm{pod="b"} 2'] * 3, "the label pod changed 5 times"),
+        (['m{pod="a"} 1\nm{pod="b"} 2'] * 6, None),
+        (['m{code="a"} 1', 'm{code="b"} 2'] * 3, None),
+    ],
+)
+def test_a_label_that_names_the_server_changes_where_another_one_answers(lines: list[str], said: str | None) -> None:
+    pages: dict[float, str | None] = {100.0 + i: f"# TYPE m counter\n{line}\n" for i, line in enumerate(lines)}
+    found = rows(["m"], pages, (100.5, 104.5))
+    assert all((said in str(row.reason)) if said else "several" not in str(row.reason) for row in found)
+
+
+@pytest.mark.parametrize(
+    ("servers", "peers", "said"),
+    [
+        ("ababab", "xxxxxx", "a header that names the server changed 5 times"),
+        ("aaaaaa", "xyxyxy", "2 addresses answered (x, y), maybe of several servers"),
+        ("aaaaaa", "xxxxxx", "None"),
+    ],
+)
+def test_headers_and_addresses_tell_servers_apart(servers: str, peers: str, said: str) -> None:
+    history = History()
+    for index, (server, peer) in enumerate(zip(servers, peers, strict=True)):
+        at = 100.0 + index
+        history.add(Round(at, at, at + 0.01, None, server, peer), parse(f"# TYPE g gauge\ng {index}\n"))
+    window = window_of(history, Interval(100.5, 100.5, 104.5, 0), 1.0)
+    (row,) = read(wanted_of(metrics={"g": ["Average"]})[0], window, "host")
+    assert said in str(row.reason)
+    assert (row.statistics["Average"] is None) == ("header" in said)
+    assert row.bounds == ({"Average": "about"} if "addresses" in said else {})
+
+
+class Replica(BaseHTTPRequestHandler):
+    """A page that each time another server gives; ``pages`` are taken in order."""
+
+    pages: ClassVar[list[str]] = []
+
+    def version_string(self) -> str:
+        """The header "Server"."""
+        return "replica"
+
+    def do_GET(self) -> None:
+        """Answer with the next page."""
+        content = self.pages.pop(0).encode()
+        self.send_response(200)
+        self.send_header("X-Pod", f"pod-{len(self.pages)}")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+def test_a_page_is_fetched_with_a_few_counters_and_the_name_of_its_server() -> None:
+    many = "".join(f'many_total{{path="{number}"}} 1\n' for number in range(9))
+    text = f"# TYPE few counter\nfew_total 3\n# TYPE many_total counter\n{many}# TYPE g gauge\ng 1\n"
+    Replica.pages = [text, text]
+    server = HTTPServer(("127.0.0.1", 0), Replica)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    fetch = PageFetcher(Web(Credentials(), {}), f"http://127.0.0.1:{server.server_port}/metrics", {"g"})
+    first, second = fetch(), fetch()
+    server.shutdown()
+    server.server_close()
+    assert [sample.name for sample in second.samples] == ["few_total", "g"]
+    assert first.peer == "127.0.0.1"
+    assert [first.server, second.server] == [f"server: replica, x-pod: pod-{number}" for number in (1, 0)]
 
 
 @pytest.mark.parametrize(
