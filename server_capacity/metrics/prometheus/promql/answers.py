@@ -24,6 +24,11 @@ OVER_TIME = {"Average": "avg", "Maximum": "max", "Minimum": "min", "Last": "last
 NOT_JSON = "this is not Prometheus' JSON: is it the URL of a Prometheus server?"
 
 _QUANTILE = re.compile(r"\s*histogram_quantile\s*\(\s*(\d+\.?\d*|\.\d+)\s*,(.+)\)\s*", re.DOTALL)
+_ANY_QUANTILE = re.compile(r"\bhistogram_quantile\s*\(")
+IN_A_BUCKET = (
+    "its histogram_quantile is interpolated within a bucket, or is only a bound of one: let the query be"
+    " one histogram_quantile and nothing else"
+)
 
 APART = "from the last samples before the window's start and end: too few lie inside"
 BEGAN_AGAIN = "it began again from zero between the last samples before the window's start and end"
@@ -86,6 +91,11 @@ def quantile_of(query: str) -> tuple[float, str] | None:
         return None
     depths = list(accumulate({"(": 1, ")": -1}.get(character, 0) for character in found[2]))
     return (float(found[1]), found[2]) if min(depths, default=0) >= 0 == depths[-1] else None
+
+
+def hides_quantile(query: str) -> bool:
+    """Tells whether a ``histogram_quantile`` is only a part of the query, so that its bucket is not known."""
+    return _ANY_QUANTILE.search(query) is not None and quantile_of(query) is None
 
 
 def unnamed(labels: Labels) -> Labels:

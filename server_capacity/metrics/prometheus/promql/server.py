@@ -12,7 +12,14 @@ from server_capacity.metrics.prometheus.block import WINDOW, ServerBlock, Wanted
 from server_capacity.metrics.prometheus.derived import derived
 from server_capacity.metrics.prometheus.presets import DEFAULTS
 from server_capacity.metrics.prometheus.promql import quantities
-from server_capacity.metrics.prometheus.promql.answers import Vector, not_finite, quantile_of, unnamed
+from server_capacity.metrics.prometheus.promql.answers import (
+    IN_A_BUCKET,
+    Vector,
+    hides_quantile,
+    not_finite,
+    quantile_of,
+    unnamed,
+)
 from server_capacity.metrics.prometheus.promql.api import Api
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, STREAM, joined, left_out, none_of
 from server_capacity.metrics.prometheus.web import Web, WebError
@@ -101,6 +108,8 @@ class PrometheusServer:
             for labels, value in largest(series)
         ]
         rows = [_bounded(row, bounds.get(tuple(sorted(row.dimensions.items())))) for row in rows]
+        if hides_quantile(query):
+            rows = [replace(row, bounds={VALUE: "about"}, reason=joined(row.reason, IN_A_BUCKET)) for row in rows]
         return left_out(rows, len(series))
 
     def _bounds(self, query: str, interval: Interval) -> dict[Labels, Estimate]:

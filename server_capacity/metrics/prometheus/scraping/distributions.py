@@ -28,6 +28,8 @@ from server_capacity.metrics.prometheus.scraping.series import (
     cumulative,
     early,
     edges,
+    ended,
+    gap_of,
     interpolated,
     pick,
     rates,
@@ -116,7 +118,9 @@ def _distribution(
     if jump := window.mixed or jumped([row[-1] for row in rows], known=window.known):
         marks, reasons = about(values), (*reasons, jump)
     within = {statistic: estimate.bucket for statistic, estimate in found.items() if estimate.bucket}
-    return SeriesValues(values, times[0], times[-1], course, reasons, round(max(buckets[-1][1], 0.0)), marks, within)
+    gap = ended(shared, window) or gap_of(len(shared), len(window.span))
+    observed = round(max(buckets[-1][1], 0.0))
+    return SeriesValues(values, times[0], times[-1], course, reasons, observed, marks, within, gap)
 
 
 def _gains(rows: Sequence[Row], gone: float) -> Iterator[float]:

@@ -16,7 +16,7 @@ from server_capacity.metrics.prometheus.presets import DEFAULTS
 from server_capacity.metrics.prometheus.scraping.distributions import distributions
 from server_capacity.metrics.prometheus.scraping.history import History, Round
 from server_capacity.metrics.prometheus.scraping.processes import mixed, several, start_times
-from server_capacity.metrics.prometheus.scraping.series import SeriesValues, Window, counter, gauge
+from server_capacity.metrics.prometheus.scraping.series import SeriesValues, Window, about, counter, gauge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -147,12 +147,12 @@ def _row(
         statistics=values,
         start=found.start,
         end=found.end,
-        complete=window.complete and not missing and left_out is None,
-        reason=joined(*found.reasons, broken, window.reason, left_out),
+        complete=window.complete and not missing and left_out is None and found.gap is None,
+        reason=joined(*found.reasons, found.gap, broken, window.reason, left_out),
         series_of=next(iter(found.values)) if found.series else None,
         series=found.series,
         samples=found.samples,
-        bounds=found.bounds,
+        bounds=found.bounds if found.gap is None else about(values),
         buckets=found.buckets,
     )
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 MOST_POINTS = 1000
 """A longer course is asked for in as many pieces."""
 
+LEAST_THERE = 0.75
+"""Of the pages of the window, as of CloudWatch's buckets."""
+
 Points = tuple[tuple[float, float], ...]
 
 
@@ -75,7 +78,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class SeriesValues:
-    """One series' statistics, the instants they cover and its course (of the first statistic)."""
+    """One series' statistics, the instants they cover and its course (of the first statistic).
+
+    ``gap``: of how many of the window's pages it was missing, where these are many.
+    """
 
     values: dict[str, float | None]
     start: float | None = None
@@ -85,6 +91,7 @@ class SeriesValues:
     samples: int | None = None
     bounds: dict[str, Bound] = field(default_factory=dict)
     buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
+    gap: str | None = None
 
     @property
     def size(self) -> float:
@@ -120,7 +127,8 @@ def gauge(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues 
     course = tuple((part[0][0], math.fsum(value for _, value in part) / len(part)) for part in parts)
     bounds = about(values) if window.mixed else {}
     reasons += (window.mixed,) if window.mixed else ()
-    return SeriesValues(values, finite[0][0], finite[-1][0], course, reasons, len(finite), bounds)
+    gap = gap_of(len(points), len(window.inside))
+    return SeriesValues(values, finite[0][0], finite[-1][0], course, reasons, len(finite), bounds, gap=gap)
 
 
 def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValues | None:
@@ -146,7 +154,22 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     values, reasons = pick({"Rate": rate, "Total": total}, asked, "counter")
     jump = window.mixed or jumped(numbers, known=window.known)
     notes = (*reasons, *interpolated(times, gone), *((jump,) if jump else ()))
-    return SeriesValues(values, times[0], times[-1], rates(times, numbers), notes, bounds=about(values) if jump else {})
+    bounds = about(values) if jump else {}
+    gap = ended([i for i, _ in points], window) or gap_of(len(points), len(window.span))
+    return SeriesValues(values, times[0], times[-1], rates(times, numbers), notes, bounds=bounds, gap=gap)
+
+
+def ended(rounds: Sequence[int], window: Window) -> str | None:
+    """The sentence on a counter that the window's last pages lack: what it gained since then is not known."""
+    after = sum(index > rounds[-1] for index in window.span)
+    return f"it is not on the last {after} of the {len(window.span)} pages of the window" if after > 1 else None
+
+
+def gap_of(there: int, pages: int) -> str | None:
+    """The sentence on a series that too many of the window's pages lack: what it was then is not known."""
+    if there >= LEAST_THERE * pages:
+        return None
+    return f"it stood on {there} of the {pages} pages of the window alone"
 
 
 def early(times: Sequence[float], cut: float | None) -> float:

@@ -62,3 +62,18 @@ def test_a_query_of_what_was_done_is_of_the_window_and_others_of_the_load(query:
     (row,) = PrometheusServer(ServerBlock(url=ADDRESS, queries=((query, query),)), WEB).read(IDLE_REST)
     assert row.statistics == {"Value": seconds}
     assert (row.start, row.end) == (100, 100 + seconds)
+
+
+@pytest.mark.parametrize(
+    ("query", "near"),
+    [
+        ("1000 * histogram_quantile(0.99, rate(wait_bucket[{window}]))", True),
+        ("max(histogram_quantile (0.99, rate(wait_bucket[{window}])))", True),
+        ("histogram_quantile(0.99, rate(wait_bucket[{window}]))", False),
+        ("rate(tokens_total[{window}])", False),
+    ],
+)
+def test_a_quantile_within_another_expression_proves_no_limit(query: str, near: bool) -> None:
+    (row,) = PrometheusServer(ServerBlock(url=ADDRESS, queries=(("q", query),)), WEB).read(IDLE_REST)
+    assert row.bounds == ({"Value": "about"} if near else {})
+    assert ("one histogram_quantile and nothing else" in str(row.reason)) == near

@@ -45,7 +45,7 @@ from tests.mentions import mentions
 from tests.metrics_page import wanted_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 PAGE = {"stream": "prometheus", "scrape_url": "http://127.0.0.1:1/metrics"}
 SERVER = {"stream": "prometheus", "url": "http://127.0.0.1:1"}
@@ -671,6 +671,38 @@ def test_a_page_missed_too_often_is_not_complete() -> None:
     assert not row.complete
     assert row.statistics["Total"] == 19
     assert mentions(str(row.reason), "2", "18 rounds")
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (range(3), "it is not on the last 9 of the 12 pages of the window"),
+        (range(9), "it is not on the last 3 of the 12 pages of the window"),
+        (range(11), None),
+        (range(12), None),
+        ((0, 1, 10, 11), "it stood on 4 of the 12 pages of the window alone"),
+    ],
+)
+def test_a_series_that_leaves_the_page_proves_no_limit(there: Collection[int], said: str | None) -> None:
+    text = "# TYPE m counter\nm {0}\n# TYPE h histogram\n" + "".join(
+        f'h_bucket{{{{le="{bound}"}}}} {{0}}\n' for bound in ("1", "+Inf")
+    )
+    pages: dict[float, str | None] = {
+        100.0 + i: text.format(i * 10) if i in there else "# TYPE other gauge\nother 1\n" for i in range(12)
+    }
+    for row in rows({"m": ["Total"], "h": ["Total"]}, pages, (100.0, 111.0)):
+        assert row.complete == (said is None)
+        assert row.bounds == ({} if said is None else {"Total": "about"})
+        assert (said or "None") in str(row.reason)
+
+
+@pytest.mark.parametrize(("there", "near"), [(range(3), True), (range(9), False), (range(8), True)])
+def test_a_gauge_that_leaves_the_page_is_only_about_what_it_was(there: Collection[int], near: bool) -> None:
+    pages: dict[float, str | None] = {
+        100.0 + i: "# TYPE g gauge\ng 1\n" if i in there else "# TYPE other gauge\nother 1\n" for i in range(12)
+    }
+    (row,) = rows({"g": ["Average"]}, pages, (99.5, 112.0))
+    assert row.bounds == ({"Average": "about"} if near else {})
 
 
 def test_a_page_that_was_watched_late_is_not_complete() -> None:
