@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,7 +40,7 @@ from visualization.pages.ranking import ranking_figures
 from visualization.run_page import run_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from inference_benchmarker.wave.wave import Wave
 
@@ -87,8 +88,11 @@ def of_proof(plan_code: int = 0, **more: Any) -> Artefacts:
 BASE = wave(drawn(1, seconds=20))
 
 
-def of_comparison(limit: str = "p50=50%", *, strict: bool = False, **more: Any) -> Artefacts:
-    found = compare(BASE, wave(drawn(2, seconds=20), **more), [MaxRegression.parse(limit)], strict=strict)
+def of_comparison(
+    limit: str = "p50=50%", *, strict: bool = False, ended: Mapping[str, Any] = MappingProxyType({}), **more: Any
+) -> Artefacts:
+    new = replace(wave(drawn(2, seconds=20), **more), **ended)
+    found = compare(BASE, new, [MaxRegression.parse(limit)], strict=strict)
     lines = {"text": text_of_comparison(found).splitlines()[0], "json": result_of(found).headline}
     lines["markdown"] = markdown_of_comparison(found).splitlines()[2].strip("*")
     return Artefacts(found.exit_code, lines, junit_of_comparison(found))
@@ -133,6 +137,8 @@ ENDS: list[tuple[str, str, Callable[[], Artefacts], Callable[[], Artefacts], int
     ("proof", "left behind", of_proof, lambda: of_proof(clean_up="failed"), 3),
     ("comparison", "a limit is violated", of_comparison, lambda: of_comparison("success=1%", **SUCCESS), 1),
     ("comparison", "nothing to judge", of_comparison, lambda: of_comparison("ttft.p50=10%"), 1),
+    ("comparison", "a run was aborted", of_comparison, lambda: of_comparison(ended={"aborted": ABORTED}), 1),
+    ("comparison", "a run was interrupted", of_comparison, lambda: of_comparison(ended={"interrupted": True}), 130),
     ("comparison", "undecided", of_comparison, lambda: of_comparison("p50=1%", strict=True), 1),
     (
         "wave",

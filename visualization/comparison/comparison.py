@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from inference_benchmarker.exit_codes import INVALID, MISSED, OK, worst_exit_code
+from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.records.user_metrics import PREFIX
 from visualization.comparison.changes import (
@@ -17,7 +17,7 @@ from visualization.comparison.changes import (
     with_intervals,
 )
 from visualization.comparison.conditions import differences, loads_apart
-from visualization.comparison.ending import OUTCOMES
+from visualization.comparison.ending import OUTCOMES, Cut
 from visualization.comparison.intervals import Estimates, user_metrics_of
 from visualization.comparison.repeats import over_runs
 from visualization.comparison.server_rows import server_rows
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import MaxRegression, Slo
     from inference_benchmarker.wave.wave import Wave
     from visualization.comparison.changes import Value
-    from visualization.comparison.ending import Cut, Outcome
+    from visualization.comparison.ending import Outcome
     from visualization.comparison.intervals import Metric
     from visualization.comparison.server_rows import ServerRow
 
@@ -98,7 +98,7 @@ class Comparison:
 
     ``client``: what the clients did, which is no outcome of the endpoint. ``own``: metrics of the user's own. Nobody
     knows whether more of one is better, so that they have no outcome. ``strict``: what is undecided fails. ``cut``: why
-    not all waves that were to be compared are; None where all are.
+    not all waves that were to be compared are, or which run was interrupted or aborted; None where all is as planned.
     """
 
     base: Side
@@ -177,6 +177,7 @@ def compare(
         unlike=tuple(differences(waves)),
         strict=strict,
         own=tuple(with_intervals([MetricChange(*name, *values[name]) for name in own])),
+        cut=_cut((before, after)),
     )
 
 
@@ -188,6 +189,17 @@ def identity(wave: Wave) -> object:
 
 def _waves(side: Wave | Iterable[Wave]) -> tuple[Wave, ...]:
     return (side,) if isinstance(side, WaveFacts) else tuple(side)
+
+
+def _cut(sides: Sequence[Side]) -> Cut | None:
+    """The end of the runs that did not end as planned, whose numbers are of a part of their load; None without one."""
+    ends = [
+        (code, f"{'' if len(side.waves) == 1 else 'a run of '}{side.name} was {word}")
+        for side in sides
+        for word, code in (("interrupted", INTERRUPTED), ("aborted", MISSED))
+        if any(getattr(wave, word) for wave in side.waves)
+    ]
+    return Cut(worst_exit_code(*(code for code, _ in ends)), ", ".join(why for _, why in ends)) if ends else None
 
 
 def _named(limit: MaxRegression | Slo, *, open_loop: bool) -> Metric:

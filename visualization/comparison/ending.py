@@ -20,20 +20,22 @@ OUTCOMES: dict[int, Outcome] = {code: outcome for outcome, code in EXIT_CODES.it
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The end of a comparison before all its waves: ``counted`` of ``planned`` are compared.
+    """The end of a comparison before all its waves: ``counted`` of ``planned`` are compared, where that is known.
 
-    ``why``: a clause; empty where the outcome's word says it. ``exit_code``: of this end, whatever the waves show.
+    It is also that of one whose runs did not end as planned. ``why``: a clause; empty where the outcome's word says it.
+    ``exit_code``: of this end, whatever the waves show.
     """
 
     exit_code: int
     why: str
-    counted: int
-    planned: int
+    counted: int = 0
+    planned: int = 0
 
     @property
     def text(self) -> str:
         """All of it in clauses."""
-        return "; ".join(filter(None, [one_line(self.why, _LONG), f"{self.counted} of {self.planned} waves counted"]))
+        counted = f"{self.counted} of {self.planned} waves counted" if self.planned else ""
+        return "; ".join(filter(None, [one_line(self.why, _LONG), counted]))
 
 
 def ended_early(outcome: Outcome, cut: Cut) -> str:
