@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.aborted import Aborted
+from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.plan.slo import MaxRegression
 from inference_benchmarker.report.headline import headline as headline_of_wave
 from inference_benchmarker.report.junit import to_junit
@@ -108,6 +109,10 @@ def of_wave(made: Wave) -> Artefacts:
     return Artefacts(verdict.exit_code, lines, to_junit(made, summary, verdict, "a run", text))
 
 
+def waiting_for(limit: str) -> Wave:
+    return wave(drawn(1, seconds=20), server_limits=(ServerLimit.parse(limit),))
+
+
 def waves(verdict: str) -> list[dict[str, Any]]:
     return [{"rate": 168.2, "seconds": 60.0, "verdict": verdict, "limits": []}]
 
@@ -149,6 +154,7 @@ ENDS: list[tuple[str, str, Callable[[], Artefacts], Callable[[], Artefacts], int
     ),
     ("wave", "failures", lambda: of_wave(BASE), lambda: of_wave(wave(drawn(1, seconds=20), **SUCCESS)), 1),
     ("wave", "interrupted", lambda: of_wave(BASE), lambda: of_wave(replace(BASE, interrupted=True)), 130),
+    ("wave", "a limit waits for the server", lambda: of_wave(BASE), lambda: of_wave(waiting_for("server.use<70%")), 1),
     ("wave", "a lost worker", lambda: of_wave(BASE), lambda: of_wave(replace(BASE, lost_workers=(0,))), 3),
 ]
 

@@ -84,11 +84,11 @@ def test_limits_stand_with_what_was_measured() -> None:
     assert "| `p50<1s` | response time p50 20 ms | ✓ |" in lines
 
 
-def test_a_limit_that_waits_for_the_server_is_skipped() -> None:
+def test_a_limit_that_waits_for_the_server_is_an_error() -> None:
     plan = replace(open_plan("10", "1"), server_limits=(ServerLimit.parse("server.CPUUtilization<70%"),))
     facts = observe(plan, on_time(plan))
     (case,) = [each for each in suite_of(facts) if each.get("name") == "server.CPUUtilization<70%"]
-    assert case.find("skipped") is not None
+    assert case.find("error") is not None
     assert row_of(facts)["verdict"] == "PENDING"
 
 
