@@ -12,7 +12,7 @@ from inference_benchmarker.cli.core.address_flags import without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.terminal import say, write_file
 from inference_benchmarker.cli.wave.pods_flags import PODS_FLAGS, take_pods
-from inference_benchmarker.cli.wave.pods_wave import read_files, wave_for_pods
+from inference_benchmarker.cli.wave.pods_wave import may_hold_secrets, read_files, wave_for_pods
 from inference_benchmarker.cli.wave.wave import wave_options
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -81,6 +81,11 @@ def run(arguments: list[str]) -> int:
     if given.lacking:
         flags = " ".join(f"--pass-env {name}" for name in given.lacking)
         say(f"The pods lack {', '.join(given.lacking)}, which is set here: give {flags}, unless the image sets it.")
+    for place in may_hold_secrets(wave.files):
+        say(
+            f"{place} seems to hold a secret, which is printed in plain: keep the YAML out of git, or let the file "
+            "read a variable, and give --pass-env NAME."
+        )
     write_file(text.encode())
     return OK
 

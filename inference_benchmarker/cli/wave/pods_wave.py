@@ -27,6 +27,7 @@ JOIN_TIMEOUT_S = 600
 
 _NOT_THERE = ("config", *(flag.name for flag in PODS_FLAGS[OF_PODS]), "pass_env")
 _BEFORE_A_FILE = {"endpoint_config": "", "replay": "", "conversations": "", "body": "@", "expect": "schema:"}
+_WRITTEN_SECRET = re.compile(r"[:=]\s*['\"]\[hidden\]")  # in a program, where other words are names of variables
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
@@ -156,3 +157,14 @@ def read_files(files: Mapping[str, Path], pods: Pods) -> dict[str, bytes]:
     kept = "read the variable there, and give --pass-env NAME"
     refuse([f"{each} has the value of a secret variable, which would be printed: {kept}." for each in secret])
     return found
+
+
+def may_hold_secrets(files: Mapping[str, bytes]) -> list[str]:
+    """The files with what looks like a secret of any kind, by their place."""
+    texts = {place: content.decode(errors="replace") for place, content in files.items()}
+    return [place for place, text in texts.items() if _looks_secret(text, is_program=place.endswith(".py"))]
+
+
+def _looks_secret(text: str, *, is_program: bool) -> bool:
+    shown = hidden(text)
+    return _WRITTEN_SECRET.search(shown) is not None if is_program else shown != text

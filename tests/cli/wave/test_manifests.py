@@ -155,6 +155,23 @@ def test_what_this_environment_adds_is_among_the_words_or_is_named(
     assert mentions(err, "--pass-env ENDPOINT_KEY")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("body.json", '{"password": "topsecret009988"}', True),
+        ("body.json", '{"prompt": "a password is a word"}', False),
+        ("f.py", FACTORIES.replace('os.environ.get("ENDPOINT_KEY")', '"sk-live-1234567890abcdef"'), True),
+        ("f.py", FACTORIES.replace("SIZE = 1", "token = read(api_key=KEY)"), False),
+    ],
+)
+def test_a_file_that_seems_to_hold_a_secret_is_named(printed: Printed, name: str, text: str, named: bool) -> None:
+    Path(name).write_text(text)
+    address = ("http://10.0.0.1:8080/", "--body", "@body.json", "--client-rps", "1", "--obs-time", "1")
+    objects, _, err = printed(*PODS, *(WAVE if name == "f.py" else address))
+    assert objects
+    assert (f"{name} seems to hold a secret" in err) == named
+
+
 def test_a_configuration_file_says_the_same_as_flags(printed: Printed) -> None:
     assert printed("--config", "wave.toml")[0] == printed(*PODS, *WAVE)[0]
 
