@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 OF_SETTINGS = "settings_sha256"
 """The key of the environment below which the digests of the files that settings name stand."""
 
+OF_MODULES = "modules_sha256"
+"""The same of the modules beside the factories (or Locust) file that it imports, by their path from its folder."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

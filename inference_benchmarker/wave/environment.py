@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.client_samples import NOT_MEASURED
-from inference_benchmarker.facts.wave_facts import OF_SETTINGS
+from inference_benchmarker.facts.wave_facts import OF_MODULES, OF_SETTINGS
 from inference_benchmarker.system.files import kind_of
+from inference_benchmarker.system.imported import imported
 from inference_benchmarker.system.procfs import not_measured
 from inference_benchmarker.version import __version__
 from inference_benchmarker.words.redact import HEADERS
@@ -49,12 +50,20 @@ def sent_with(plan: WavePlan, environment: Mapping[str, str]) -> dict[str, Any]:
     """The digests of the files that requests are made of, and the names of secret headers, where there are any."""
     named = {name: Path(value) for name, value in plan.factory_settings.items() if _names_file(name, value)}
     digests = {name: digest for name, path in named.items() if (digest := sha256_of(path)) is not None}
+    main = plan.factories_file or plan.locust_file
     headers = sorted(_header_names(environment.get(HEADERS)))
     return {
-        "file_sha256": sha256_of(plan.factories_file or plan.locust_file),
+        "file_sha256": sha256_of(main),
         OF_SETTINGS: digests,
+        OF_MODULES: {} if main is None else _modules(main),
         **({"headers": headers} if headers else {}),
     }
+
+
+def _modules(main: Path) -> dict[str, str]:
+    """The digests of the modules beside a file that it imports."""
+    found = {str(path.relative_to(main.parent)): sha256_of(path) for path in imported(main)}
+    return {place: digest for place, digest in found.items() if digest is not None}
 
 
 def _names_file(name: str, value: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import DEFAULT_ANSWER_SIZE
-from inference_benchmarker.facts.wave_facts import OF_SETTINGS
+from inference_benchmarker.facts.wave_facts import OF_MODULES, OF_SETTINGS
 from inference_benchmarker.system.packaged import shown_path
 from inference_benchmarker.url import SEED_SETTING, SERVER_SETTINGS, without_server
 from inference_benchmarker.words.redact import HIDDEN, redact
@@ -23,13 +23,19 @@ if TYPE_CHECKING:
 
 FACTORIES = ""
 """The name of the factories file among the digests."""
+MODULE = ".py"
+"""The end of a module's name among them; a setting's has no point."""
 LOCUST_FILE, URL = "--locust-file", "--url"
 _HIDDEN_WORD = r"[^\s\"'&,;{}]+"
 
 
 def requests_of(plan: WavePlan, environment: Mapping[str, Any]) -> SearchedRequests:
     """The requests of a wave. ``environment``: as ``plan.json`` has it, of which anything may be missing."""
-    digests: dict[str, Any] = {FACTORIES: environment.get("file_sha256"), **_object(environment.get(OF_SETTINGS))}
+    digests: dict[str, Any] = {
+        FACTORIES: environment.get("file_sha256"),
+        **_object(environment.get(OF_SETTINGS)),
+        **_object(environment.get(OF_MODULES)),
+    }
     headers = environment.get("headers")
     return SearchedRequests(
         settings={name: redact(value) for name, value in plan.factory_settings.items()},
@@ -75,6 +81,9 @@ def differences(
         return  # whose settings are others'
     if _was_changed(old, new):
         yield f"{_shown(now_file)} was changed since the search"
+    for name, digest in now.digests.items():
+        if name.endswith(MODULE) and _was_changed(searched.digests.get(name), digest):
+            yield f"{one_line(name)}, which {_shown(now_file)} imports, was changed since the search"
     yield from _of_settings(searched, now)
     for flag in {**searched.flags, **now.flags}:
         was, given = searched.flags.get(flag, []), now.flags.get(flag, [])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.facts.wave_facts import OF_SETTINGS
+from inference_benchmarker.facts.wave_facts import OF_MODULES, OF_SETTINGS
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT, WavePlan
 from inference_benchmarker.url import ADDRESS_SETTINGS, SALT_SETTING, SEED_SETTING
@@ -86,6 +86,9 @@ def differences(waves: Sequence[Wave]) -> Iterator[str]:
         yield f"the headers {', '.join(names)}"
     if len({wave.environment.get("file_sha256") for wave in waves}) > 1:
         yield "the content of the factories (or Locust) file"
+    modules = [known for wave in waves if isinstance(known := wave.environment.get(OF_MODULES), dict)]
+    if len(modules) == len(waves) and (names := _names_apart(modules)):
+        yield f"the content of {', '.join(names)}"
 
 
 def loads_apart(waves: Iterable[Wave]) -> list[str]:

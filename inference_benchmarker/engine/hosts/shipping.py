@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from dataclasses import dataclass, field
@@ -12,11 +11,12 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.engine.hosts.protocol import FILES
 from inference_benchmarker.errors import refuse
 from inference_benchmarker.system.files import is_file
+from inference_benchmarker.system.imported import imported
 from inference_benchmarker.words.redact import ASKED_FOR, HEADERS
 from inference_benchmarker.words.secret_values import asked_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from inference_benchmarker.plan.plan import WavePlan
 
@@ -83,49 +83,6 @@ def cargo_of(plan: WavePlan) -> Cargo:
         places=places,
         base=base,
     )
-
-
-def imported(path: Path) -> list[Path]:
-    """The modules beside a Python file that it imports, and that those import, in the order of their paths."""
-    folder = path.parent
-    found: set[Path] = set()
-    unread = [path]
-    while unread:
-        source = unread.pop()
-        new = {each for name in _names(source, folder) for each in _modules(folder, name)} - found - {path}
-        found |= new
-        unread += new
-    return sorted(found)
-
-
-def _names(path: Path, folder: Path) -> Iterator[str]:
-    """The dotted names that a file imports, as they are from the folder; [] of a file that is no Python."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return
-    package = path.parent.relative_to(folder).parts
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*start, *filter(None, [node.module])))
-            yield from (f"{module}.{alias.name}" if module else alias.name for alias in node.names)
-
-
-def _modules(folder: Path, name: str) -> Iterator[Path]:
-    """The files beside that a dotted name leads to: each package on the way, and the module."""
-    place = folder
-    for part in name.split("."):
-        place = place / part
-        if (module := place.with_suffix(".py")).is_file():
-            yield module
-            return
-        if (package := place / "__init__.py").is_file():
-            yield package
-        elif not place.is_dir():
-            return
 
 
 def _same_place_problems(files: Mapping[str, Path], data: Mapping[str, Path]) -> list[str]:

@@ -141,7 +141,8 @@ class SearchedRequests:
     """The requests of a search, for its plan's verification. Secrets are hidden, and headers have their names alone.
 
     ``settings``: of the factories file. ``flags``: the other flags that shape a request or a client, with their values.
-    ``digests``: the SHA-256 of files, ``""`` of the factories file, and by the setting that names it of another one.
+    ``digests``: the SHA-256 of files, ``""`` of the factories file, by its path of a module that it imports, and by
+    the setting that names it of another one.
     """
 
     settings: dict[str, str] = field(default_factory=dict)

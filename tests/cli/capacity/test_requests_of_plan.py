@@ -253,6 +253,16 @@ def test_a_body_of_a_file_that_was_changed_since_is_named(tmp_path: Path) -> Non
     )
 
 
+def test_a_module_that_the_file_imports_and_that_was_changed_since_is_named(tmp_path: Path) -> None:
+    Path("shapes.py").write_text("BODY = 'heavy'\n")
+    Path("f.py").write_text(FILE + "\nimport shapes\n")
+    folder = plan_of(tmp_path, "--factories-file", "f.py")
+    assert differing(*_both(resolved("--verify", folder))) == ()
+    Path("shapes.py").write_text("BODY = 'tiny'\n")
+    clause = "shapes.py, which f.py imports, was changed since the search"
+    assert differing(*_both(resolved("--verify", folder))) == (clause,)
+
+
 def test_settings_of_the_environment_are_not_in_place_of_the_searchs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

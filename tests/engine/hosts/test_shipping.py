@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from inference_benchmarker.engine.hosts.shipping import Cargo, cargo_of, imported
+from inference_benchmarker.engine.hosts.shipping import Cargo, cargo_of
 from inference_benchmarker.engine.launch import run_wave
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.replay import Replay
+from inference_benchmarker.system.imported import imported
 from tests.engine.hosts.plans import a_plan, once_it_runs
 from tests.hosts.host import Spec
 from tests.recordings import csv_of

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.facts.wave_facts import OF_SETTINGS
+from inference_benchmarker.facts.wave_facts import OF_MODULES, OF_SETTINGS
 from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.hosts import Hosts, hosts_in
 from inference_benchmarker.plan.load import OpenLoop
@@ -160,6 +160,16 @@ def test_headers_are_compared_by_their_names() -> None:
     assert compare(both, wave(drawn(1))).unlike == ("the headers Authorization, X-Route",)
     assert compare(both, both).unlike == ()
     assert compare(sent(5), sent([5, {}])).unlike == ()  # forged
+
+
+def test_modules_of_another_content_are_a_condition_where_both_sides_know_them() -> None:
+    def sent(modules: object) -> Wave:
+        return replace(wave(drawn(1)), environment={OF_MODULES: modules})
+
+    assert compare(sent({"shapes.py": "a"}), sent({"shapes.py": "b"})).unlike == ("the content of shapes.py",)
+    assert compare(sent({"shapes.py": "a"}), sent({"shapes.py": "a"})).unlike == ()
+    assert compare(sent({"shapes.py": "a"}), wave(drawn(1))).unlike == ()  # of an earlier version
+    assert compare(sent({"shapes.py": "a"}), sent(5)).unlike == ()  # forged
 
 
 def test_a_wave_stores_the_digests_of_the_files_that_its_settings_name(tmp_path: Path) -> None:
