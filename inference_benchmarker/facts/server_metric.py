@@ -41,7 +41,7 @@ class Interval:
     start to the last answer. ``loaded``: when the load was over, if that was much earlier. ``sent`` counts every
     request since ``begin``, because the server saw them all. ``answered``: how many of them were answered well, so that
     the server has counted them for sure; None: not known. ``tasks``: neither tells how many requests the server had, as
-    with tasks of a Locust file or a window of the past.
+    with tasks of a Locust file or a window of the past. ``warmup_sent``: those of ``sent`` that came before ``start``.
     """
 
     begin: float
@@ -51,6 +51,7 @@ class Interval:
     answered: int | None = None
     tasks: bool = False
     loaded: float | None = None
+    warmup_sent: int = 0
 
     @classmethod
     def past(cls, start: float, end: float) -> Interval:

@@ -162,6 +162,7 @@ class FinishedWave(WaveFacts):
             answered=self.ledger.ok + self._warmup_ok,
             tasks=self.plan.locust_file is not None,
             loaded=None if loaded is None else start + loaded / NS,
+            warmup_sent=self.warmup_sent,
         )
 
     @property

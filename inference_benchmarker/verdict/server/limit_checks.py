@@ -147,7 +147,8 @@ def held_row(limit: ServerLimit, row: ServerMetric) -> LimitCheck:
     side = row.bounds.get(statistic)
     low, high = row.buckets.get(statistic, (bound, bound))
     if side is None and low < bound < high:
-        return LimitCheck(limit, row, value, bound, _only_within(row, statistic, (low, high)), "about")
+        why = _only_within(row, statistic, (low, high)) if row.stream == "prometheus" else row.reason or ""
+        return LimitCheck(limit, row, value, bound, why, "about")
     reason = _only_a_bound(row, statistic) if side in ("at_most", "at_least") else row.reason or ""
     return LimitCheck(limit, row, value, bound, reason, side)
 

@@ -30,6 +30,8 @@ _TIMES: tuple[Place, ...] = (
     (BEDROCK, "InvocationLatency"),
 )
 MOST_ERRORS = 0.01
+MOST_APART = 0.1
+"""The share of the window's latency by which the warm-up's may differ, and leave a mean of both what it is."""
 _ASYNCHRONOUS = ("TimeInBacklog", "TotalProcessingTime", "ApproximateBacklogSize")
 _COUNTS: tuple[Place, ...] = (
     (SAGEMAKER, "Invocations"),
@@ -101,6 +103,16 @@ class PlatformMetrics:
             took = (part.int("done") - part.int("sent"))[part.outcome("ok")]
             count, total_ns = count + len(took), total_ns + int(took.sum())
         return total_ns / count / NS if count else None
+
+    @cached_property
+    def _warmup_differs(self) -> bool:
+        """Tells whether the warm-up's requests took another time, so that a mean with theirs is not the window's."""
+        counts = self.facts.counts
+        ok = 0 if counts is None else counts.warmup.total("ok")
+        if counts is None or not ok or not self.latency_s:
+            return True
+        mean_s = (counts.warmup.total("latency_sum") - counts.warmup.total("age_sum")) / ok / NS
+        return abs(mean_s - self.latency_s) > MOST_APART * self.latency_s
 
     @cached_property
     def server_s(self) -> tuple[str, float] | None:
@@ -233,7 +245,12 @@ class PlatformMetrics:
         return _summed(None if a is None else a * (w or 0.0) / total for a, w in zip(averages, weights, strict=True))
 
     def mean_s(self, namespace: str, name: str) -> float | None:
-        """The mean of a metric that is a time."""
+        """The mean of a metric that is a time; None where it is one of other requests, too."""
+        rows = list(self.rows(namespace, name))
+        if any(row.side("Average") == "about" for row in rows):
+            return None
+        if self._warmup_differs and any("Average" in row.buckets for row in rows):
+            return None
         mean = self.average(namespace, name)
         unit = next((row.unit for row in self.rows(namespace, name)), None)
         return None if mean is None else mean * _SECONDS.get(unit or "", 1.0)

@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.verdict.server.known_metrics import hint, unit_of, unpublished
-from server_capacity.metrics.cloudwatch.buckets import MINUTE, changes, combination, combine, within
+from server_capacity.metrics.cloudwatch.bounds import (
+    FEW_OTHERS,
+    few_buckets,
+    others_held,
+    others_in,
+    range_of,
+    side_of,
+)
+from server_capacity.metrics.cloudwatch.buckets import changes, combination, combine, within
 from server_capacity.metrics.cloudwatch.warnings import long_enough
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from inference_benchmarker.facts.server_metric import Bound
     from server_capacity.metrics.cloudwatch.queries import Wanted
     from server_capacity.metrics.cloudwatch.reading import Reading
 
 STREAM = "cloudwatch"
 SUGGESTIONS = 3
-MOST = 0.75
-"""The share of a window's buckets that a gauge must have values of, to be the window's."""
-FEW_OTHERS = 0.001
-"""The share of a bucket's requests that may be others', and leaves its trimmed means and percentiles what they are."""
-OF_ITS_TAIL = 0.1
-"""The share of the requests beyond a percentile that may be others': at p99.9, one in a thousand is all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ def _row(reading: Reading, wanted: Wanted, ending: Ending) -> ServerMetric:
     may_be_empty = wanted.sparse and reading.absence(wanted) is None
     described = reading.description(wanted)
     span = wanted.inside or wanted.around
+    known = [name for name, value in values.items() if value is not None]
     reason = "; ".join(
         dict.fromkeys(
             [
@@ -77,9 +79,8 @@ def _row(reading: Reading, wanted: Wanted, ending: Ending) -> ServerMetric:
         series_of=wanted.series_of,
         series=_series(reading, wanted, wanted.series_of),
         instances=_instances(reading, wanted),
-        bounds={
-            name: side for name, value in values.items() if value is not None and (side := _side(reading, wanted, name))
-        },
+        bounds={name: side for name in known if (side := side_of(reading, wanted, name))},
+        buckets={name: edges for name in known if (edges := range_of(reading, wanted, name, values))},
         asked=wanted.asked,
         hardware=described.hardware if described else None,
     )
@@ -97,65 +98,28 @@ def _values(reading: Reading, wanted: Wanted) -> tuple[dict[str, float | None], 
         else:
             values[statistic], remark = combine(statistic, series, wanted.around), ""
         remarks += [remark] if remark else []
-    if few := _few(reading, wanted):
+    if few := few_buckets(reading, wanted):
         remarks.append(f"values came of {few[0]} of the {few[1]} buckets inside the window alone")
-    return values, [*remarks, *_surplus(reading, wanted)]
-
-
-def _side(reading: Reading, wanted: Wanted, statistic: str) -> Bound | None:
-    """The side on which the window's own value lies, if idle time or other requests are in that of the buckets."""
-    in_one_bucket = combination(statistic) == "none"
-    if wanted.kind == "gauge" and (wanted.inside is None or (in_one_bucket and wanted.whole != wanted.inside)):
-        return "about"
-    if _few(reading, wanted):
-        return "about"
-    if not in_one_bucket or wanted.whole is None:
-        return None
-    others = _others_held(reading, wanted)
-    if others and others[0] > _few_others(statistic) * others[1]:
-        return "about"
-    if len(reading.answers[wanted.whole_id(statistic)].points) > 1:  # a percentile of all is at most the highest
-        return "at_most" if statistic.startswith("p") else "about"
-    return None
-
-
-def _few_others(statistic: str) -> float:
-    """The share of a bucket's requests that may be others', and leaves the statistic what it is."""
-    if not statistic.startswith("p"):
-        return FEW_OTHERS
-    percent = float(statistic[1:])
-    return min(FEW_OTHERS, OF_ITS_TAIL * min(percent, 100 - percent) / 100)
-
-
-def _few(reading: Reading, wanted: Wanted) -> tuple[int, int] | None:
-    """The number of buckets inside the window of which a gauge has values, and of all of them; None: it has most."""
-    if wanted.kind != "gauge" or wanted.inside is None or wanted.sparse:
-        return None
-    period = max(wanted.period, MINUTE) if reading.once_a_minute(wanted) else wanted.period
-    due = wanted.inside.length // period
-    came = len(within(dict.fromkeys(reading.buckets(wanted), 0.0), wanted.inside))
-    return (came, due) if 0 < came < MOST * due else None
-
-
-def _others_held(reading: Reading, wanted: Wanted) -> tuple[float, float] | None:
-    """The requests in the one bucket that are not in the window's buckets, and all in it; None: all are ours.
-
-    CloudWatch may answer with several buckets: of all of them, as the value is.
-    """
-    if not wanted.surplus or wanted.whole is None:
-        return None
-    held = sum(reading.answers[wanted.surplus_id].points.values())
-    ours = combine("SampleCount", {"SampleCount": reading.points(wanted, "SampleCount")}, wanted.around)
-    return (held - ours, held) if ours is not None and held > ours else None
+    return values, [*remarks, *_surplus(reading, wanted), *_of_warmup(reading, wanted)]
 
 
 def _surplus(reading: Reading, wanted: Wanted) -> Iterator[str]:
     """The note on what the one bucket holds beyond the window's: a warm-up, a wave before it."""
-    if wanted.whole is not None and (found := _others_held(reading, wanted)):
+    if wanted.whole is not None and (found := others_held(reading, wanted)):
         yield (
             f"{', '.join(wanted.wholes)}: of the {wanted.whole.length} s around the window, CloudWatch's shortest"
             f" bucket that holds it; {found[0]:,.0f} of the {found[1]:,.0f} requests in it are not in the window's"
             " buckets"
+        )
+
+
+def _of_warmup(reading: Reading, wanted: Wanted) -> Iterator[str]:
+    """The note that the warm-up's requests are in the window's buckets, too."""
+    _, warmup = others_in(reading, wanted)
+    if warmup > FEW_OTHERS:
+        yield (
+            f"about {warmup:.0%} of the requests in these buckets of {wanted.period} s are the warm-up's: use a shorter"
+            " Period, or send for longer"
         )
 
 

@@ -68,6 +68,22 @@ def stamps(series: str) -> tuple[str, str]:
     return f"timestamp({series} offset {WINDOW})", f"timestamp({series})"
 
 
+def no_sample(interval: Interval) -> str:
+    """The reason why a value of before the window is not the window's."""
+    length = interval.end - interval.start
+    return f"the server has no sample within the window of {length:.3g} s: scrape more often, or send for longer"
+
+
+def reaches_back(range_s: float, interval: Interval) -> str | None:
+    """The reason why a query with a range of so many seconds is not only of the window."""
+    length = interval.end - interval.start
+    if range_s <= (1 + FARTHEST) * length:
+        return None
+    return (
+        f"its range of {range_s:g} s begins before the window of {length:.3g} s: write [{WINDOW}], or send for longer"
+    )
+
+
 def too_far(first: float, last: float, interval: Interval) -> str | None:
     """The reason why two samples, at ``first`` and ``last``, do not tell what a counter gained in the window.
 
@@ -75,7 +91,7 @@ def too_far(first: float, last: float, interval: Interval) -> str | None:
     """
     length = interval.end - interval.start
     if last <= interval.start:
-        return f"the server has no sample within the window of {length:.3g} s: scrape more often, or send for longer"
+        return no_sample(interval)
     if (interval.start - first) + (interval.end - last) <= FARTHEST * length:
         return None
     return (

@@ -16,11 +16,14 @@ from server_capacity.metrics.prometheus.promql.answers import (
     IN_A_BUCKET,
     Vector,
     hides_quantile,
+    no_sample,
     not_finite,
     quantile_of,
+    reaches_back,
     unnamed,
 )
 from server_capacity.metrics.prometheus.promql.api import Api
+from server_capacity.metrics.prometheus.promql.selectors import instant_selectors, longest_range_s
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, STREAM, joined, left_out, none_of
 from server_capacity.metrics.prometheus.web import Web, WebError
 
@@ -90,9 +93,12 @@ class PrometheusServer:
             return [replace(blank, reason=str(error))]
         if not series:
             return [replace(blank, reason="; ".join(("the query found no series", *warnings)))]
+        if (last := self._last_sample(query, interval)) is not None and last <= interval.start:
+            return [replace(blank, reason=no_sample(interval))]
         course, trouble = self._api.course(query, interval)
         bounds = self._bounds(query, interval)
         start = interval.start if WINDOW in query else interval.end
+        reaches = reaches_back(longest_range_s(query), interval)
         rows = [
             replace(
                 blank,
@@ -100,8 +106,8 @@ class PrometheusServer:
                 dimensions=dict(labels),
                 start=start,
                 end=interval.end,
-                complete=math.isfinite(value),
-                reason=joined(not_finite(value), *warnings, trouble),
+                complete=math.isfinite(value) and reaches is None,
+                reason=joined(not_finite(value), reaches, *warnings, trouble),
                 series_of=VALUE if course.get(labels) else None,
                 series=course.get(labels, ()),
             )
@@ -111,6 +117,17 @@ class PrometheusServer:
         if hides_quantile(query):
             rows = [replace(row, bounds={VALUE: "about"}, reason=joined(row.reason, IN_A_BUCKET)) for row in rows]
         return left_out(rows, len(series))
+
+    def _last_sample(self, query: str, interval: Interval) -> float | None:
+        """The time of the oldest sample that the query's instant selectors read; None without one."""
+        times: list[float] = []
+        for selector in instant_selectors(query):
+            try:
+                found, _ = self._api.values(f"min(timestamp({selector}))", interval)
+            except WebError:
+                continue  # such as a server without timestamp(): the value stands as it is
+            times += (at for _, at in found)
+        return min(times, default=None)
 
     def _bounds(self, query: str, interval: Interval) -> dict[Labels, Estimate]:
         """The quantiles that the buckets below a ``histogram_quantile`` tell: it invents them in the first and last."""

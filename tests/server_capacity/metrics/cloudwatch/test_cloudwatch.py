@@ -123,7 +123,7 @@ def test_a_percentile_s_bucket_may_hold_what_was_before_the_wave(fake: FakeCloud
     latency_of = collect(fake, asked, interval=wave)["ModelLatency"]
     assert latency_of.statistics == {"Average": 20_000, "p50": 20_000, "p99": 500_000}
     assert mentions(latency_of.reason, "p50", "p99", "60 s", "CloudWatch", "200", "500 requests")
-    alone_in_it = collect(fake, asked, interval=replace(wave, begin=NOON, start=NOON))["ModelLatency"]
+    alone_in_it = collect(fake, asked, interval=replace(wave, begin=NOON, start=NOON, sent=500))["ModelLatency"]
     assert alone_in_it.reason is None
     assert (latency_of.bounds, alone_in_it.bounds) == ({"p50": "about", "p99": "about"}, {})
 
@@ -635,6 +635,41 @@ def test_foreign_traffic_is_visible(fake: FakeCloudWatch) -> None:
     assert mentions(counter.reason or "", "1,800 requests", "1,500", "300 came")
 
 
+@pytest.mark.parametrize(
+    ("counted", "mean", "high"), [(1500, None, None), (1503, None, "about"), (1800, "about", "about")]
+)
+def test_times_of_others_requests_are_only_about_this_waves(
+    fake: FakeCloudWatch, counted: int, mean: str | None, high: str | None
+) -> None:
+    """A few of a client's own retries leave a mean what it is; one in a thousand requests can be all of a p99.9."""
+    requests(fake, counted)
+    found = collect(fake, block(ModelLatency=["Average", "p99.9"], Invocations=["Sum"]))
+    assert found["ModelLatency"].bounds.get("Average") == mean
+    assert found["ModelLatency"].bounds.get("p99.9") == high
+    assert found["Invocations"].bounds == ({"Sum": "at_most"} if counted > 1500 else {})
+
+
+def test_times_of_the_warmup_in_the_same_buckets_bound_this_waves_mean(fake: FakeCloudWatch) -> None:
+    """The first bucket begins 30 s before the window, with half of the warm-up's 600 requests; 900 are the window's."""
+    requests(fake, 1500)
+    start = WAVE.start // 60 * 60 + 30
+    interval = replace(WAVE, begin=start - 60, start=start, warmup_sent=600)
+    latency = collect(fake, block(ModelLatency=["Average", "Maximum", "p99"]), interval=interval)["ModelLatency"]
+    mean, highest = latency.statistics["Average"], latency.statistics["Maximum"]
+    assert mean is not None
+    assert highest is not None
+    assert others_in_first(latency.buckets["Average"], mean, highest) == pytest.approx(0.25)
+    assert latency.bounds == {"Maximum": "at_most", "p99": "about"}
+    assert "about 25% of the requests in these buckets of 60 s are the warm-up's" in str(latency.reason)
+
+
+def others_in_first(edges: tuple[float, float], mean: float, highest: float) -> float:
+    """The share of others that these edges of a mean are reckoned with."""
+    share = 1 - mean / edges[1]
+    assert edges[0] == pytest.approx(max(0.0, (mean - share * highest) / (1 - share)))
+    return share
+
+
 def test_several_endpoints_add_up(fake: FakeCloudWatch) -> None:
     other = {"EndpointName": "f", "VariantName": "AllTraffic"}
     requests(fake, 900)
@@ -726,6 +761,7 @@ def late(fake: FakeCloudWatch, after_s: float, *blocks: dict[str, Any]) -> tuple
     [
         (0.0, " (waiting 90s for their publication: lag 30s + period 60s)"),
         (0.3, " (waiting 90s for their publication: lag 30s + period 60s)"),
+        (0.7, " (waiting 89s for their publication: lag 30s + period 60s, of which 1s have passed)"),
         (48.0, " (waiting 42s for their publication: lag 30s + period 60s, of which 48s have passed)"),
         (90.0, ""),
         (121.0, ""),

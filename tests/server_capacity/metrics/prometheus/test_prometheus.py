@@ -474,7 +474,13 @@ def test_a_query_that_is_too_heavy_takes_no_other_with_it(monkeypatch: pytest.Mo
 
     with fake(200, vector_of("1"), "application/json") as server:
         server.answer = answer
-        found = collect({**SERVER, "url": server.url, "queries": {"a": "x", "b": "heavy", "c": "y"}})
+        found = collect(
+            {
+                **SERVER,
+                "url": server.url,
+                "queries": {name: f"rate({name}[{{window}}])" for name in ("a", "heavy", "c")},
+            }
+        )
         enough.set()
     assert [row.statistics["Value"] for row in found] == [1.0, None, 1.0]
     assert "did not answer within 0.3 s" in str(found[1].reason)
@@ -536,7 +542,7 @@ def test_many_series_and_warnings_are_reported() -> None:
     with fake(
         200, vector_of(*map(str, range(MOST_SERIES + 30)), warnings=["a store is down"]), "application/json"
     ) as server:
-        found = collect({**SERVER, "url": server.url, "queries": {"a": "x"}})
+        found = collect({**SERVER, "url": server.url, "queries": {"a": "rate(x[{window}])"}})
     assert [row.dimensions["i"] for row in found] == [f"{i:03}" for i in range(30, MOST_SERIES + 30)]
     assert "a store is down" in str(found[0].reason)
     assert "30 more series" in str(found[-1].reason)
@@ -553,6 +559,39 @@ def test_the_window_is_that_of_the_servers_clock_and_the_row_is_by_ours() -> Non
     assert "s ahead of the server's: the window is corrected for that" in str(row.reason)
     assert row.statistics == {"Value": 1.0}
     assert [row.start, row.end] == pytest.approx([now - 60, now])
+
+
+@pytest.mark.parametrize(
+    ("query", "last", "value"),
+    [
+        ("x", 101.0, 1.0),
+        ("x", 100.0, None),
+        ("max(x) - y", 99.0, None),
+        ("max(x offset 5m)", 99.0, 1.0),
+        ("rate(x[{window}])", 99.0, 1.0),
+    ],
+)
+def test_a_sample_of_before_the_window_is_not_its_value(query: str, last: float, value: float | None) -> None:
+    """Of an instant selector a server gives a sample of up to five minutes before."""
+
+    def answer(asked: Asked) -> tuple[int, str] | None:
+        return (200, vector_of(str(last))) if "timestamp(" in asked.parameters["query"] else None
+
+    with fake(200, vector_of("1"), "application/json") as server:
+        server.answer = answer
+        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": query}}, Interval(100.0, 100.0, 108.0, 1))
+    assert row.statistics == {"Value": value}
+    assert row.complete == (value is not None)
+    assert ("no sample within the window of 8 s" in str(row.reason)) == (value is None)
+
+
+@pytest.mark.parametrize(("seconds", "complete"), [(48.0, True), (40.0, False)])
+def test_a_range_that_begins_before_the_window_is_not_only_of_it(seconds: float, complete: bool) -> None:
+    with fake(200, vector_of("1"), "application/json") as server:
+        window = Interval(100.0, 100.0, 100.0 + seconds, 1)
+        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": "rate(x[1m])"}}, window)
+    assert row.complete == complete
+    assert ("its range of 60 s begins before the window of 40 s" in str(row.reason)) == (not complete)
 
 
 def test_secrets_are_sent_and_hidden() -> None:
@@ -587,7 +626,7 @@ def test_ctrl_c_ends_the_waiting_with_what_there_is(after: int, monkeypatch: pyt
         return call
 
     with fake(200, vector_of("1"), "application/json") as server:
-        queries = {"a": "x", "b": "x"}
+        queries = dict.fromkeys(("a", "b"), "rate(x[{window}])")
         page = {**PAGE, "scrape_url": server.url, "metrics": ["m"]}
         source = make_source([ServerBlock(server.url, tuple(queries.items())), read_block(page)])
         monkeypatch.setattr("server_capacity.metrics.prometheus.web.Web.get", interrupting(Web.get))

@@ -101,7 +101,7 @@ def test_queries_are_signed_whatever_stands_in_them(answers: Answers, path: str)
         "special": 'sum by (a) (rate(x{b=~"c+|d e", f!="é/%20&=;~*\'"}[{window}])) / 2',
         "dotted": f'{{"vllm:num_requests_running", "{ENDPOINT}"="my-endpoint"}}',
     }
-    answers.by_query = {"": vector(({}, "3"))}
+    answers.by_query = {"timestamp(": vector(({}, "9e9")), "": vector(({}, "3"))}
     found = collect(answers, url=answers.server.url + path, queries=queries, region="eu-west-1")
     assert {row.name: row.statistics["Value"] for row in found} == dict.fromkeys(queries, 3.0)
     filled = {query.replace("{window}", "60000ms") for query in queries.values()}
@@ -181,7 +181,7 @@ def test_an_address_of_aws_names_service_and_region(url: str, expected: tuple[st
 
 def test_the_region_is_boto3s_where_nobody_names_one(aws: pytest.MonkeyPatch, answers: Answers) -> None:
     aws.setenv("AWS_DEFAULT_REGION", "eu-west-1")
-    answers.by_query = {"": vector(({}, "3"))}
+    answers.by_query = {"timestamp(": vector(({}, "9e9")), "": vector(({}, "3"))}
     (row,) = collect(answers, queries={"a": "up"})
     assert row.statistics == {"Value": 3.0}
 
