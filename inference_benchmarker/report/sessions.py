@@ -88,8 +88,8 @@ def _not_begun(ledger: Ledger) -> Iterator[str]:
     if ledger.not_begun or unknown:
         yield f"{'≥' if unknown else ''}{ledger.not_begun:,}"
     if unknown:
-        said = "did not say how many turns"
-        yield pluralize(unknown, f"session {said} it had left", f"sessions {said} they had left")
+        said = "did not say how many turns remained"
+        yield pluralize(unknown, f"session {said}", f"sessions {said}")
 
 
 def _rates(sessions: Sessions) -> str:
@@ -104,7 +104,7 @@ def _cached(sessions: Sessions) -> Iterator[str]:
     if cached is not None:
         yield f"{percent_text(cached)} of the input tokens{_possible(cached, reusable)}"
     elif reusable:
-        yield f"{percent_text(reusable)} of the input could have been"
+        yield f"{percent_text(reusable)} of the input could have been cached"
     if reusable is not None and (known := sessions.known_prompts or 0) < (sent := sum(r.ok for r in sessions.by_turn)):
         yield f"prompts known for {known:,} of {sent:,} answered requests"
     if sessions.recorded_reuse is not None and (cached is not None or reusable):

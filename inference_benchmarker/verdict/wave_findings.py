@@ -45,7 +45,7 @@ def _dropped_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(share)})",
             "0",
-            "All allowed requests were in flight: answers came more slowly than arrivals. Use "
+            "As many requests as allowed were in flight: answers came more slowly than arrivals. Use "
             f"{less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
     if ledger.dropped_turns:
@@ -54,7 +54,7 @@ def _dropped_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.dropped_turns, 'later turn', 'later turns')} of sessions, which ended with them",
             "0",
-            "All allowed requests were in flight: answers came more slowly than turns. "
+            "As many requests as allowed were in flight: answers came more slowly than turns. "
             f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
 

@@ -70,19 +70,26 @@ def total_cost(costs: Sequence[Cost | None]) -> Cost | None:
 
 
 def headline(data: PlanResult) -> str:
-    """The first line: ``8 instances of ml.m5.xlarge can serve 1,000/s (6 without headroom), ...``."""
+    """The first line: ``8 instances of ml.m5.xlarge can serve 1,000/s (6 without headroom) for ...``."""
     endpoints, refused = data.endpoints, data.refused
     if not endpoints:
         return f"No plan: {refused[0]}"
     answer = _of_one(endpoints[0]) if len(endpoints) == 1 else _of_several(endpoints)
     cost = data.cost
-    priced = f"; {money_text(cost.hour, cost.currency)}/h" if cost else ""
+    priced = f" for {money_text(cost.hour, cost.currency)}/h" if cost else ""
+    scaling = [f"Autoscaling: {bounds_text(endpoints[0].chosen)} instances."] if len(endpoints) == 1 else []
     missed = [
         f"{each.name}: {text}" if len(endpoints) > 1 else text for each in endpoints if (text := missed_text(each))
     ]
     open_ones = [f"{each.name}: {'; '.join(each.warnings)}." for each in endpoints if each.warnings]
     return " ".join(
-        [f"{answer}{priced}.", *open_ones, *missed, *([f"{len(refused)} refused: {refused[0]}"] if refused else [])]
+        [
+            f"{answer}{priced}.",
+            *scaling,
+            *open_ones,
+            *missed,
+            *([f"{len(refused)} refused: {refused[0]}"] if refused else []),
+        ]
     )
 
 
@@ -93,7 +100,7 @@ def _of_one(plan: EndpointPlan) -> str:
     names = [kind, *([label_of(values)] if values else [])]
     what = instances_text(chosen.instances) + (f" of {', '.join(filter(None, names))}" if any(names) else "")
     alone = f" ({limit_alone(plan):,} without headroom)"
-    return f"{what} can serve {load_text(plan.target_rps)}{alone}, {bounds_text(chosen)} with autoscaling"
+    return f"{what} can serve {load_text(plan.target_rps)}{alone}"
 
 
 def _of_several(endpoints: Sequence[EndpointPlan]) -> str:

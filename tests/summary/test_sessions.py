@@ -177,9 +177,9 @@ def test_the_share_that_could_have_been_cached_stands_beside_what_was() -> None:
     (line,) = (line for line in session_lines(summary.sessions, summary.ledger) if "Cached:" in line)
     assert line.endswith("% of the input tokens; 75% could have been")
     none = replace(summary.sessions, cached_share=None)
-    assert "   Cached:           75% of the input could have been" in session_lines(none, summary.ledger)
+    assert "   Cached:           75% of the input could have been cached" in session_lines(none, summary.ledger)
     few = replace(none, known_prompts=2)
-    said = f"75% of the input could have been; prompts known for 2 of {answered:,} answered requests"
+    said = f"75% of the input could have been cached; prompts known for 2 of {answered:,} answered requests"
     assert f"   Cached:           {said}" in session_lines(few, summary.ledger)
     all_of_it = replace(summary.sessions, cached_share=0.76)
     assert "   Cached:           76% of the input tokens, all that could have been" in session_lines(
@@ -320,9 +320,9 @@ def test_what_is_no_limit_on_sessions_is_refused(text: str) -> None:
         ({"not_begun": 1200}, ["   Turns not begun:  1,200"]),
         (
             {"not_begun": 12, "turns_unknown": 4},
-            ["   Turns not begun:  ≥12; 4 sessions did not say how many turns they had left"],
+            ["   Turns not begun:  ≥12; 4 sessions did not say how many turns remained"],
         ),
-        ({"turns_unknown": 1}, ["   Turns not begun:  ≥0; 1 session did not say how many turns it had left"]),
+        ({"turns_unknown": 1}, ["   Turns not begun:  ≥0; 1 session did not say how many turns remained"]),
     ],
 )
 def test_turns_that_were_not_begun_are_a_lower_bound_where_a_session_did_not_say_its_length(

@@ -13,7 +13,7 @@ from inference_benchmarker.cli.core.expect_flags import refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
-from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
+from inference_benchmarker.cli.wave.wave_flags import SLO_ABOUT, WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
 from inference_benchmarker.engine.endpoint.source import refused_sessions, source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
@@ -105,7 +105,10 @@ CAPACITY_FLAGS: Table = table_for(
     Settings,
     table={
         "endpoint": [
-            *_of_a_wave("factories_file", "endpoint_name", "set", "locust_file", "url"),
+            _OF_A_WAVE["factories_file"]._replace(
+                about="the endpoint as two Python functions: invoke_factory and payload_factory"
+            ),
+            *_of_a_wave("endpoint_name", "set", "locust_file", "url"),
             Flag(
                 "--demo",
                 None,
@@ -113,7 +116,10 @@ CAPACITY_FLAGS: Table = table_for(
             ),
         ],
         "endpoint by URL, without a file": of_single_requests(URL_FLAGS),
-        "limits": _of_a_wave("slo", "success_threshold", "goodput"),
+        "limits": [
+            _OF_A_WAVE["slo"]._replace(about=SLO_ABOUT),
+            *_of_a_wave("success_threshold", "goodput"),
+        ],
         "search": [
             Flag(
                 "--in",
@@ -138,8 +144,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--precision",
                 "P%",
-                "search until the interval's width is at most this share of the estimate. With --time, the search "
-                "ends at whichever comes first",
+                "search until the interval's width is at most this share of the estimate. If you also give --time, the "
+                "search ends at whichever comes first; otherwise no time limit applies",
                 parse_share,
             ),
             Flag("--max-rps", "R", "the highest rate to try", parse_number),

@@ -35,7 +35,7 @@ USER_FLAGS = [
     Flag(
         "--start-users",
         "N",
-        "with --in users: the first number to try (default: one per second of think time)",
+        "with --in users: the first number to try (default: the mean think time in seconds, at least 1)",
         parse_int,
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from functools import cache
 from typing import TYPE_CHECKING
@@ -81,14 +80,9 @@ def plot_parser() -> Parser:
         description="Draws runs side by side, on an HTML page that needs no network, and as images.",
         allow_abbrev=False,
     )
-    parser.add_argument("runs", metavar="DIR", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--plot",
-        metavar="DIR",
-        nargs="*",
-        action="extend",
-        help="run directories, or folders of them (default: the last run in .tmp)",
-    )
+    which = "run directories, or folders of them (default: the last run in .tmp)"
+    parser.add_argument("runs", metavar="DIR", nargs="*", help=which)
+    parser.add_argument("--plot", metavar="DIR", nargs="*", action="extend", help="the same, as a flag")
     parser.add_flags(PLOT)
     return parser
 

@@ -67,7 +67,8 @@ PLOT: Table = {
         Flag(
             "--plot-fields",
             "JSON",
-            'bars to draw, by source: {"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]} (default: all)',
+            'bars to draw, of waves ("locust") and of aiperf: {"locust": ["Latency (ms)"], "aiperf": ["Server RPS"]} '
+            "(default: all)",
             _fields,
         ),
         Flag(

@@ -39,8 +39,8 @@ def _header_name(text: str) -> str:
 MODEL_MIX = Flag(
     "--model-mix",
     "A=3,B=1",
-    "models that requests ask for, such as LoRA adapters, with their weights. All turns of a conversation use the same"
-    " model. The report has a row for each model",
+    "several models, such as LoRA adapters, by their shares: A gets three times as many requests as B. The "
+    "report has a row for each model",
     by_text(ModelMix.parse),
 )
 _TURN_FLAGS = [
@@ -62,8 +62,8 @@ _TURN_FLAGS = [
         "--history",
         "KIND",
         "with --turns, how a later turn repeats the earlier answers: live (default): as received, without "
-        "the model's reasoning; with-reasoning: as received, with it; recorded: as synthetic text of --output-tokens "
-        "tokens",
+        "the model's reasoning; with-reasoning: as received, with it; recorded: not as received, but as "
+        "synthetic text of --output-tokens tokens",
         by_text(_history),
     ),
     Flag(

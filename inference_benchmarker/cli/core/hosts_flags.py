@@ -96,7 +96,8 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--pass-env",
                 "NAME",
-                "pass this environment variable to the hosts, repeatable; its value appears in no argument and no file",
+                "pass this environment variable to the hosts, repeatable; its value appears in no argument, log or "
+                "report",
                 repeatable=True,
             ),
             Flag(
@@ -111,10 +112,11 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--host-keys",
                 "FILE",
-                "the hosts connect to --listen by themselves, with keys of `benchmark hosts keys`; no ssh is used",
+                "the key file of this command, made by `benchmark hosts keys`. The hosts then connect to --listen "
+                "themselves, without ssh",
                 parse_path,
             ),
-            Flag("--requirements", "FILE", "requirements.txt of packages that the factories file imports", parse_path),
+            Flag("--requirements", "FILE", "install on each host the packages in this requirements.txt", parse_path),
         ]
     },
 )[OF_HOSTS]

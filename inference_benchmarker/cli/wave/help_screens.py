@@ -43,7 +43,7 @@ commands (each with --help):
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
   benchmark ab A B             send the same load to two endpoints, alternately
-  benchmark replay FILE        show what a recording has, before --replay
+  benchmark replay FILE        show what a recording contains, and send nothing
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
@@ -56,6 +56,11 @@ EXIT_CODES = """\
 exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
 3 INVALID: the client did not send the load, or a process was lost; 130
 interrupted
+"""
+SET_UP = """\
+in a clone, ./benchmark alone also has:
+  ./benchmark --init [--venv PATH] [--with-aiperf]   set up the environment
+  ./benchmark --self-test                            test the tool itself
 """
 _COMMON = """\
 usage: benchmark [--demo | URL | --factories-file FILE] [options]

@@ -42,8 +42,9 @@ _ABOUT = {
         "`benchmark hosts join`."
     ),
     "join": (
-        "Connects to the command that waits for this host (--listen, --host-keys), runs the workers that it asks\n"
-        "for, and ends with it. It may be started before the command."
+        "Run this on a host that sends load. It connects to the `benchmark` command that starts the wave on another\n"
+        "machine (with --listen and --host-keys), runs as many workers as that command asks for, and exits when that\n"
+        "command exits. You can start it first."
     ),
 }
 _REACHED = {"check": "usable", "prepare": "prepared", "clean": "clean"}
@@ -63,13 +64,14 @@ _EPILOGS = {
 _OF_ONE = {flag.name: flag for flag in HOSTS_FLAGS}
 _WHEELS = Flag("--wheels", "DIR", "take wheels from this folder, and nothing from pip's index", parse_path)
 _JSON = Flag("--json", None, "print the table as JSON")
+_NAMES = WHICH[0]._replace(about="names of the hosts that send the load: load1,load2,load3")
 _KEYS_DIR = Flag("--keys-dir", "DIR", "make this folder, which only you can read", parse_path)
 _ADDRESS = Flag("--address", "ADDRESS:PORT", "where the command listens for hosts")
 _FLAGS: dict[str, list[Flag]] = {
     "check": [*WHICH, _OF_ONE["join_timeout"], _JSON],
     "prepare": [*WHICH, _OF_ONE["requirements"], _WHEELS],
     "clean": WHICH,
-    "keys": [*WHICH, _KEYS_DIR],
+    "keys": [_NAMES, WHICH[1], _KEYS_DIR],
     "join": [
         _ADDRESS,
         _OF_ONE["host_keys"]._replace(about="the keys of this host"),

@@ -22,6 +22,7 @@ from inference_benchmarker.words.redact import without
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.pods.pods import Pods
     from inference_benchmarker.plan.plan import WavePlan
 
@@ -94,11 +95,19 @@ def manifests_parser() -> Parser:
     """Its flags, and its help."""
     return command_parser(
         "benchmark manifests",
-        {**PODS_FLAGS, **WAVE_FLAGS},
+        {**PODS_FLAGS, **_of_pods(WAVE_FLAGS)},
         usage="benchmark manifests --pods N [URL | --factories-file FILE] [options]",
         description=_ABOUT,
         epilog=_EPILOG,
     )
+
+
+def _of_pods(flags: Table) -> Table:
+    """The flags of a wave; the help leaves out those that are refused."""
+    return {
+        group: [flag._replace(hidden=True) if flag.name in _NOT_IN_PODS else flag for flag in some]
+        for group, some in flags.items()
+    }
 
 
 def _refused(options: Mapping[str, Any]) -> Iterator[str]:

@@ -32,7 +32,12 @@ PODS_FLAGS: Table = table_for(
     Pods,
     table={
         OF_PODS: [
-            Flag("--pods", "N", "pods that send the load; one more runs the primary and the report", parse_int),
+            Flag(
+                "--pods",
+                "N",
+                "number of pods that send the load; one more pod coordinates them and writes the report",
+                parse_int,
+            ),
             Flag("--job-name", "NAME", "name of the Job, and of everything that belongs to it", sets="job"),
             Flag("--namespace", "NAME", "namespace of the objects (default: kubectl's)"),
             Flag("--pod-image", "IMAGE", "image with this version of the tool", sets="image"),

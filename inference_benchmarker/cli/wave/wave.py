@@ -28,7 +28,7 @@ from inference_benchmarker.cli.wave.aiperf import aiperf_stage, run_aiperf
 from inference_benchmarker.cli.wave.aiperf_flags import take_aiperf
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
-from inference_benchmarker.cli.wave.help_screens import COMMANDS, EXIT_CODES, FIRST_SCREEN, add_help
+from inference_benchmarker.cli.wave.help_screens import COMMANDS, EXIT_CODES, FIRST_SCREEN, SET_UP, add_help
 from inference_benchmarker.cli.wave.server_metrics import (
     beside,
     follower_of,
@@ -149,7 +149,7 @@ def wave_parser() -> Parser:
         {},
         usage="benchmark [--demo | URL | --factories-file FILE] [options]",
         description=_DESCRIPTION,
-        epilog=f"{COMMANDS}\n{EXIT_CODES}",
+        epilog=f"{COMMANDS}\n{SET_UP}\n{EXIT_CODES}",
         add_help=False,
     )
     add_help(parser)

@@ -32,6 +32,12 @@ from inference_benchmarker.plan.think import Think
 from inference_benchmarker.words.redact import excerpt, quoted, redact
 from inference_benchmarker.words.units import MAX_SECONDS
 
+SLO_ABOUT = (
+    "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
+    "server.CPUUtilization<70% (of --endpoint-config), metric.cache_hit.mean>0.8 (a value that your invoke reports)"
+)
+"""What ``--slo`` means for single requests."""
+
 PARTS_OF_A_PLAN = (WavePlan, Bounds, OpenLoop, ClosedLoop, Replay, Retries)
 
 
@@ -109,8 +115,8 @@ WAVE_FLAGS = table_for(
                 "--conversations",
                 "FILE",
                 "send recorded conversations in the order of the file (--replay FILE sends them at their recorded "
-                "times): ShareGPT JSON, OpenAI messages as JSON lines, Mooncake's or agents' traces, BurstGPT's "
-                "or Azure's CSV",
+                "times): ShareGPT (JSON), OpenAI messages (JSON lines), traces of Mooncake or of agents "
+                "(JSON lines), BurstGPT or Azure (CSV)",
                 lambda flag, text: Conversations(parse_path(flag, text)),
             ),
             Flag(
@@ -207,7 +213,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts, the total over all hosts",
+                "worker processes (default {default}; use about one per core); with --hosts, the total over the hosts "
+                "without *N (default: one per core of each)",
                 parse_int,
             ),
         ],
@@ -217,8 +224,7 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--slo",
                 "EXPR",
-                "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
-                "metric.cache_hit.mean>0.8, server.CPUUtilization<70%, session.p95<60s, turn2+.ttft.p95<400ms",
+                f"{SLO_ABOUT}; of conversations also session.p95<60s, turn2+.ttft.p95<400ms",
                 by_text(_slo),
                 sets="slos",
                 repeatable=True,

@@ -32,7 +32,7 @@ def to_text(data: ProofResult, folder: str = "") -> str:
 
 
 def _limits(data: ProofResult) -> Iterator[list[str]]:
-    yield ["Limit", "value", "over it", "95% interval", "allowed", ""]
+    yield ["Limit", "value", "violate it", "95% interval", "allowed", ""]
     for row in data.limits:
         between = row.interval
         yield [

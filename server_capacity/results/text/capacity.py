@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = " (estimated from the bursts of requests over the limit)"
+_BY_BURSTS = " (an estimate that allows for bursts of requests over the limit)"
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
@@ -59,19 +59,19 @@ def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -
 
 
 def _limits(found: CapacityResult) -> Iterator[str]:
-    """A row for each limit: its value at the interval's lower end, and the rate at which it is violated."""
+    """A row for each limit: its value at the interval's lower end, and the highest rate at which it is met."""
     rows, unit = found.limits, unit_of(found)
     if not rows:
         return
     rates = [wave.rate for wave in found.confirmation or [] if not wave.spoilt]
     at = f"at {rate_text(rates[-1], found.interval, unit)}" if rates else "at the lower end"
-    yield from aligned([["Limit", at, "violated at", "95%"], *(_limit(row, unit) for row in rows)])
+    yield from aligned([["Limit", at, "met up to", "95% interval"], *(_limit(row, unit) for row in rows)])
 
 
 def _limit(row: LimitRow, unit: str) -> list[str]:
     name, value = row.expression, row.at_low_text or _value(row.at_low, row.unit)
     if row.rate is None:
-        return [name, value, "at no rate tried" if row.kept_everywhere else "inconclusive", "-"]
+        return [name, value, "every rate tried" if row.kept_everywhere else "inconclusive", "-"]
     interval = row.interval
     return [name, value, rate_text(row.rate, interval, unit), between(interval, unit) if interval else "-"]
 
@@ -99,7 +99,7 @@ def _windows(found: CapacityResult) -> Iterator[str]:
         seconds = length_text(windows.seconds)
         share = percent_text(windows.share) if windows.windows else _share_estimate(windows.share)
         yield from wrap(
-            f"At the interval's lower end, {share} of windows of {seconds} meet the limit{counted_in}.",
+            f"At the interval's lower end, {share} of periods of {seconds} meet the limit{counted_in}.",
             76,
             subsequent_indent="  ",
         )

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 _MAX_ROWS = 24
 _PURPOSES = {"grow": "ramp up", "again": "repeat", "narrow": "narrow down", "beneath": "well below"}
+_MEANINGS = (
+    (("above", "below"), "a rate just above or below the estimate at that time"),
+    (("again",), "an earlier rate, sent again"),
+    (("compare",), "a low rate, to see whether the endpoint has become faster or slower"),
+)
+"""What the names of steps that do not explain themselves mean."""
 """In the words of a table; the others stand there as they are in capacity.json."""
 
 
@@ -37,6 +43,9 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
         yield f"{INDENT}… and {pluralize(number - len(shown), 'shorter step', 'shorter steps')}, in capacity.json"
     if judged is not None:
         yield f"{INDENT}over: the share of requests beyond the limit of {names[judged]}"
+    for purposes, meaning in _MEANINGS:
+        if explained := [each for each in purposes if any(row.purpose == each for row in shown)]:
+            yield from folded_sentence(f"{', '.join(_PURPOSES.get(each, each) for each in explained)}: {meaning}")
 
 
 def _numbers(numbers: Sequence[int]) -> str:

@@ -69,7 +69,8 @@ def test_a_plan_is_printed_written_and_reported_again(tmp_path: Path, capsys: py
     assert plan("c", "--target-rps", "1000", "--price", "ml.m5.xlarge=0.23") == 0
 
     printed = capsys.readouterr().out
-    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom), 2 to 15 with autoscaling; $3.45/h."
+    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom) for $3.45/h."
+    first += " Autoscaling: 2 to 15 instances."
     assert printed.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["headline"] == first
@@ -212,7 +213,7 @@ def test_a_mix_has_a_folder_for_each_endpoint_one_cost_and_one_first_line(
 
     assert plan("--mix", "mix.json", "--price", "ml.m5.xlarge=0.2") == 0
 
-    first = "2 endpoints: 23 instances can serve 1,100/s (15 without headroom); $4.60/h."
+    first = "2 endpoints: 23 instances can serve 1,100/s (15 without headroom) for $4.60/h."
     assert capsys.readouterr().out.splitlines()[0] == first
     folder, data = only_plan(tmp_path)
     assert data["cost"]["hour"] == pytest.approx(4.6)

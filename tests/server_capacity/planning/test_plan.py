@@ -477,7 +477,8 @@ def test_the_first_line_is_the_answer() -> None:
     kind = {"instance_type": "ml.m5.xlarge", "instances": 1}
     one = endpoint_plan(case(search(100.0, kind), cost=0.23, target_rps=1000))
     assert isinstance(one, EndpointPlan)
-    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom), 2 to 15 with autoscaling; $3.45/h."
+    first = "15 instances of ml.m5.xlarge can serve 1,000/s (10 without headroom) for $3.45/h."
+    first += " Autoscaling: 2 to 15 instances."
     assert whole(one).headline == first
     assert mentions(whole(planned(search(100.0), target_rps=50)).headline, "1 instance", "50/s", "1", "1", "2")
     both = whole(one, one, refused=("x: why.",))

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 VERDICTS = ("holds", "fails", "cannot_tell")
 SPAN = re.compile(r"95%: ([\d,.]+) to ([\d,.]+)")
-MEASURED = re.compile(r"([\d.]+)% of windows of [^.]+? meet the limit \((\d+) of (\d+) measured\)")
+MEASURED = re.compile(r"([\d.]+)% of periods of [^.]+? meet the limit \((\d+) of (\d+) measured\)")
 RECORDED = Path(__file__).parent / "recorded_answers"
 SEARCHES = sorted(RECORDED.glob("*_capacity"))
 EXPLAINED = ("disagree", "depends on earlier load", "slower with time", "slowed down over time")
@@ -152,7 +152,7 @@ def require_a_search(data: CapacityResult) -> None:
     if confirmed_of(data) == "holds":
         assert not re.search("not confirmed|failed to confirm|cannot tell", first)
     if reported and reported[-1].verdict != "holds":
-        assert "estimated from the bursts" not in text
+        assert "an estimate that allows for bursts" not in text
     spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
     if any(one[1] < other[0] for one in spans for other in spans):
         assert any(word in text for word in EXPLAINED), text
