@@ -52,8 +52,8 @@ WORDS = (
     Word(
         r"\bchunks?\b",
         "piece",
-        # the column and its field, until the next schema; aiperf's own names; HTTP's own chunks
-        but=r'"chunks"|`chunks`|\.chunks\b|chunks: int|\bchunks = |, chunks, |inter_chunk_latency|HTTP chunk',
+        # the column and its field, until the next schema; aiperf's and openai's own names; HTTP's own chunks
+        but=r'"chunks"|"chunk"|`chunks`|\.chunks\b|chunks: int|\bchunks = |, chunks, |inter_chunk_latency|HTTP chunk',
         within=NO_HTTP,
     ),
     Word(

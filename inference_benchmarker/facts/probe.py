@@ -8,7 +8,9 @@ from numbers import Number
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.facts.returned import is_stream
 from inference_benchmarker.records.response import Response
+from inference_benchmarker.records.shown_text import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,10 +52,14 @@ class ProbeFacts:
 
 
 class Probe:
-    """Stands in the place of ``invoke``: hands on what it gives, and remembers it."""
+    """Stands in the place of ``invoke``: hands on what it gives, and remembers it.
 
-    def __init__(self, invoke: Callable[[Any], Any]) -> None:
+    ``heard``: a session hears the answer, so that a stream is read here only where ``invoke`` is a generator.
+    """
+
+    def __init__(self, invoke: Callable[[Any], Any], *, heard: bool = False) -> None:
         self._invoke = invoke
+        self._heard = heard
         self._payload: tuple[Any, ...] = ()
         self._answer: tuple[Any, ...] = ()
         self._pieces: list[Any] = []
@@ -63,12 +69,14 @@ class Probe:
         self._payload = (payload,)
         answer = self._invoke(payload)
         self._answer = (answer,)
-        return self._handed_on(answer) if type(answer) is GeneratorType else answer
+        return self._handed_on(answer) if self._is_read(answer) else answer
+
+    def _is_read(self, answer: Any) -> bool:
+        return isinstance(answer, GeneratorType) if self._heard else is_stream(type(answer))
 
     def _handed_on(self, pieces: Iterator[Any]) -> Iterator[Any]:
         for piece in pieces:
-            is_piece = (piece or isinstance(piece, Number)) and not isinstance(piece, Response)
-            if is_piece and len(self._pieces) < _PREVIEW:
+            if _is_piece(piece) and len(self._pieces) < _PREVIEW:
                 self._pieces.append(piece)
             yield piece
 
@@ -94,12 +102,12 @@ class Probe:
         if not self._answer:
             return {}
         (answer,) = self._answer
-        if type(answer) is GeneratorType:
+        if self._is_read(answer):
             kinds = " and ".join(dict.fromkeys(map(type_name, self._pieces)))
             return {
                 "answer": "streamed",
                 "answer_type": kinds or None,
-                "preview": excerpt("".join(map(_text, self._pieces)), _PREVIEW),
+                "preview": excerpt("".join(map(_text_of_piece, self._pieces)), _PREVIEW),
             }
         return {
             "answer": "returned",
@@ -126,6 +134,16 @@ def type_name(value: Any) -> str:
     """A type as people write it: ``bytes``, ``requests.models.Response``."""
     kind = type(value)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _is_piece(piece: Any) -> bool:
+    is_text = isinstance(piece, (str, bytes, bytearray))
+    return bool(piece) if is_text else piece is not None and not isinstance(piece, Response)
+
+
+def _text_of_piece(piece: Any) -> str:
+    plain = isinstance(piece, (str, bytes, bytearray, Number))
+    return _text(piece) if plain else shown_text(piece)
 
 
 def _text(value: Any) -> str:

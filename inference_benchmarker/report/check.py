@@ -71,7 +71,12 @@ class Check:
                 "Of a stream, yield the pieces, so that TTFT is measured."
             )
         if seen.answer == "streamed" and not self.record.chunks and self.ok:
-            found["no_piece"] = "invoke yielded only empty pieces, so there is no TTFT."
+            found["no_piece"] = (
+                f"The pieces ({seen.answer_type}) show no text, so nothing counts as tokens and there is no TTFT: "
+                "yield the text of each."
+                if seen.answer_type
+                else "The stream had only empty pieces, so there is no TTFT."
+            )
         if impossible_usage(self._records)[0]:
             found["impossible_usage"] = (
                 f"The answer reports {self.record.tokens_out:,} output tokens but came in "

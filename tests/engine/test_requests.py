@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import socket
+import threading
 from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from http.client import HTTPConnection
 from multiprocessing.pool import ApplyResult
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import gevent
 import pytest
@@ -61,7 +66,7 @@ def test_a_stream_counts_its_pieces_and_keeps_every_gap() -> None:
         yield b""
         yield "bc"
         yield None
-        yield {"token": 3}
+        yield 3
         yield Response(tokens_out=7)
 
     record = one(invoke)
@@ -169,6 +174,56 @@ class Spoiled:
         raise OSError
 
 
+class OfTriton:
+    """A request that goes on, as Triton's client has it."""
+
+    def get_result(self) -> object:
+        raise NotImplementedError
+
+
+class OfIbm(OfTriton):
+    """An answer of one of IBM's SDKs, which is finished."""
+
+    def __init__(self, status: int) -> None:
+        self.status = str(status)
+
+    def get_status_code(self) -> int:
+        return int(self.status)
+
+
+@contextmanager
+def opened() -> Iterator[None]:
+    """A stream of httpx: its request is sent when it is opened."""
+    yield
+
+
+class OnlyOpened:
+    """One of the openai package's."""
+
+    def __enter__(self) -> Self:
+        raise NotImplementedError
+
+    def __exit__(self, *_: object) -> None:
+        raise NotImplementedError
+
+
+class OnlyAwaited:
+    """One of an asynchronous client, which can be closed, too."""
+
+    async def __aenter__(self) -> Self:
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        raise NotImplementedError
+
+
+class Picture(OnlyOpened):
+    """What is done, though it can be opened: a picture of PIL's."""
+
+    def save(self) -> None:
+        raise NotImplementedError
+
+
 LAMBDA = {"ResponseMetadata": {"HTTPStatusCode": 200}, "StatusCode": 200}
 
 
@@ -189,6 +244,15 @@ LAMBDA = {"ResponseMetadata": {"HTTPStatusCode": 200}, "StatusCode": 200}
         (AsyncResult(), "failed", "TypeError"),
         (Greenlet(lambda: None), "failed", "TypeError"),
         (ApplyResult.__new__(ApplyResult), "failed", "TypeError"),
+        (OfTriton(), "failed", "TypeError"),
+        (OfIbm(200), "ok", ""),
+        (OfIbm(503), "failed", "StatusError 503"),
+        (opened(), "failed", "TypeError"),
+        (OnlyOpened(), "failed", "TypeError"),
+        (OnlyAwaited(), "failed", "TypeError"),
+        (Picture(), "ok", ""),
+        (partial(print, "x"), "failed", "TypeError"),
+        (lambda: None, "failed", "TypeError"),
     ],
 )
 def test_an_answer_that_says_that_it_failed_or_is_not_over_is_a_failure(
@@ -299,6 +363,54 @@ def test_what_is_left_of_an_answer_has_its_bound(monkeypatch: pytest.MonkeyPatch
     assert one(lambda _: Streamed(10**9)).error == "AnswerTooLargeError"
 
 
+@pytest.fixture
+def cut_off() -> Iterator[Callable[[bytes], HTTPConnection]]:
+    """Connections whose answer is what is asked for, and breaks off there."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer(said: bytes) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n" + said)
+
+    def ask(said: bytes) -> HTTPConnection:
+        threading.Thread(target=answer, args=(said,), daemon=True).start()
+        connection = HTTPConnection("127.0.0.1", listener.getsockname()[1], timeout=10)
+        connection.request("POST", "/")
+        return connection
+
+    yield ask
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "error", "size"),
+    [
+        (b"Content-Length: 10\r\n\r\n" + b"x" * 10, None, 10),
+        (b"Content-Length: 10\r\n\r\n" + b"x" * 5, "IncompleteRead", None),
+        (b"Content-Length: 10\r\n\r\n", "IncompleteRead", None),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nxxxxx\r\n0\r\n\r\n", None, 5),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nxxxxx\r\n", "IncompleteRead", None),
+        (b"Transfer-Encoding: chunked\r\n\r\n5\r\nxx", "IncompleteRead", None),
+        (b"\r\n" + b"x" * 5, None, 5),
+    ],
+)
+def test_a_response_of_the_standard_library_that_ends_early_is_a_failure(
+    cut_off: Callable[[bytes], HTTPConnection], said: bytes, error: str | None, size: int | None
+) -> None:
+    record = one(lambda _: cut_off(said).getresponse())
+    assert (record.error, record.bytes) == (error, size)
+
+
+def test_a_response_that_the_file_closed_itself_is_done(cut_off: Callable[[bytes], HTTPConnection]) -> None:
+    def invoke(_: object) -> object:
+        with cut_off(b"Content-Length: 10\r\n\r\n" + b"x" * 10).getresponse() as response:
+            return response
+
+    assert one(invoke).error is None
+
+
 @pytest.mark.parametrize(
     ("answer", "left", "status"), [(Streamed(2), 2, None), (OfRequests(status_code=500), None, 500), (META, None, None)]
 )
@@ -314,25 +426,77 @@ def test_a_session_reads_for_itself_what_can_be_read_only_once(
         assert getattr(answer, "left", None) == left
 
 
-def test_a_stream_of_an_sdk_is_read_to_its_end() -> None:
-    """An iterator, and no generator: unread, only its head would be measured. Its events are no tokens."""
+class SdkStream:
+    """A stream of an SDK: an iterator, and no generator. Before each event but the first it waits a little."""
 
-    class Stream:
-        left = 3
+    def __init__(self, *events: object) -> None:
+        self.events = iter(events)
+        self.given = 0
 
-        def __next__(self) -> object:
-            gevent.sleep(0.01)
-            self.left -= 1
-            if self.left < 0:
-                raise StopIteration
-            return object()
+    def __iter__(self) -> SdkStream:
+        return self
 
-        def __iter__(self) -> Stream:
-            return self
+    def __next__(self) -> object:
+        gevent.sleep(0.01 * bool(self.given))
+        self.given += 1
+        return next(self.events)
 
-    record = one(lambda _: Stream())
-    assert (record.outcome, record.chunks, record.first_token) == ("ok", None, None)
+
+class ClosedStream:
+    """One of botocore's: it is iterated once, and closed."""
+
+    def __init__(self, *events: object) -> None:
+        self.events = events
+
+    def __iter__(self) -> Iterator[object]:
+        yield from SdkStream(*self.events)
+
+    def close(self) -> None:
+        """Give the connection back."""
+
+
+def generated(*events: object) -> Iterator[object]:
+    yield from SdkStream(*events)
+
+
+def chunk(content: str | None = None, **more: object) -> Answered:
+    """An event of OpenAI's API."""
+    return Answered(choices=[Answered(delta=Answered(content=content), **more)])
+
+
+STREAMS = [SdkStream, ClosedStream, generated]
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_the_events_of_an_sdk_are_tokens_where_they_show_text(stream: Callable[..., Any]) -> None:
+    events = [chunk(""), chunk("one "), chunk("two"), chunk(finish_reason="stop"), Answered(choices=[], usage={})]
+    record = one(lambda _: stream(*events))
+    assert (record.outcome, record.chunks, record.bytes) == ("ok", 2, 7)
+    assert record.first_token is not None
+    assert record.first_token - record.sent >= 0.01 * NS, "the role is no token"
+    assert record.done - record.sent >= 0.05 * NS
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+@pytest.mark.parametrize("event", [object(), {"token": 3}, [1, 2], {}])
+def test_events_of_which_nobody_knows_the_text_are_no_tokens(stream: Callable[..., Any], event: object) -> None:
+    record = one(lambda _: stream(event, event, Response(tokens_out=7)))
+    assert (record.outcome, record.chunks, record.first_token, record.gaps) == ("ok", None, None, None)
+    assert (record.tokens_out, record.bytes) == (7, None)
     assert record.done - record.sent >= 0.03 * NS
+
+
+def test_a_stream_whose_status_says_so_failed() -> None:
+    stream = SdkStream("no")
+    vars(stream)["status_code"] = 503
+    record = one(lambda _: stream)
+    assert (record.error, record.chunks) == ("StatusError 503", 1)
+
+
+def test_a_session_reads_a_stream_of_an_sdk_for_itself() -> None:
+    stream = SdkStream("a")
+    look_of(stream, heard=True)(stream)
+    assert not stream.given
 
 
 def test_a_payload_that_cannot_be_built_is_a_failed_request_of_its_own_kind() -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.endpoint.expected import text_of
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.returned import is_stream
 from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.plan.turn import Turn
 from inference_benchmarker.records.answer import Answer
@@ -63,7 +63,7 @@ def _steady(first: str, second: str) -> str | None:
 def _asked(invoke: Callable[[Any], Any], payload: Any) -> str:
     try:
         answer = invoke(payload)
-        if isinstance(answer, GeneratorType):
+        if is_stream(type(answer)):
             answer = Answer.of([piece for piece in answer if not isinstance(piece, Response)], None)
     except Exception as error:
         shown = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"

@@ -63,7 +63,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         settings=plan.factory_settings,
     )
     loaded_file.touch()
-    probe, writer = Probe(loaded.invoke), BatchWriter(secrets)
+    probe, writer = Probe(loaded.invoke, heard=loaded.session is not None), BatchWriter(secrets)
     failures: list[BaseException] = []  # kept, with the place where each was raised; there is one at most
     sessions = invoke_sessions(
         replace(loaded, invoke=probe),

@@ -8,10 +8,13 @@ from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
-from inference_benchmarker.facts.returned import Look, look_of
-from inference_benchmarker.records.answer import Answer, Piece, Reasoning
+from inference_benchmarker.facts.returned import Look, is_stream, look_of, raise_for_status, status_of_answer
+from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
+from inference_benchmarker.records.piece import Piece, Reasoning
+from inference_benchmarker.records.record import NONE
 from inference_benchmarker.records.response import Response
+from inference_benchmarker.records.shown_text import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +24,20 @@ if TYPE_CHECKING:
 
 
 _MOST_KINDS = 100  # classes of answers whose look is kept: a file may make a class for each
+_PLAIN = frozenset((str, bytes, Piece, Reasoning))
 _LEAST_OF_A_PIECE = 64  # bytes that one counts as where it is kept: of a stream, its event takes as many
+
+
+class _Number(str):
+    """The number of a token: a piece, whose size is not known."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return True
+
+
+_NUMBER = _Number()
 
 
 class PayloadError(Exception):
@@ -52,7 +68,7 @@ class Invocation:
         self._heard = heard
         self._payload = payload
         self._requests = requests
-        self._looks: dict[type, Look] = {}
+        self._looks: dict[type, Look | None] = {}  # None: answers of this class are streams
         self._take_up = requests.writer.metric_numbers.take_up
 
     def attempt(self, slot: Slot) -> None:
@@ -87,44 +103,62 @@ class Invocation:
 
     def _take(self, slot: Slot, kind: type, result: Any) -> None:
         """Take an answer of any other class: it may say that the request failed, or not be over."""
-        look = self._looks.get(kind)
-        if look is None:
-            look = look_of(result, heard=self._heard)
+        if kind in self._looks:
+            look = self._looks[kind]
+        else:
+            look = None if is_stream(kind) and not self._heard else look_of(result, heard=self._heard)
             if len(self._looks) < _MOST_KINDS:
                 self._looks[kind] = look
-        if (size := look(result)) is not None:
+        if look is None:
+            self._drive(slot, result)
+            raise_for_status(status_of_answer(result))
+        elif (size := look(result)) is not None:
             slot.size = size
 
     def _drive(self, slot: Slot, stream: Any) -> None:
-        """Run a generator to its end; each non-empty piece is a token's arrival."""
+        """Read a stream to its end; each piece of text is a token's arrival, and so is each number."""
         times = slot.times = []
         t0, size = self._requests.t0, 0
         most = largest_answer()
         pieces: list[Any] | None = [] if self._keeps_answers else None
         thought = 0
+        is_textless = False
         for piece in stream:
             now = monotonic_ns() - t0
-            kind = type(piece)
-            if kind is str or kind is bytes or kind is Piece or kind is Reasoning:
-                if not piece:
-                    continue
-                size += len(piece) if kind is bytes else _size(piece)
-                slot.size = size
-            elif isinstance(piece, Response):
-                slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
-                if slot.usage.metrics:
-                    self._take_up(slot.usage.metrics)
-                continue
-            elif not piece and not isinstance(piece, Number):  # 0 is the number of a token, too
-                continue
-            if kind is Piece or kind is Reasoning:
-                slot.thought = thought = _arrived(times, now, piece, thought)
+            said = piece if type(piece) in _PLAIN else self._said(slot, piece)
+            kind = type(said)
+            if said:
+                size += len(said) if kind is bytes else _size(said)
+                slot.size = size or NONE
+                if kind is Piece or kind is Reasoning:
+                    slot.thought = thought = _arrived(times, now, said, thought)
+                else:
+                    times.append(now)
+            elif said is None:
+                is_textless = True
             else:
-                times.append(now)
+                continue
             if pieces is not None:
                 _keep(pieces, piece, size, most)
+        if is_textless and not times:  # nobody knows here which of them had some
+            slot.times = None
         if pieces is not None:
             slot.answer = Answer.of(pieces, slot.usage)
+
+    def _said(self, slot: Slot, piece: Any) -> Any:
+        """The text or the bytes of a piece of any other class; "" of a usage, None of an event that shows no text."""
+        if isinstance(piece, Response):
+            slot.usage = piece.checked() if slot.usage is None else slot.usage.updated(piece)
+            if slot.usage.metrics:
+                self._take_up(slot.usage.metrics)
+            return ""
+        if isinstance(piece, Number):
+            return _NUMBER
+        if piece is None or isinstance(piece, str):
+            return piece or ""
+        if isinstance(piece, bytes | bytearray | memoryview):
+            return bytes(piece)
+        return shown_text(piece) or None
 
 
 def _arrived(times: list[int], now: int, piece: Piece, thought: int) -> int:

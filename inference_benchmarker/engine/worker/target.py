@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from time import monotonic_ns
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.returned import read_whole
 from inference_benchmarker.plan.endpoint_problems import session_problem
 from inference_benchmarker.plan.expectation import canary_share
 from inference_benchmarker.plan.load import OpenLoop
@@ -160,10 +160,7 @@ def send_once(invoke: Callable[[Any], Any], payloads: Sequence[Any]) -> dict[str
     begun = monotonic_ns()
     for payload in payloads:
         try:
-            answer = invoke(payload)
-            if isinstance(answer, GeneratorType):
-                for _ in answer:
-                    pass
+            read_whole(invoke(payload))
         except Exception as error:
             text = f"{error_key(error)}: {excerpt(error_text(error), _SHOWN)}"
             raise BenchmarkError(f"--cache warm: a request that was sent before the load failed: {text}") from error
