@@ -58,7 +58,8 @@ class Connections:
     for a connection of their own client's pool, ``locked`` before a lock, and ``aside`` waited for other code of the
     user's (an event, a queue, a sleep), so that it is not known whether the endpoint had them; ``clear_until_s``: when
     the last look was before the first that found one of the first two, in seconds after wave start (None: none was
-    found). ``refused``: connections this host refused, by errno name.
+    found). ``refused``: connections this host refused, by errno name. ``seen``: at least one connection was seen, since
+    the user's file was loaded, also of a client that has no Python sockets; None where nobody looked.
     """
 
     opened: int = 0
@@ -70,6 +71,19 @@ class Connections:
     clear_until_s: float | None = None
     retries: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+    seen: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers that say more, or less, than ``invoke`` returned.
+
+    ``hidden``: requests that count as answered though their last response had a status that says that they failed, by
+    that status. ``textless``: streams none of whose pieces showed text.
+    """
+
+    hidden: dict[str, int] = field(default_factory=dict)
+    textless: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,7 @@ class WorkerUse:
     block: LoopBlock | None = None
     collections: Collections = field(default_factory=Collections)
     connections: Connections = field(default_factory=Connections)
+    answers: Answers = field(default_factory=Answers)
     descriptors: int = 0
     descriptor_limit: int = 0
 

@@ -28,8 +28,8 @@ class ProbeFacts:
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
     or ``streamed``; ``unread`` an iterator, or what is read like a file.
-    ``addresses`` are those it was sent to; ``raised_at`` the line of the user's code that failed, ``in_hand`` what that
-    code had in its variables.
+    ``addresses`` are those it was sent to; ``hidden_status`` that of a response that failed, though the request did
+    not; ``raised_at`` the line of the user's code that failed, ``in_hand`` what that code had in its variables.
     """
 
     payloads: int | None = None
@@ -43,6 +43,7 @@ class ProbeFacts:
     unread: bool = False
     addresses: Sequence[Address] = ()
     is_sagemaker: bool = False
+    hidden_status: str | None = None
     raised_at: str = ""
     in_hand: Sequence[str] = ()
 

@@ -70,6 +70,11 @@ class Check:
                 f"invoke returned a {seen.answer_type}, whose unread content a wave reads as one answer. "
                 "Of a stream, yield the pieces, so that TTFT is measured."
             )
+        if seen.hidden_status is not None:
+            found["hidden_status"] = (
+                f"The response had status {seen.hidden_status}, which invoke did not show: a wave counts the request "
+                "as answered. Call raise_for_status(), or return the response itself."
+            )
         if seen.answer == "streamed" and not self.record.chunks and self.ok:
             found["no_piece"] = (
                 f"The pieces ({seen.answer_type}) show no text, so nothing counts as tokens and there is no TTFT: "

@@ -12,13 +12,13 @@ def is_own_word(text: str) -> bool:
 # that is a part of another, as rate is of target_rate, is left out.
 _OWN = """
 true false null
-abandoned abort_on aborted above advice alarm_s asked_s at_least at_low at_most attempts_per_arrival average
+abandoned abort_on aborted above advice alarm_s answers asked_s at_least at_low at_most attempts_per_arrival average
 backoff base below block bounds broken buckets build by_attempts by_input_length by_label cache calibration called caps
 clear_until_s closed cloudwatch collections comparison completed_rate condition confirmation confirmed_at
 constant conversations counted counts cpu_percent cpu_share current debug descriptor_limit descriptors desired diagnosis
 differ dimensions direction discarded disk_error drain_timeout_s dropped duration_s end_s end_time endpoint_name
 environment errors even_arrivals events exit_code exponential expression factories_file factory_settings
-failed_latency findings finish_reasons fired first_payload first_s fits fixed followed foreign_connections
+failed_latency findings finish_reasons hidden fired first_payload first_s fits fixed followed foreign_connections
 from_rps gauge gave_up given_up goodput grace_period hardware headline high host idle improved in_flight_end
 input_config instances interrupted interval invalid islands kept_everywhere kind labels lag_p99_s late_changes
 latency_p50_s latency_p99_s ledger left_behind limited_by limits_missed load_rose_s load_timeout_s locked
@@ -35,7 +35,7 @@ slos_met_share spans stages start_s start_time start_unix_ns start_unix_s starve
 steered step_s steps stopped_at_s stream stretches strict success_by_user success_rate success_threshold
 suspended t0_monotonic_ns target texts times to_rps tokens_in_per_request tokens_in_per_s tokens_out_per_request
 tokens_out_per_s_per_request tokens_per_s total_s tpot ttft_p99_s twin unanswered unchanged undecided uniform
-unit unlike user_metrics user_time value verdict void waiting warmup_s warning waves what_if where_time_went
+textless unit unlike user_metrics user_time value verdict void waiting warmup_s warning waves what_if where_time_went
 windows worse
 built_on client.csv counts.parquet digest files instances.jsonl plan.json requests.parquet server_metrics.json
 summary.txt timeline.csv

@@ -561,7 +561,7 @@ def listening() -> Iterator[tuple[str, int]]:
 
 def test_facts_are_the_fields_of_connections(client: ClientWatch) -> None:
     names = ("opened", "discarded", "looked_at", "waiting", "locked", "aside", "retries")
-    assert client.facts() == {**dict.fromkeys(names, 0), "clear_until_s": None}
+    assert client.facts() == {**dict.fromkeys(names, 0), "clear_until_s": None, "seen": None}
 
 
 class TestSockets:
@@ -604,6 +604,25 @@ class TestSockets:
     @pytest.mark.usefixtures("client")
     def test_the_hooked_functions_keep_their_names(self) -> None:
         assert (socket.connect.__name__, socket.connect_ex.__name__) == ("connect", "connect_ex")
+
+
+class TestSeen:
+    def test_a_process_that_opens_nothing_has_no_connection(self, client: ClientWatch) -> None:
+        client.look([], 0.0)
+        assert client.facts()["seen"] is False
+
+    @pytest.mark.parametrize("kind", [socket, system_socket.socket], ids=["python", "native"])
+    def test_a_connection_is_seen_for_good(
+        self, client: ClientWatch, listening: tuple[str, int], kind: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also one of a client that has no Python sockets, which only the kernel knows."""
+        monkeypatch.setattr(client_watch, "_OWN", client_watch.standing_connections())
+        with kind(AF_INET, SOCK_STREAM) as one:
+            one.connect(listening)
+            client.look([], 0.0)
+        client.begin()
+        client.look([], 1.0)
+        assert client.facts()["seen"] is True
 
 
 class TestFullPool:
@@ -999,6 +1018,7 @@ class TestWatch:
             "aside": 1,
             "retries": 0,
             "refused": {"EMFILE": 3},
+            "seen": False,
         }
         fields = json.loads(json.dumps(connections))
         requests.refused["EMFILE"] += 1

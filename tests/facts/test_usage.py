@@ -14,6 +14,7 @@ from inference_benchmarker.facts import client_samples
 from inference_benchmarker.facts.client_samples import HOST, MOST_STRETCHES, Sample, Samples
 from inference_benchmarker.facts.client_use import (
     SERIES_LENGTH,
+    Answers,
     Collections,
     Connections,
     HostUse,
@@ -55,7 +56,9 @@ worker_uses = st.builds(
         waiting=counts,
         retries=counts,
         refused=st.dictionaries(st.sampled_from(["EMFILE", "EPERM"]), counts),
+        seen=st.none() | st.booleans(),
     ),
+    answers=st.builds(Answers, hidden=st.dictionaries(st.sampled_from(["404", "503"]), counts), textless=counts),
     descriptors=counts,
     descriptor_limit=counts,
 )

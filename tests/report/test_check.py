@@ -214,6 +214,7 @@ def test_an_error_is_reported_with_key_and_text() -> None:
         (check(seen=replace(SAGEMAKER, largest=SAGEMAKER_LIMIT + 1)), ["payload_size"]),  # not the one that was sent
         (check(seen=replace(SEEN, payloads=None, smallest=None, largest=None)), []),
         (check(seen=replace(SEEN, unread=True)), ["unread_answer"]),
+        (check(seen=replace(SEEN, hidden_status="503")), ["hidden_status"]),
         (check(streamed(0, 50, (10,)), STREAM_SEEN), []),
         (check(PLAIN._replace(chunks=0, gaps=()), STREAM_SEEN), ["no_piece"]),
         (check(PLAIN._replace(chunks=2, gaps=(9,), tokens_out=1), STREAM_SEEN), ["impossible_usage"]),

@@ -14,12 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inference_benchmarker.facts.client_use import Connections, HostUse, LoopBlock, LoopDelay, ProcessUse, WorkerUse
+from inference_benchmarker.facts.client_use import (
+    Answers,
+    Connections,
+    HostUse,
+    LoopBlock,
+    LoopDelay,
+    ProcessUse,
+    WorkerUse,
+)
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.plan import DEFAULT_MAX_IN_FLIGHT
 from inference_benchmarker.records.record import RequestRecord
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summarising import summarise
+from inference_benchmarker.verdict.client.answers import QUICK_S
 from inference_benchmarker.verdict.client.bottleneck import CAUSES, CLIENT_CODES, bottleneck_findings
 from inference_benchmarker.verdict.client.endpoint import SERVER_LIMITED
 from inference_benchmarker.verdict.client.evidence import most_in_flight
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
 PLAN = open_plan("100", "10")
 ROOMY = (DEFAULT_MAX_IN_FLIGHT,)
 BUILD = "pre_computed"
+QUICK = round(QUICK_S * NS)
 
 
 def wave(
@@ -587,6 +597,38 @@ class TestConnectionsOpened:
 
     def test_a_full_pool_has_a_finding_of_its_own(self) -> None:
         assert set(found(wave(late(0), connected(opened=1000, discarded=1000)))) == {"connection_pool"}
+
+
+class TestAnswers:
+    def test_requests_that_count_though_their_response_failed_are_named_by_status(self) -> None:
+        workers = (
+            WorkerUse(answers=Answers(hidden={"503": 7})),
+            WorkerUse(answers=Answers(hidden={"503": 1, "404": 2})),
+        )
+        hidden = only(wave(late(0), *workers), "hidden_statuses")
+        assert hidden.measured == (
+            "10 of 1,000 ok requests received a response with a status from 400 on (503: 8, 404: 2)"
+        )
+
+    def test_streams_without_text_are_named(self) -> None:
+        textless = only(wave(late(0), WorkerUse(answers=Answers(textless=3))), "textless_streams")
+        assert textless.measured.startswith("3 streams")
+
+    @pytest.mark.parametrize(
+        ("seen", "latency", "is_found"),
+        [
+            ((False, False), QUICK - 1, True),
+            ((False, False), QUICK, False),
+            ((False, True), QUICK - 1, False),
+            ((False, None), QUICK - 1, False),
+            ((None, None), QUICK - 1, False),
+        ],
+    )
+    def test_no_connection_is_none_of_any_worker(
+        self, seen: tuple[bool | None, ...], latency: int, is_found: bool
+    ) -> None:
+        workers = (connected(seen=each) for each in seen)
+        assert ("no_connection" in found(wave(late(0, latency), *workers))) is is_found
 
 
 class TestHiddenRetries:

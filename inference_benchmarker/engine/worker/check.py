@@ -25,6 +25,7 @@ import gevent
 from inference_benchmarker.answer_size import take_at_most
 from inference_benchmarker.engine.endpoint import factories_file
 from inference_benchmarker.engine.processes.leftovers import MARK
+from inference_benchmarker.engine.worker import statuses
 from inference_benchmarker.engine.worker.addresses import Addresses
 from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.engine.worker.process import take_stdin
@@ -76,6 +77,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         on_failure=lambda _index, _key, error: failures.append(error),
     )
     sessions.requests.t0 = monotonic_ns()
+    statuses.hook()
     slot, arrivals = Slot(), iter([Arrival(0, 0)])
     slot.take = lambda: next(arrivals, None)
     addresses.begin()
@@ -85,6 +87,7 @@ def check(plan: WavePlan, loaded_file: Path) -> dict[str, Any]:
         probe.seen(loaded.payloads, cut),
         addresses=addresses.found(),
         is_sagemaker=addresses.is_sagemaker,
+        hidden_status=next(iter(sessions.requests.hidden), None),
         **_failure(next(iter(failures), None), slot.payload, cut, plan.factories_file.parent),
     )
     return {"seen": seen.to_json(), "batch": base64.b64encode(redacted(writer.take({}))).decode()}

@@ -14,9 +14,11 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import psutil
 from gevent.socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
 import inference_benchmarker
+from inference_benchmarker.engine.worker import statuses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -46,6 +48,8 @@ NETWORK = (
     "zmq/green/core.py",
 )
 NETWORK_PACKAGES = (f"{Path(inference_benchmarker.__file__).parent.as_posix()}/", "-packages/grpc/")  # they wait in C
+_LOOKS_FOR_ANY = 10  # reports in which a process without connections is looked at: that takes a while
+_OWN = 1  # the connection to the primary
 FULL_POOL = "Connection pool is full"
 
 
@@ -58,6 +62,8 @@ class ClientWatch:
         self._hooked: set[str] = set()
         self._clear_s = 0.0
         self._clear_until_s: float | None = None
+        self._seen: bool | None = None
+        self._looks = 0
         self._hook_sockets()
         self._hook_pools()
 
@@ -69,11 +75,18 @@ class ClientWatch:
     def facts(self) -> dict[str, Any]:
         """The counts of ``client_use.Connections``."""
         names = ("opened", "discarded", "looked_at", "waiting", "locked", "aside", "retries")
-        return {**{name: self._counts[name] for name in names}, "clear_until_s": self._clear_until_s}
+        return {
+            **{name: self._counts[name] for name in names},
+            "clear_until_s": self._clear_until_s,
+            "seen": self._seen,
+        }
 
     def look(self, slots: Iterable[Slot], now_s: float) -> None:
         """See what some of the requests in flight wait for, ``now_s`` after wave start; hook into new libraries."""
         self.hook()
+        if not self._seen and self._looks < _LOOKS_FOR_ANY:
+            self._looks += 1
+            self._seen = standing_connections() > _OWN
         held = self._held()
         self._look_at(slots)
         if self._held() == held:
@@ -116,6 +129,7 @@ class ClientWatch:
         socket.connect, socket.connect_ex = counted_connect, counted_connect_ex
 
     def _opened(self, sock: Any) -> None:
+        self._seen = True
         if sock.family in (AF_INET, AF_INET6) and sock.type & SOCK_STREAM:
             self._counts["opened"] += 1
 
@@ -140,6 +154,7 @@ class ClientWatch:
         """
         self._count_if("botocore.endpoint", "Endpoint", "_needs_retry", _tries_again)
         self._count_if("urllib3.util.retry", "Retry", "increment", _is_no_redirect)
+        statuses.hook()
 
     def _count_if(self, module: str, owner: str, method: str, retried: Callable[[Any, dict[str, Any]], bool]) -> None:
         if module in self._hooked or module not in sys.modules:
@@ -183,6 +198,14 @@ def wait_of(frame: FrameType | None) -> Wait:
 def _is_in_network(frame: FrameType) -> bool:
     path = _path(frame)
     return path.endswith(NETWORK) or any(package in path for package in NETWORK_PACKAGES)
+
+
+def standing_connections() -> int:
+    """The number of this process's TCP connections, also of clients that have no Python sockets, such as gRPC's."""
+    try:
+        return sum(1 for each in psutil.Process().net_connections("tcp") if each.raddr)
+    except (psutil.Error, OSError):  # nobody may look: then there may be some
+        return _OWN + 1
 
 
 def waits_for_connection(frame: FrameType | None) -> bool:

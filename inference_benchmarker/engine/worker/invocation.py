@@ -142,6 +142,8 @@ class Invocation:
                 _keep(pieces, piece, size, most)
         if is_textless and not times:  # nobody knows here which of them had some
             slot.times = None
+            if slot.arrival is not None and slot.arrival.index >= 0:
+                self._requests.textless += 1
         if pieces is not None:
             slot.answer = Answer.of(pieces, slot.usage)
 

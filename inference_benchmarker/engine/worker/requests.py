@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from gevent.event import Event
 
+from inference_benchmarker.engine.worker import statuses
 from inference_benchmarker.engine.worker.raised import Tracebacks
 from inference_benchmarker.engine.worker.requested_model import requested_model
 from inference_benchmarker.records.batch import FINISH_SHIFT, HAS_STREAM, OUTCOME
@@ -106,6 +107,8 @@ class Requests:
         self._models: dict[str, int] = {}  # the labels of those that answer under another name than they are asked by
         self.ledger = Ledger()
         self.refused: Counter[str] = Counter()  # requests that failed for want of something of this host's, by errno
+        self.hidden: Counter[str] = Counter()  # requests that were answered all the same, by their response's status
+        self.textless = 0  # streams none of whose pieces showed text
         self.slots: list[Slot] = []
         self.t0 = 0
         self.hear: Callable[[Slot], None] | None = None
@@ -155,6 +158,8 @@ class Requests:
         make_attempt(attempt, slot, None if self._timeout_s is None else RequestTimeout.start_new(self._timeout_s))
         slot.done = monotonic_ns() - self.t0
         self.in_flight -= 1
+        if statuses.failed_statuses:
+            self._note_status(slot, arrival)
         if self._check is not None and slot.failure is None:
             self._check_answer(slot)
         if decide is not None:
@@ -162,6 +167,12 @@ class Requests:
         if (self.hear is None or self._is_heard(slot, arrival)) and self.open:
             self._record(slot, arrival)
         slot.arrival = None
+
+    def _note_status(self, slot: Slot, arrival: Arrival) -> None:
+        """Count a request whose response failed, though nothing was raised."""
+        status = statuses.take()
+        if status is not None and slot.failure is None and arrival.index >= 0:
+            self.hidden[str(status)] += 1
 
     def _is_heard(self, slot: Slot, arrival: Arrival) -> bool:
         """Let a slot's session go on, which may take its time; False where there was no memory for it."""

@@ -72,6 +72,7 @@ class Watch:
             "block": self._loop.worst(),
             "collections": self._pauses.facts(),
             "connections": {**self._client.facts(), "refused": dict(requests.refused)},
+            "answers": {"hidden": dict(requests.hidden), "textless": requests.textless},
             "descriptors": self._descriptors,
             "descriptor_limit": self._limit,
             **self._sending,

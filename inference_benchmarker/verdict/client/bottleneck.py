@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from inference_benchmarker.facts.stages import stages_of
+from inference_benchmarker.verdict.client.answers import answer_findings
 from inference_benchmarker.verdict.client.endpoint import (
     ENDPOINT_STALLED,
     SERVER_LIMITED,
@@ -66,9 +67,10 @@ def bottleneck_findings(facts: WaveFacts, summary: Summary) -> list[Finding]:
     server = list(endpoint_findings(evidence, clean_ns)) or list(islice(_stage_findings(evidence, clean_ns), 1))
     server = server or list(standstill_findings(evidence))
     if server and (aside := seen_aside(evidence)):
-        return [_of_either(server[0], aside), *found]
+        return [_of_either(server[0], aside), *found, *answer_findings(evidence)]
     fell_behind = any(finding.code == SERVER_LIMITED for finding in server)
-    return [*server, *(as_consequence(evidence, finding) if fell_behind else finding for finding in found)]
+    own = [as_consequence(evidence, finding) if fell_behind else finding for finding in found]
+    return [*server, *own, *answer_findings(evidence)]
 
 
 def _of_either(finding: Finding, aside: str) -> Finding:
