@@ -5,6 +5,7 @@ Nothing here runs once a request but where a library does more than it was asked
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os.path
 import random
@@ -14,7 +15,6 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import psutil
 from gevent.socket import AF_INET, AF_INET6, SOCK_STREAM, socket
 
 import inference_benchmarker
@@ -50,6 +50,8 @@ NETWORK = (
 NETWORK_PACKAGES = (f"{Path(inference_benchmarker.__file__).parent.as_posix()}/", "-packages/grpc/")  # they wait in C
 _LOOKS_FOR_ANY = 10  # reports in which a process without connections is looked at: that takes a while
 _OWN = 1  # the connection to the primary
+_LIBC = ctypes.CDLL(None)
+_FAMILY_BYTE = int(sys.platform == "darwin")  # of a socket's address
 FULL_POOL = "Connection pool is full"
 
 
@@ -201,11 +203,22 @@ def _is_in_network(frame: FrameType) -> bool:
 
 
 def standing_connections() -> int:
-    """The number of this process's TCP connections, also of clients that have no Python sockets, such as gRPC's."""
+    """The number of this process's IP connections, also of clients that have no Python sockets, such as gRPC's.
+
+    The kernel is asked of each descriptor: a Python socket made of one could change it, and the kernel's own table of
+    connections, which is that of the whole host, takes long to read.
+    """
     try:
-        return sum(1 for each in psutil.Process().net_connections("tcp") if each.raddr)
-    except (psutil.Error, OSError):  # nobody may look: then there may be some
+        opened = [int(each.name) for each in Path("/dev/fd").iterdir()]
+    except OSError:  # nobody may look: then there may be some
         return _OWN + 1
+    address, length = ctypes.create_string_buffer(128), ctypes.c_uint()
+    found = 0
+    for descriptor in opened:
+        length.value = len(address)
+        if not _LIBC.getpeername(descriptor, address, ctypes.byref(length)):
+            found += address.raw[_FAMILY_BYTE] in (AF_INET, AF_INET6)
+    return found
 
 
 def waits_for_connection(frame: FrameType | None) -> bool:
