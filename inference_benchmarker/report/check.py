@@ -23,6 +23,8 @@ SAGEMAKER_LIMIT = 6_291_456  # bytes of a real-time endpoint's payload: 6 MB
 _TITLE = "CHECK – InferenceBenchmarker"
 _HEAD = (_TITLE, "-" * len(_TITLE))
 _WIDTH = 100
+_OF_EVENTS = ("data:", "event:", "id:")
+"""Beginnings of the lines of server-sent events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class Check:
             found["unread_answer"] = (
                 f"invoke returned a {seen.answer_type}, whose unread content a wave reads as one answer. "
                 "Of a stream, yield the pieces, so that TTFT is measured."
+            )
+        if seen.answer == "streamed" and seen.preview.startswith(_OF_EVENTS):
+            found["raw_events"] = (
+                "The pieces are lines of server-sent events, each of which counts as a token, its role and end, too: "
+                "yield only the text that the model generated."
             )
         if seen.hidden_status is not None:
             found["hidden_status"] = (

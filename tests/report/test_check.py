@@ -214,6 +214,8 @@ def test_an_error_is_reported_with_key_and_text() -> None:
         (check(seen=replace(SAGEMAKER, largest=SAGEMAKER_LIMIT + 1)), ["payload_size"]),  # not the one that was sent
         (check(seen=replace(SEEN, payloads=None, smallest=None, largest=None)), []),
         (check(seen=replace(SEEN, unread=True)), ["unread_answer"]),
+        (check(streamed(0, 50, (10,)), replace(STREAM_SEEN, preview='data: {"choices": []}')), ["raw_events"]),
+        (check(seen=replace(SEEN, preview="data: x")), []),
         (check(seen=replace(SEEN, hidden_status="503")), ["hidden_status"]),
         (check(streamed(0, 50, (10,)), STREAM_SEEN), []),
         (check(PLAIN._replace(chunks=0, gaps=()), STREAM_SEEN), ["no_piece"]),
