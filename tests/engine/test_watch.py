@@ -31,7 +31,7 @@ from urllib3.exceptions import ConnectTimeoutError, MaxRetryError
 from urllib3.util.retry import Retry
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
-from inference_benchmarker.engine.worker import client_watch, loop_watch
+from inference_benchmarker.engine.worker import client_watch, loop_watch, statuses
 from inference_benchmarker.engine.worker import watch as worker_watch
 from inference_benchmarker.engine.worker.client_watch import LOCKS, MOST_LOOKS, POOL_WAITS, ClientWatch
 from inference_benchmarker.engine.worker.in_flight import Slot
@@ -159,6 +159,19 @@ class TestBlamed:
 
         def invoke(_: object) -> None:
             within()
+
+        send(Endpoint(invoke=invoke, payloads=[1]))
+        assert look.one == ("invoke", "invoke")
+
+    def test_a_library_whose_statuses_are_heard_is_one(self, look: Looks, monkeypatch: pytest.MonkeyPatch) -> None:
+        request = library("def run(self):\n    function()\n    return self", function=lambda: look(above=1))
+        module = ModuleType("an_http_library")
+        vars(module)["Client"] = type("Client", (), {"request": request, "status": 200})
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        statuses.hear(module.__name__, "Client", "request", lambda client, _: client.status)
+
+        def invoke(_: object) -> None:
+            vars(module)["Client"]().request()
 
         send(Endpoint(invoke=invoke, payloads=[1]))
         assert look.one == ("invoke", "invoke")

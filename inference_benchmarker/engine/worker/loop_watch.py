@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from gevent.hub import Hub
 from gevent.monkey import get_original
 
+from inference_benchmarker.engine.worker import statuses
 from inference_benchmarker.engine.worker.alarm import Alarm
 from inference_benchmarker.engine.worker.invocation import Invocation
 from inference_benchmarker.engine.worker.payloads import Payloads
@@ -39,6 +40,7 @@ _INVOCATION = Invocation.attempt.__code__.co_filename
 _PAYLOADS = Payloads.payload.__code__.co_filename
 _HERE = os.path.dirname(_INVOCATION)  # noqa: PTH120 - of a code object's name, as all paths here
 LOCUST_FILE = os.path.join(_HERE, "locust_file.py")  # noqa: PTH118
+_HOOKS = statuses.hear.__code__.co_filename  # they stand between a library and who called it
 WATCH_FILE = os.path.join(_HERE, "watch.py")  # noqa: PTH118
 _OURS = os.path.dirname(os.path.dirname(_HERE)) + os.sep  # noqa: PTH120
 _HUB = Hub.run.__code__.co_filename
@@ -172,6 +174,7 @@ def blamed(frames: list[FrameType]) -> tuple[Part, FrameType] | None:
 
     None while the loop only waits: then it is the host that did not let this process run.
     """
+    frames = [frame for frame in frames if frame.f_code.co_filename != _HOOKS]
     for depth, frame in enumerate(frames):
         if frame.f_code.co_filename == WATCH_FILE:
             return None  # our own callback of the garbage collector: it is what held the loop up

@@ -28,13 +28,14 @@ def hook() -> None:
 
     requests, urllib3, botocore and urllib have those of ``http.client``. The product's own clients raise.
     """
-    _hear("http.client", "HTTPResponse", "begin", lambda response, _: response.status)
+    hear("http.client", "HTTPResponse", "begin", lambda response, _: response.status)
     for name in ("httpx", "httpx2"):
-        _hear(name, "Response", "__init__", lambda response, _: response.status_code)
-    _hear("geventhttpclient", "HTTPClient", "request", lambda _, response: response.status_code)
+        hear(name, "Response", "__init__", lambda response, _: response.status_code)
+    hear("geventhttpclient", "HTTPClient", "request", lambda _, response: response.status_code)
 
 
-def _hear(module: str, owner: str, method: str, status_of: Callable[[Any, Any], Any]) -> None:
+def hear(module: str, owner: str, method: str, status_of: Callable[[Any, Any], Any]) -> None:
+    """Hear of the responses that a method of a module's class makes: ``status_of`` its object and what it returned."""
     if module in _hooked or module not in sys.modules:
         return
     _hooked.add(module)
