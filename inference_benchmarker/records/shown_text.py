@@ -13,25 +13,17 @@ _WRAPPERS = ("data", "chunk")
 """Members in which events have one of OpenAI's API: of Mistral's streams, and of the openai package's own."""
 _REPEATED = (".done", "_stop", "-end")
 """Endings of the types of events that may repeat a whole text: of OpenAI's Responses, of Anthropic and of Cohere."""
-_THOUGHT = frozenset(("thinking", "reasoningContent"))
-_PATHS = tuple(
-    tuple(path.split("."))
-    for path in (
-        "delta",  # OpenAI's Responses, LlamaIndex
-        "delta.text",  # Anthropic
-        "delta.thinking",
-        "delta.partial_json",
-        "delta.message.content.text",  # Cohere
-        "message.content",  # Ollama's chat
-        "message.thinking",
-        "response",  # Ollama's generate
-        "token.text",  # TGI
-        "contentBlockDelta.delta.text",  # Bedrock's Converse
-        "contentBlockDelta.delta.reasoningContent.text",
-        "content",  # LangChain
-        "text",  # Google's Gemini, and many a small SDK
-    )
+_THOUGHT = ("thinking", "delta.reasoningContent")
+_PLACES = (
+    ("delta", ("", "text", "thinking", "partial_json", "message.content.text")),  # Responses, Anthropic, Cohere
+    ("message", ("content", "thinking")),  # Ollama's chat
+    ("response", ("",)),  # Ollama's generate
+    ("token", ("text",)),  # TGI
+    ("contentBlockDelta", ("delta.text", "delta.reasoningContent.text")),  # Bedrock's Converse
+    ("content", ("",)),  # LangChain
+    ("text", ("",)),  # Gemini, and many a small SDK
 )
+"""Members of an event, and the paths from there to a text; "" for a member that is one itself."""
 
 
 def shown_text(event: Any) -> str:
@@ -43,10 +35,10 @@ def shown_text(event: Any) -> str:
 
 
 def _shown(event: Any) -> str:
-    for name in _WRAPPERS:
-        if _member(inner := _member(event, name), "choices") is not None:
-            event = inner
-    if (choices := _member(event, "choices")) is not None:
+    choices = _member(event, "choices")
+    for name in _WRAPPERS if choices is None else ():
+        choices = choices or _member(_member(event, name), "choices")
+    if choices is not None:
         said = [text for text in map(_of_choice, choices) if text]
         return said[0] if len(said) == 1 else "".join(said)
     if _member(event, "snapshot") is not None:  # it repeats what an event before it said
@@ -54,14 +46,20 @@ def _shown(event: Any) -> str:
     kind = _member(event, "type")
     if isinstance(kind, str) and kind.endswith(_REPEATED):
         return ""
-    for path in _PATHS:
-        value = event
-        for name in path:
-            value = _member(value, name)
-        if text := _joined(value):
-            is_thought = not _THOUGHT.isdisjoint(path) or (isinstance(kind, str) and ".reasoning" in kind)
-            return Reasoning(text) if is_thought else text
+    for name, paths in _PLACES:
+        if (holder := _member(event, name)) is None:
+            continue
+        for path in paths:
+            if text := _joined(_at(holder, path)):
+                is_thought = path.startswith(_THOUGHT) or (isinstance(kind, str) and ".reasoning" in kind)
+                return Reasoning(text) if is_thought else text
     return ""
+
+
+def _at(holder: Any, path: str) -> Any:
+    for name in path.split(".") if path else ():
+        holder = _member(holder, name)
+    return holder
 
 
 def _of_choice(choice: Any) -> str:
@@ -73,8 +71,10 @@ def _of_choice(choice: Any) -> str:
     for call in _member(delta, "tool_calls") or ():
         function = _member(call, "function")
         said += _joined(_member(function, "name")) + _joined(_member(function, "arguments"))
+    if said:
+        return said
     thought = _joined(_member(delta, "reasoning_content")) or _joined(_member(delta, "reasoning"))
-    return Reasoning(said + thought, said) if thought else said
+    return Reasoning(thought) if thought else ""
 
 
 def _member(holder: Any, name: str) -> Any:
