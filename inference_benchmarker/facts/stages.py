@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from inference_benchmarker.records.parts import InParts
 
 _FLIGHT = ("due", "sent", "done", "outcome")
+_LOAD = (*ROW_KEY, *_FLIGHT, "build_ns", "first_token", "last_token", "chunks", "tokens_in", "tokens_out")
 
 
 @dataclass(frozen=True, slots=True)
 class StageFacts:
     """A stage and the requests of the arrivals that were due in it, on a clock that begins with it.
 
-    ``facts.warmup`` is what was in flight when it began; where requests were counted, ``counted_in_flight`` is the
-    number of those at its end.
+    ``facts.warmup`` is what was in flight when it began, and what sessions of before it sent later; where requests were
+    counted, ``counted_in_flight`` is the number of those at its end.
     """
 
     name: str
@@ -67,10 +68,11 @@ def stages_of(facts: WaveFacts) -> Iterator[StageFacts]:
     rows = rows_before(facts.records, ends)  # a later arrival has a higher index
     named = zip(load.stage_names, load.stages, pairwise(until), pairwise(rows), planned, strict=True)
     flying, latest = Records.joined([]), facts.warmup
+    kept = _LOAD if facts.has_sessions else _FLIGHT
     for name, stage, (start, end), span, count in named:
         if end > start:
             alone = OpenLoop(arrivals=load.arrivals, stages=(stage,))
-            flying, latest = _unfinished(start, flying, latest), facts.records.between(*span)
+            flying, latest = _unfinished(start, kept, flying, latest), facts.records.between(*span)
             part = _alone(facts, (start, end), latest.since(start), count)
             plan = replace(part.plan, load=alone)
             yield StageFacts(name, stage, start, end, replace(part, plan=plan, warmup=flying.since(start)))
@@ -170,12 +172,12 @@ def _alone(facts: WaveFacts, times: tuple[int, int], records: InParts, planned: 
     )
 
 
-def _unfinished(at_ns: int, *several: InParts) -> Records:
-    """Those that ended at an instant or later, or not at all, with their times."""
+def _unfinished(at_ns: int, columns: Sequence[str], *several: InParts) -> Records:
+    """Those that ended at an instant or later, or not at all, with some of their columns."""
     found = []
-    for part in (part for records in several for part in records.parts(*_FLIGHT)):
+    for part in (part for records in several for part in records.parts(*columns)):
         lasting = (part.int("done") >= at_ns) | part.outcome("abandoned")
-        found.append(Records(part.table.select(_FLIGHT)).where(lasting))
+        found.append(Records(part.table.select(columns)).where(lasting))
     return Records.joined(found)
 
 

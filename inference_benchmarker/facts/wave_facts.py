@@ -103,6 +103,11 @@ class WaveFacts:
         return len(self.warmup) if self.counts is None else self.counts.warmup.total("sent")
 
     @property
+    def begun_before(self) -> InParts:
+        """Requests of sessions that began before the window: load in it, but none of its sample. No others are."""
+        return self.warmup if self.has_sessions else self.records.between(0, 0)
+
+    @property
     def open_loop(self) -> bool:
         """Tells whether arrivals were independent of completions."""
         return isinstance(self.plan.load, OpenLoop)

@@ -155,9 +155,9 @@ class Ledger:
     def __add__(self, other: Ledger) -> Ledger:
         return Ledger(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def to_json(self) -> dict[str, int]:
-        """The counts, in_flight included; those of sessions where there were any."""
-        of_sessions = any(getattr(self, name) for name in _OF_SESSIONS)
+    def to_json(self, *, sessions: bool = False) -> dict[str, int]:
+        """The counts, in_flight included; those of ``sessions`` where arrivals are such, or any was counted."""
+        of_sessions = sessions or any(getattr(self, name) for name in _OF_SESSIONS)
         names = [f.name for f in fields(self) if of_sessions or f.name not in _OF_SESSIONS]
         return {**{name: getattr(self, name) for name in names}, "in_flight": self.in_flight}
 

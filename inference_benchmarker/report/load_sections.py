@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
+from inference_benchmarker.report.sessions import until_last
 from inference_benchmarker.summary.counted import missing_numbers
 from inference_benchmarker.summary.time_table import middle_and_tail, precision_mark
 from inference_benchmarker.words.text import one_line
@@ -49,11 +50,11 @@ def _rate_lines(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     given = isinstance(load, OpenLoop) and load.is_steady and not load.replay  # else it is a mean
     target = "" if rates.target is None else f"{rate_text(rates.target, 6 if given else 4)} target, "
     sent = f"{rate_text(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
-    within = f" ({precision_text(rates.precision)})" if rates.precision else ""
+    within = f" ({precision_text(rates.precision)})" if rates.precision else until_last(rates.over_s)
     if endpoint := facts.plan.endpoint:
         yield f"{INDENT}Endpoint:         {one_line(endpoint, _LONG)}"
     yield f"{INDENT}Rate:             {target}{sent}, {rate_text(rates.completed)} completed{within}"
-    yield from _rate_with_warmup(summary)
+    yield from _rate_of_warmup(summary)
     yield from _recording_lines(facts)
     if summary.goodput is not None:
         yield f"{INDENT}Goodput:          {_goodput(summary.goodput, summary.repeats)}"
@@ -65,13 +66,12 @@ def _rate_lines(facts: WaveFacts, summary: Summary) -> Iterator[str]:
             yield f"{INDENT}{name.replace('_', ' ').capitalize() + ':':<17} {count:,}"
 
 
-def _rate_with_warmup(summary: Summary) -> Iterator[str]:
-    """The rate that the server saw, where sessions of the warm-up went on in the window."""
+def _rate_of_warmup(summary: Summary) -> Iterator[str]:
+    """The part of the rates that is of the warm-up's sessions, which no other number has."""
     later = summary.warmup.sent_in_window if summary.warmup else None
-    seconds = summary.planned_s or summary.duration_s
+    seconds = summary.rates.over_s or summary.planned_s or summary.duration_s
     if later and seconds:
-        whole = rate_text(summary.rates.sent + later / seconds)
-        yield f"{INDENT}                  {whole} sent with later turns of the warm-up's sessions"
+        yield f"{INDENT}                  {rate_text(later / seconds)} of it by the warm-up's sessions"
 
 
 def _recording_lines(facts: WaveFacts) -> Iterator[str]:
@@ -137,7 +137,8 @@ def _warmup_lines(summary: Summary) -> Iterator[str]:
     lines = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
     if latency is not None:
         lines.append(f"latency {middle_and_tail(latency)}")
-    yield f"{INDENT}Warm-up:          {', '.join(lines)} (not in the other numbers)"
+    where = "only rates count them, from the window's start on" if warmup.sent_in_window else "not in the other numbers"
+    yield f"{INDENT}Warm-up:          {', '.join(lines)} ({where})"
 
 
 def _records_lines(facts: WaveFacts) -> Iterator[str]:

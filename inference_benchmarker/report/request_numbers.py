@@ -78,7 +78,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class WaveRates:
-    """Rates; ``precision``: the share by which the completed one may be off, absent where it is exact."""
+    """Rates; ``precision``: the share by which the completed one may be off, absent where it is exact.
+
+    ``over_s``: the time that those sent and completed are over, absent where it is ``planned_s``, or else the duration.
+    """
 
     target: float | None
     scheduled: float | None
@@ -86,6 +89,7 @@ class WaveRates:
     completed: float
     server_rps: float
     precision: float | None = field(default=None, metadata=OMITTED)
+    over_s: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.summary.time_table import marked, middle_and_tail, value_text
-from inference_benchmarker.words.wording import INDENT, aligned, percent_text, pluralize, rate_text
+from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text, pluralize, rate_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +95,14 @@ def _not_begun(ledger: Ledger) -> Iterator[str]:
 def _rates(sessions: Sessions) -> str:
     rates = sessions.rates
     target = "" if rates.target is None else f"{rate_text(rates.target)} target, "
-    return f"{target}{rate_text(rates.started)} started, {rate_text(rates.completed)} completed"
+    return (
+        f"{target}{rate_text(rates.started)} started, {rate_text(rates.completed)} completed{until_last(rates.over_s)}"
+    )
+
+
+def until_last(over_s: float | None) -> str:
+    """The time that rates are over, where it ends before the wave does."""
+    return "" if over_s is None else f" (in the {duration_text(over_s)} until the last session started)"
 
 
 def _cached(sessions: Sessions) -> Iterator[str]:

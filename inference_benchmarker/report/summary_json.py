@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.records.record import Ledger
 from inference_benchmarker.report.instances import instances_of
 from inference_benchmarker.report.request_numbers import (
     AllCounts,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.facts.wave_facts import WaveFacts, Window
     from inference_benchmarker.plan.slo import Slo
-    from inference_benchmarker.records.record import Ledger
     from inference_benchmarker.summary.by_name import LabelRow
     from inference_benchmarker.summary.goodput import Goodput
     from inference_benchmarker.summary.hosts import HostRow
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryResult:
     """The report's numbers, and the facts a run is loaded back from."""
     rates = {each.name: getattr(summary.rates, each.name) for each in fields(summary.rates)}
+    counts = partial(Ledger.to_json, sessions=facts.has_sessions)
     return SummaryResult(
         schema_version=SCHEMA_VERSION,
         name=facts.plan.name,
@@ -69,7 +71,7 @@ def summary_of(facts: WaveFacts, summary: Summary, verdict: Verdict) -> SummaryR
         records=Kept(facts.plan.records, len(facts.warmup) + len(facts.records), list(missing_numbers(facts))),
         window=_window(facts.window),
         environment=facts.environment,
-        ledger=AllCounts(**summary.ledger.to_json(), workers=[_counts(each) for each in summary.worker_ledgers]),
+        ledger=AllCounts(**counts(summary.ledger), workers=[Counts(**counts(each)) for each in summary.worker_ledgers]),
         lost_workers=list(facts.lost_workers),
         primary_lost=facts.primary_lost,
         disk_error=facts.disk_error,
@@ -136,10 +138,6 @@ def _exactly(of: Distribution) -> Times:
         lower_bound_from=of.lower_bound_from,
         precision=of.precision or None,
     )
-
-
-def _counts(ledger: Ledger) -> Counts:
-    return Counts(**ledger.to_json())
 
 
 def _metrics(summary: Summary) -> dict[str, Any]:
@@ -251,7 +249,8 @@ def _label(row: LabelRow) -> Labelled:
 def _warmup(of: Summary) -> Warmup:
     ledger = of.ledger
     counts = (ledger.sent, ledger.ok, ledger.failed, ledger.abandoned)
-    return Warmup(of.planned_s, *counts, of.rates.sent, **_metrics(of), sent_in_window=of.sent_in_window)
+    warmup = Warmup(of.planned_s, *counts, of.rates.sent, **_metrics(of))
+    return replace(warmup, sent_in_window=of.sent_in_window, answered_in_window=of.answered_in_window)
 
 
 def host_part(row: HostRow) -> HostPart:

@@ -106,6 +106,7 @@ class Warmup:
     itl: Times | None = None
     tpot: Times | None = None
     sent_in_window: int | None = field(default=None, metadata=OMITTED)
+    answered_in_window: int | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

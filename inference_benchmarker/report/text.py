@@ -125,14 +125,20 @@ def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     yield ""
     yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
-    yield f"{_INDENT}Total requests:   {ledger.completed}"
+    yield f"{_INDENT}Total requests:   {ledger.completed}{_of_warmup(summary)}"
     yield success_line(summary.success_rate, facts.plan.success_threshold)
+
+
+def _of_warmup(summary: Summary) -> str:
+    """The requests that the server's rate has beside the total: of sessions that the warm-up began."""
+    answered = summary.warmup.answered_in_window if summary.warmup else None
+    return f", and {answered:,} of the warm-up's sessions" if answered else ""
 
 
 def _short_block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     """The same, with one line of two counts that are equal."""
     lines = list(_block(facts, summary))
-    if summary.ledger.sent == summary.ledger.completed:
+    if summary.ledger.sent == summary.ledger.completed and not _of_warmup(summary):
         lines[2:7] = [f"{lines[2]}, all answered", *lines[4:6]]
     yield from lines
 

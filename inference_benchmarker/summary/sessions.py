@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from inference_benchmarker.data.decoded import OMITTED
+from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.records.columns import ROW_KEY
 from inference_benchmarker.records.prompts import TOO_LONG
 from inference_benchmarker.records.record import MOST_TURN
@@ -14,6 +16,7 @@ from inference_benchmarker.records.user_metrics import CACHED_TOKENS, PREFIX
 from inference_benchmarker.summary.completed_rate import CompletedGathered, CompletedSpan
 from inference_benchmarker.summary.gathering import gather, summed
 from inference_benchmarker.summary.goodput import limit_columns, meets
+from inference_benchmarker.summary.rate_window import rate_window
 from inference_benchmarker.summary.request_times import request_times
 from inference_benchmarker.summary.statistics.grouped_histogram import GroupedHistogram
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
@@ -34,12 +37,17 @@ MOST_TURN_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class SessionRates:
-    """Sessions a second over the planned duration: planned (in the open loop), begun, completed."""
+    """Sessions a second over the planned duration: planned (in the open loop), begun, completed.
+
+    ``over_s``: as in ``Rates``. Then ``started`` leaves out those that began at once, when no other had ended, and
+    ``completed`` are all that completed in that time, whoever began them.
+    """
 
     target: float | None
     scheduled: float | None
     started: float
     completed: float
+    over_s: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +119,38 @@ def sessions_of(facts: WaveFacts) -> Sessions:
     """The sessions of a wave, or of a part of it that has whole ones."""
     gathered, turns = SessionsGathered(facts.plan.goodput), TurnsGathered(facts.records.metrics)
     gather(facts.records, gathered, turns)
-    middle = gathered.middle_duration_s
-    span = CompletedSpan.of(middle, max(gathered.started, 1), gathered.first_open_ns, facts.window)
-    completed = CompletedGathered(span, ("ended",), _completed)
-    gather(facts.records, completed)
+    rates = _rates(facts, gathered)
     talks = facts.plan.conversations
     reuse = None if talks is None or talks.recorded is None else talks.recorded.reuse
-    found = gathered.sessions(facts, completed.rate, _with_reuse(turns.rows(), facts.prompts))
+    found = gathered.sessions(rates, _with_reuse(turns.rows(), facts.prompts))
     found = replace(found, cached_share=turns.cached_share, recorded_reuse=reuse)
     if facts.prompts is None:
         return found
     return replace(found, reusable_share=facts.prompts.share, known_prompts=facts.prompts.requests)
+
+
+def _rates(facts: WaveFacts, gathered: SessionsGathered) -> SessionRates:
+    """The rates of the sessions; those that began in place of another one, where only so many were to begin."""
+    window = rate_window(facts)
+    seconds = (window.planned_ns or window.duration_ns) / NS
+    begun, several, over_s = gathered.started, [facts.records], None
+    if window == facts.window:
+        span = CompletedSpan.of(gathered.middle_duration_s, max(begun, 1), gathered.first_open_ns, window)
+    else:
+        span, over_s = CompletedSpan(0.0, (window.planned_ns or 0) + 1.0, seconds), seconds
+        several.append(facts.begun_before)
+        if isinstance(facts.plan.load, ClosedLoop) and not facts.plan.warmup_ns:
+            begun = max(begun - facts.plan.load.concurrency, 0)
+    completed = CompletedGathered(span, ("ended",), _completed)
+    for records in several:
+        gather(records, completed)
+    return SessionRates(
+        target=facts.plan.target_rate,
+        scheduled=facts.ledger.scheduled / seconds if facts.open_loop and seconds else None,
+        started=begun / seconds if seconds else 0.0,
+        completed=completed.rate,
+        over_s=over_s,
+    )
 
 
 def _with_reuse(rows: tuple[TurnRow, ...], prompts: PromptReuse | None) -> tuple[TurnRow, ...]:
@@ -186,10 +215,8 @@ class SessionsGathered:
             all_good = np.logical_and.reduceat(good, np.flatnonzero(np.append(True, last[:-1])))
             self._good += int(np.count_nonzero(all_good & completed))
 
-    def sessions(self, facts: WaveFacts, completed: float, by_turn: tuple[TurnRow, ...]) -> Sessions:
-        """All that was gathered, with the rate of those completed. Nothing can follow."""
-        window, ledger = facts.window, facts.ledger
-        seconds = (window.planned_ns or window.duration_ns) / NS
+    def sessions(self, rates: SessionRates, by_turn: tuple[TurnRow, ...]) -> Sessions:
+        """All that was gathered, with their rates and turns. Nothing can follow."""
         since = np.concatenate(self._open_since) if self._open_since else np.zeros(0, np.int64)
         open_turns = np.concatenate(self._open_turns) if self._open_turns else np.zeros(0)
         return Sessions(
@@ -197,12 +224,7 @@ class SessionsGathered:
             good=self._good if self._limits else None,
             duration=self._durations.distribution((self._last_ns - since) / NS),
             turns=self._turns.distribution(open_turns),
-            rates=SessionRates(
-                target=facts.plan.target_rate,
-                scheduled=ledger.scheduled / seconds if facts.open_loop and seconds else None,
-                started=self._counts["started"] / seconds if seconds else 0.0,
-                completed=completed,
-            ),
+            rates=rates,
             by_turn=by_turn,
         )
 

@@ -24,7 +24,8 @@ from inference_benchmarker.summary.counted import Counted
 from inference_benchmarker.summary.gathering import gather
 from inference_benchmarker.summary.goodput import GoodGathered
 from inference_benchmarker.summary.hosts import host_rows
-from inference_benchmarker.summary.rates import LATE_NS, LateGathered, Rates, rates_of
+from inference_benchmarker.summary.rate_window import rate_window
+from inference_benchmarker.summary.rates import LATE_NS, BegunBefore, LateGathered, Rates, rates_of
 from inference_benchmarker.summary.recovery import Recovery, recoveries
 from inference_benchmarker.summary.repeats import RepeatsGathered
 from inference_benchmarker.summary.samples import Streams, StreamsSeen, TimesGathered
@@ -64,7 +65,7 @@ def numbers(facts: WaveFacts) -> Summary:
     """The numbers of a wave's window, or of a part of it."""
     if facts.counts is not None:
         return _summary_of_counts(facts, facts.counts)
-    records, window, plan = facts.records, facts.window, facts.plan
+    records, window, plan = facts.records, rate_window(facts), facts.plan
     streams, labelled = _seen(records)
     times, tokens, errors = TimesGathered(streams, open_loop=facts.open_loop), TokensGathered(), ErrorsGathered()
     labels = LabelsGathered(open_loop=facts.open_loop) if labelled else None
@@ -73,23 +74,27 @@ def numbers(facts: WaveFacts) -> Summary:
     reasons, late, cut = FinishReasonsGathered(), LateGathered(window), FirstAbandoned()
     metrics = MetricsGathered(records.metrics) if records.metrics else None
     gather(records, times, tokens, errors, labels, good, repeats, reasons, late, cut, metrics)
+    before, earlier = BegunBefore(window), facts.begun_before
+    gather(earlier, before, cut)
 
     span, good_span = (
-        CompletedSpan.of(middle_s, len(records), cut.done_ns, window)
+        CompletedSpan.of(middle_s, len(records) + before.sent, cut.done_ns, window)
         for middle_s in (times.middle_latency_s, None if good is None else good.middle_latency_s)
     )
     completed, completed_tokens = CompletedGathered(span, ("outcome",), _ok), TokenSums(span)
     completed_good = None if good is None else good.completed(good_span)
-    gather(records, completed, completed_tokens if tokens.any else None, completed_good)
+    for several in (records, earlier):
+        gather(several, completed, completed_tokens if tokens.any else None, completed_good)
     if completed.span is not span and tokens.any:
         completed_tokens = TokenSums(completed.span)
-        gather(records, completed_tokens)
+        for several in (records, earlier):
+            gather(several, completed_tokens)
     return Summary(
         duration_s=window.duration_ns / NS,
-        planned_s=None if window.planned_ns is None else window.planned_ns / NS,
+        planned_s=None if facts.window.planned_ns is None else facts.window.planned_ns / NS,
         ledger=facts.ledger,
         worker_ledgers=facts.ledgers,
-        rates=rates_of(facts, late.number, completed.rate),
+        rates=rates_of(facts, late.number, completed.rate, before=before),
         **times.distributions(),
         tokens=tokens.tokens(completed_tokens, completed.span),
         goodput=None if good is None or completed_good is None else good.goodput(facts.ledger.turns, completed_good),
@@ -156,7 +161,9 @@ def _warmup(facts: WaveFacts) -> Summary:
     stopped_at = facts.window.stopped_at_ns
     ledger, times, errors = _warmup_requests(facts)
     seconds = (facts.plan.warmup_ns + min(0, 0 if stopped_at is None else stopped_at)) / NS
-    later, in_window = _sent_after(facts) if facts.has_sessions else (0, None)
+    before = BegunBefore(rate_window(facts))
+    gather(facts.begun_before, before)
+    later = _sent_after(facts) if facts.has_sessions else 0
     rate = (ledger.sent - later) / seconds if seconds else 0.0
     target = None if facts.has_sessions else facts.plan.target_rate
     return Summary(
@@ -174,19 +181,14 @@ def _warmup(facts: WaveFacts) -> Summary:
         finish_reasons={},
         metrics={},
         completed_span=CompletedSpan(0.0, math.inf, seconds),
-        sent_in_window=in_window,
+        sent_in_window=before.sent if facts.has_sessions else None,
+        answered_in_window=before.answered if facts.has_sessions else None,
     )
 
 
-def _sent_after(facts: WaveFacts) -> tuple[int, int]:
-    """Count the turns that sessions of the warm-up sent after it, and those of them before the planned end."""
-    end = facts.window.planned_ns or facts.window.duration_ns
-    later = in_window = 0
-    for part in facts.warmup.parts("sent"):
-        sent = part.int("sent")
-        later += int(np.count_nonzero(sent >= 0))
-        in_window += int(np.count_nonzero((sent >= 0) & (sent < end)))
-    return later, in_window
+def _sent_after(facts: WaveFacts) -> int:
+    """Count the turns of the warm-up's sessions that were due after it."""
+    return sum(int(np.count_nonzero(part.int("due") >= 0)) for part in facts.warmup.parts("due"))
 
 
 def _warmup_requests(facts: WaveFacts) -> tuple[Ledger, dict[str, Any], tuple[ErrorRow, ...]]:

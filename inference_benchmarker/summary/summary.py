@@ -53,7 +53,8 @@ class Summary:
 
     Where arrivals are sessions: ``sessions`` are they as units, all else is of the requests of their turns;
     ``of_turns`` has the numbers of their first turns, of the later ones, and of those that a limit names.
-    ``sent_in_window``: of a warm-up's sessions, the requests that they sent after it, before the planned end.
+    ``sent_in_window``, ``answered_in_window``: of a warm-up's sessions, the requests that were sent after it, before
+    the planned end, and those that were answered within the duration. The wave's rates count them.
     """
 
     duration_s: float
@@ -83,6 +84,7 @@ class Summary:
     sessions: Sessions | None = None
     of_turns: Mapping[Turns, Summary] = field(default_factory=dict)
     sent_in_window: int | None = None
+    answered_in_window: int | None = None
 
     def __repr__(self) -> str:
         """In a line; the numbers are its attributes."""

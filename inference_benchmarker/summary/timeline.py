@@ -39,7 +39,8 @@ _OUTCOMES = ("ok", "failed", "abandoned")
 def timeline(facts: WaveFacts) -> str:
     """``timeline.csv``: a row for each second of the wave; requests count in the second they were sent or done in.
 
-    ``repeated``: those sent that were not the first of their arrival.
+    ``repeated``: those sent that were not the first of their arrival. The counts, but for ``scheduled``, include what
+    sessions of the warm-up send in the wave; the times do not.
     """
     found = _Seconds.of(facts)
     last = max(facts.window.duration_ns, facts.window.planned_ns or 0, found.last_ns)
@@ -71,6 +72,8 @@ class _Seconds:
         found, records = cls(), facts.records
         for part in facts.warmup.parts("sent", "done"):
             found.in_flight.add(part)
+        for part in facts.begun_before.parts(*_READ, *_STREAM):
+            found._count_load(part, facts)
         marks = zip(watermarks(records, "sent"), watermarks(records, "done"), strict=True)
         for part, (sent_ns, done_ns) in zip(records.parts(*_READ, *_STREAM), marks, strict=True):
             found._count(part, facts)
@@ -107,15 +110,19 @@ class _Seconds:
 
     def _count(self, part: Records, facts: WaveFacts) -> None:
         """Add the sums of a part."""
-        done = part.int("done") // NS
         self.last_ns = max(self.last_ns, int(part.int("done").max()))
         self.in_flight.add(part)
+        self._count_load(part, facts)
+        if not facts.open_loop:
+            self.first.add(part.int("due")[part.firsts] // NS)
+
+    def _count_load(self, part: Records, facts: WaveFacts) -> None:
+        """Add the sums of what a part was as load, whoever began it."""
+        done = part.int("done") // NS
         self.sent.add(part.int("sent") // NS)
         self.repeated.add(part.int("sent")[part.repeats] // NS)
         for name, sums in self.outcomes.items():
             sums.add(done[part.outcome(name)])
-        if not facts.open_loop:
-            self.first.add(part.int("due")[part.firsts] // NS)
         if facts.plan.goodput:
             self.good.add(done[meets(part, facts.plan.goodput)])
         counted = part.outcome("ok") & (part.has("tokens_out") | part.has("chunks"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import signal
@@ -77,8 +78,12 @@ def expected(number: int) -> tuple[int, str]:
 
 
 def by_session(wave: Finished) -> dict[int, list[dict[str, Any]]]:
+    return by_session_of(wave.rows)
+
+
+def by_session_of(rows: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in wave.rows:
+    for row in rows:
         found[row["session"]].append(row)
     return found
 
@@ -345,6 +350,92 @@ def test_a_session_that_thinks_holds_no_slot_and_one_without_a_slot_is_dropped(b
     assert thinking.ledger["dropped"] == thinking.ledger["dropped_turns"] == 0
     assert dropped.ledger["dropped"] + dropped.ledger["dropped_turns"] > 0
     assert "dropped_arrivals" in dropped.invalid
+
+
+# A server that says how many tokens each answer has.
+COUNTED = sessions(
+    "2 + number % 5",
+    think="0.05 + (number + turn) % 7 * 0.03",
+    invoke="post(payload)\nreturn Response(tokens_in=100 * turn, tokens_out=10 + turn + number % 7)",
+    before="from inference_benchmarker import Response",
+).replace("assert type(answer) is bytes", "assert answer.tokens_in == 100 * turn")
+
+
+def test_rates_are_what_the_server_had_whoever_began_the_sessions(bench: Bench) -> None:
+    loads = (
+        ("--client-rps", 40, "--arrivals", "poisson", "--seed", 4, "--obs-time", 2),
+        ("--concurrency", 20, "--obs-time", 2),
+        ("--concurrency", 20, "--num-requests", 60),
+    )
+    flags = ("--warmup", 1, "--workers", 2)
+    with ExitStack() as stack:
+        endpoints = [stack.enter_context(bench.endpoint(service_s=0.004, servers=50)) for _ in loads]
+        started = [
+            bench.start(*load, *flags, factories=COUNTED, target=endpoint)
+            for load, endpoint in zip(loads, endpoints, strict=True)
+        ]
+        finished = [
+            (running.finish(), endpoint.arrivals()) for running, endpoint in zip(started, endpoints, strict=True)
+        ]
+    for wave, log in finished:
+        check_rates(wave, log)
+
+
+def check_rates(wave: Finished, log: dict[str, list[Any]]) -> None:
+    """Rates by the server's clock: they differ by requests that were on their way at an end of the time alone."""
+    check_books(wave)
+    t0 = wave.summary["window"]["t0_monotonic_ns"]
+    rows = {f"{row['session']}.{row['turn']}": row for row in wave.everything}
+    assert sorted(log["id"]) == sorted(rows)
+    came, answered = (
+        {name: at - t0 for name, at in zip(log["id"], log[column], strict=True)}
+        for column in ("arrival_ns", "answered_ns")
+    )
+    rates, planned = wave.summary["rates"], wave.summary["window"]["planned_s"]
+    seconds = rates.get("over_s") or planned
+    assert (planned is None) == ("over_s" in rates)
+
+    def had(at_server: dict[str, int], here: Callable[[str], int], end_ns: float, begin_ns: float) -> list[str]:
+        """The names of those in a span by the server's clock, put right by those on their way at its ends."""
+        inside = {name for name, at in at_server.items() if begin_ns <= at < end_ns}
+        other = {name for name in rows if begin_ns <= here(name) < end_ns}
+        for name in inside ^ other:
+            at, noted = sorted((at_server[name], here(name)))
+            assert at < begin_ns <= noted or at < end_ns <= noted
+        return sorted(other)
+
+    sent = had(came, lambda name: int(rows[name]["due"]), seconds * NS, 0)
+    late = [
+        name for name in sent if rows[name]["sent"] - rows[name]["build_ns"] >= seconds * NS + 5_000_000
+    ]  # of a busy machine
+    assert rates["sent"] * seconds == pytest.approx(len(sent) - len(late))
+    assert wave.summary["warmup"]["sent_in_window"] >= 20
+    assert sum(rows[name]["index"] < 0 for name in set(sent) - set(late)) == wave.summary["warmup"]["sent_in_window"]
+
+    latencies = sorted(row["done"] - row["sent"] for row in wave.rows)
+    middle = (latencies[(len(latencies) - 1) // 2] + latencies[len(latencies) // 2]) / 2
+    begin = middle - seconds * NS / (len(wave.rows) + wave.summary["warmup"]["sent_in_window"]) / 2
+    done = had(answered, lambda name: int(rows[name]["done"]), begin + seconds * NS, begin)
+    assert rates["completed"] * seconds == pytest.approx(len(done))
+    assert any(rows[name]["index"] < 0 for name in done)
+    turns = [tuple(map(int, name.split("."))) for name in done]
+    tokens = wave.summary["tokens"]
+    assert tokens["tokens_in_per_s"] * seconds == pytest.approx(sum(100 * turn for _, turn in turns))
+    assert tokens["tokens_out_per_s"] * seconds == pytest.approx(sum(10 + turn + n % 7 for n, turn in turns))
+
+    duration = wave.summary["window"]["duration_s"]
+    over = had(answered, lambda name: int(rows[name]["done"]), duration * NS + 1, 0)
+    assert rates["server_rps"] * duration == pytest.approx(len(over))
+    assert wave.summary["latency"]["count"] == len(wave.rows)
+    with (wave.folder / "timeline.csv").open() as lines:
+        by_second = list(csv.DictReader(lines))
+    assert sum(int(row["sent"]) for row in by_second) == sum(row["sent"] >= 0 for row in rows.values())
+    if planned is None:
+        sessions_rate = wave.summary["sessions"]["rates"]
+        ends = [own[-1] for own in by_session_of(wave.everything).values()]
+        completed = sum(0 <= row["done"] <= seconds * NS and row["ended"] == "completed" for row in ends)
+        assert sessions_rate["completed"] * seconds == pytest.approx(completed)
+        assert sessions_rate["started"] * seconds == pytest.approx(60)
 
 
 def test_a_closed_loop_has_so_many_sessions_open_at_a_time(bench: Bench) -> None:

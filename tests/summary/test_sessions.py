@@ -25,16 +25,17 @@ from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.plan import limits_of
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.slo import LATER_TURNS, RequestLimit, Slo, Turns
-from inference_benchmarker.records.record import RequestRecord
+from inference_benchmarker.records.record import Ledger, RequestRecord
 from inference_benchmarker.report.server_metrics import prefix_lines
 from inference_benchmarker.report.sessions import session_lines
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summarising import summarise
+from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
-from tests.waves import MS, closed_plan, observe, open_plan
+from tests.waves import MS, closed_plan, observe, open_plan, staged
 
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
@@ -376,13 +377,23 @@ def test_sessions_that_all_begin_with_their_first_turn_are_reported_of_in_a_shor
     assert len(found) == (advice is not None)
 
 
-def test_the_turns_that_the_warm_ups_sessions_send_in_the_window_are_told_beside_its_rate() -> None:
+def test_each_worker_has_all_counts_of_sessions_even_one_that_began_none() -> None:
+    """As one that is lost before its first session has ended."""
+    facts = replace(wave(1), ledgers=(Ledger(scheduled=3, lost=3), Ledger()))
+    summary = summarise(facts)
+    stored = encoded(summary_of(facts, summary, judge(facts, summary)))["ledger"]
+    assert {name for name in stored if name != "workers"} == set(stored["workers"][0]) == set(stored["workers"][1])
+    assert stored["workers"][0]["later_turns"] == stored["workers"][0]["sessions_completed"] == 0
+
+
+def test_the_rates_have_the_turns_that_the_warm_ups_sessions_send_in_the_window() -> None:
     """Ten sessions a second of ten turns, 0.3 s apart: 100 requests a second, once they overlap."""
-    plan = replace(open_plan("10", "5"), workers=1, warmup_s=Decimal(4))
+    limit = (RequestLimit.parse("latency<100ms"),)
+    plan = replace(open_plan("10", "5"), workers=1, warmup_s=Decimal(4), goodput=limit)
     rows = [
-        RequestRecord(
-            number, 0, sent := (number * 100 + turn * 300 + 50) * MS, sent, sent + MS, session=number
-        )._replace(turn=turn + 1, think_ns=299 * MS if turn else None, ended="completed" if turn == 9 else None)
+        RequestRecord(number, 0, sent := (number * 100 + turn * 300 + 50) * MS, sent, sent + MS, session=number)
+        ._replace(turn=turn + 1, think_ns=299 * MS if turn else None, ended="completed" if turn == 9 else None)
+        ._replace(tokens_in=100, tokens_out=7)
         for number in range(-40, 50)
         for turn in range(10)
     ]
@@ -390,15 +401,89 @@ def test_the_turns_that_the_warm_ups_sessions_send_in_the_window_are_told_beside
     summary = summarise(facts)
     before = [row for row in rows if row.index < 0]
     during = sum(0 <= row.sent < 5 * NS for row in before)
-    own = sum(row.sent < 5 * NS for row in rows) - len(before)
-    assert 90 < (own + during) / 5 <= 100
+    own = sum(0 <= row.sent < 5 * NS for row in rows) - during
+    rate = (own + during) / 5
+    assert 90 < rate <= 100
     assert own / 5 < 80
     assert summary.warmup is not None
-    assert summary.warmup.sent_in_window == during
+    assert (summary.warmup.sent_in_window, summary.warmup.answered_in_window) == (during, during)
     assert summary.warmup.rates.sent == pytest.approx(sum(row.sent < 0 for row in before) / 4)
-    text = to_text(facts, summary, judge(facts, summary))
-    assert f"{(own + during) / 5:g}/s sent with later turns of the warm-up's sessions" in " ".join(text.split())
-    assert encoded(summary_of(facts, summary, judge(facts, summary)))["warmup"]["sent_in_window"] == during
+    assert (summary.rates.sent, summary.rates.completed) == pytest.approx((rate, rate))
+    assert summary.rates.server_rps == pytest.approx((len(rows) - len(before) + during) / summary.duration_s)
+    assert summary.goodput is not None
+    assert summary.goodput.rate == pytest.approx(rate)
+    assert summary.tokens is not None
+    assert (summary.tokens.tokens_in_per_s, summary.tokens.tokens_out_per_s) == pytest.approx((100 * rate, 7 * rate))
+    assert (summary.tokens.tokens_in, summary.ledger.sent) == (50_000, 500)  # the samples are the window's own
+    assert summary.latency is not None
+    assert summary.latency.count == 500
+    text = " ".join(to_text(facts, summary, judge(facts, summary)).split())
+    assert f"{rate:g}/s sent, {rate:g}/s completed {during / 5:g}/s of it by the warm-up's sessions" in text
+    assert f"Total requests: 500, and {during} of the warm-up's sessions" in text
+    stored = encoded(summary_of(facts, summary, judge(facts, summary)))["warmup"]
+    assert (stored["sent_in_window"], stored["answered_in_window"]) == (during, during)
+    seconds = [row.split(",") for row in timeline(facts).splitlines()]
+    by_second = [int(row[seconds[0].index("sent")]) for row in seconds[1:]]
+    assert by_second == [sum(row.sent // NS == at for row in rows) for at in range(len(by_second))]
+
+
+def test_the_rates_of_a_stage_have_the_turns_of_sessions_of_before_it() -> None:
+    """Of sessions of ten turns, a third of the requests of each second are of sessions that began in it."""
+    plan = replace(staged("10:5s,10:5s"), workers=1)
+    rows = [
+        RequestRecord(number, 0, sent := (number * 100 + turn * 300 + 50) * MS, sent, sent + MS, session=number)
+        ._replace(turn=turn + 1, think_ns=299 * MS if turn else None, ended="completed" if turn == 9 else None)
+        ._replace(tokens_out=7)
+        for number in range(100)
+        for turn in range(10)
+    ]
+    first, second = (row.summary for row in summarise(observe(plan, rows, environment={"sessions": True})).stages)
+    for start, part in ((0, first), (5, second)):
+        sent = sum(start * NS <= row.sent < (start + 5) * NS for row in rows)
+        assert (part.rates.sent, part.rates.completed) == pytest.approx((sent / 5, sent / 5))
+        assert part.tokens is not None
+        assert part.tokens.tokens_out_per_s == pytest.approx(7 * sent / 5)
+        assert part.ledger.sent == 500
+
+
+@pytest.mark.parametrize("warmup", [0, 3])
+def test_rates_of_a_number_of_sessions_end_when_the_last_of_them_begins(warmup: int) -> None:
+    """Four places; every tenth session lasts ten times as long as the others, so that the end has few open."""
+    draw = random.Random(6)
+    rows: list[RequestRecord] = []
+    free = [-place * warmup * NS // 4 for place in range(4)] if warmup else [0] * 4
+    before, number = -1, 0
+    while number < 400:
+        due = min(free)
+        place = free.index(due)
+        arrival = before if due < 0 else number
+        before, number = before - (due < 0), number + (due >= 0)
+        long = 10 if draw.random() < 0.1 else 1
+        at = due
+        for turn in range(1, 4):
+            done = at + long * draw.randint(20, 60) * MS
+            ended = "completed" if turn == 3 else None
+            rows.append(RequestRecord(arrival, 0, at, at, done, session=arrival, turn=turn, ended=ended))
+            rows[-1] = rows[-1]._replace(think_ns=None if turn == 1 else 0)
+            at = done
+        free[place] = at
+    plan = replace(closed_plan(4, None, 400), workers=1, warmup_s=Decimal(warmup))
+    facts = observe(plan, rows, environment={"sessions": True})
+    facts = replace(facts, window=replace(facts.window, planned_ns=None))
+    summary = summarise(facts)
+    last = max(row.due for row in rows if row.turn == 1)
+    seconds = last / NS
+    assert summary.rates.over_s == pytest.approx(seconds)
+    assert summary.rates.sent == pytest.approx(sum(0 <= row.due < last for row in rows) / seconds)
+    assert summary.sessions is not None
+    completed = sum(row.ended is not None and 0 <= row.done <= last for row in rows) / seconds
+    assert summary.sessions.rates.completed == pytest.approx(completed)
+    assert summary.sessions.rates.started == pytest.approx((400 if warmup else 396) / seconds)
+    mean_s = sum(row.done - row.sent for row in rows if row.index >= 0) / 400 / NS
+    assert summary.sessions.rates.completed == pytest.approx(4 / mean_s, rel=0.05)  # Little's law
+    assert summary.planned_s is None
+    text = " ".join(to_text(facts, summary, judge(facts, summary)).split())
+    assert text.count("until the last session started)") == 2
 
 
 def test_the_report_of_thirty_turns_fits_eighty_columns() -> None:

@@ -86,6 +86,7 @@ class Estimates:
         self._completed = Completed(summary.completed_span, tokens=summary.tokens is not None)
         if facts.counts is None:
             gather(facts.records, self._seconds, self._completed)
+            gather(facts.begun_before, self._completed)
         else:
             self._seconds.add_counts(facts.counts.window)
             self._completed.add_counts(facts.counts.window)
