@@ -134,10 +134,12 @@ def _warmup_lines(summary: Summary) -> Iterator[str]:
     if warmup is None:
         return
     counts, latency = warmup.ledger, warmup.latency
-    lines = [f"{pluralize(counts.sent, 'request', 'requests')} in {warmup.duration_s:g}s", f"{counts.failed:,} failed"]
+    when = "of sessions begun in" if warmup.sent_in_window else "in"
+    sent = f"{pluralize(counts.sent, 'request', 'requests')} {when} {warmup.duration_s:g}s"
+    lines = [sent, f"{counts.failed:,} failed"]
     if latency is not None:
         lines.append(f"latency {middle_and_tail(latency)}")
-    where = "only rates count them, from the window's start on" if warmup.sent_in_window else "not in the other numbers"
+    where = "only rates count those in the window" if warmup.sent_in_window else "not in the other numbers"
     yield f"{INDENT}Warm-up:          {', '.join(lines)} ({where})"
 
 
