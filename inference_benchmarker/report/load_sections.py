@@ -50,7 +50,9 @@ def _rate_lines(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     given = isinstance(load, OpenLoop) and load.is_steady and not load.replay  # else it is a mean
     target = "" if rates.target is None else f"{rate_text(rates.target, 6 if given else 4)} target, "
     sent = f"{rate_text(rates.sent)} sent{' with repeats' if summary.ledger.repeated else ''}"
-    within = f" ({precision_text(rates.precision)})" if rates.precision else until_last(rates.over_s)
+    within = f" ({precision_text(rates.precision)})" if rates.precision else ""
+    if summary.sessions is not None:
+        within += until_last(summary.sessions.rates.over_s)
     if endpoint := facts.plan.endpoint:
         yield f"{INDENT}Endpoint:         {one_line(endpoint, _LONG)}"
     yield f"{INDENT}Rate:             {target}{sent}, {rate_text(rates.completed)} completed{within}"
@@ -69,9 +71,8 @@ def _rate_lines(facts: WaveFacts, summary: Summary) -> Iterator[str]:
 def _rate_of_warmup(summary: Summary) -> Iterator[str]:
     """The part of the rates that is of the warm-up's sessions, which no other number has."""
     later = summary.warmup.sent_in_window if summary.warmup else None
-    seconds = summary.rates.over_s or summary.planned_s or summary.duration_s
-    if later and seconds:
-        yield f"{INDENT}                  {rate_text(later / seconds)} of it by the warm-up's sessions"
+    if later and summary.rates.over_s:
+        yield f"{INDENT}                  {rate_text(later / summary.rates.over_s)} of it by the warm-up's sessions"
 
 
 def _recording_lines(facts: WaveFacts) -> Iterator[str]:

@@ -80,7 +80,7 @@ class Kept:
 class WaveRates:
     """Rates; ``precision``: the share by which the completed one may be off, absent where it is exact.
 
-    ``over_s``: the time that those sent and completed are over, absent where it is ``planned_s``, or else the duration.
+    ``over_s``: the time that those sent and completed are over, where arrivals are sessions.
     """
 
     target: float | None

@@ -25,8 +25,8 @@ class Rates:
     Where arrivals are sessions nothing says how many requests a second were planned: ``target`` and ``scheduled`` are
     None. The other rates are what the server had: they also count what sessions of the warm-up sent or had answered.
 
-    ``precision``: the share by which the completed rate may be off. ``over_s``: the time that those sent and completed
-    are over, where that is neither T nor the duration.
+    ``precision``: the share by which the completed rate may be off. ``over_s``: of sessions, the time that those sent
+    and completed are over.
     """
 
     target: float | None
@@ -58,7 +58,7 @@ def rates_of(
         completed=completed,
         server_rps=(ledger.completed + answered) / duration if duration else 0.0,
         precision=precision,
-        over_s=seconds if window != facts.window else None,
+        over_s=seconds if facts.has_sessions else None,
     )
 
 

@@ -39,8 +39,9 @@ MOST_TURN_ROWS = 100
 class SessionRates:
     """Sessions a second over the planned duration: planned (in the open loop), begun, completed.
 
-    ``over_s``: as in ``Rates``. Then ``started`` leaves out those that began at once, when no other had ended, and
-    ``completed`` are all that completed in that time, whoever began them.
+    ``over_s``: the time until the last of a number of them began, where the rates are over that. Then ``started``
+    leaves out those that began at once, when no other had ended, and ``completed`` are all that completed in that time,
+    whoever began them.
     """
 
     target: float | None

@@ -392,8 +392,8 @@ def check_rates(wave: Finished, log: dict[str, list[Any]]) -> None:
         for column in ("arrival_ns", "answered_ns")
     )
     rates, planned = wave.summary["rates"], wave.summary["window"]["planned_s"]
-    seconds = rates.get("over_s") or planned
-    assert (planned is None) == ("over_s" in rates)
+    seconds = rates["over_s"]
+    assert seconds == (wave.summary["sessions"]["rates"]["over_s"] if planned is None else planned)
 
     def had(at_server: dict[str, int], here: Callable[[str], int], end_ns: float, begin_ns: float) -> list[str]:
         """The names of those in a span by the server's clock, put right by those on their way at its ends."""

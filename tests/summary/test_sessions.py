@@ -33,6 +33,7 @@ from inference_benchmarker.report.text import to_text
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.summary.timeline import timeline
 from inference_benchmarker.verdict.verdict import judge
+from inference_benchmarker.wave.report_check import check_report
 from inference_benchmarker.words.units import NS
 from tests.parts import in_parts
 from tests.waves import MS, closed_plan, observe, open_plan, staged
@@ -427,6 +428,21 @@ def test_the_rates_have_the_turns_that_the_warm_ups_sessions_send_in_the_window(
     seconds = [row.split(",") for row in timeline(facts).splitlines()]
     by_second = [int(row[seconds[0].index("sent")]) for row in seconds[1:]]
     assert by_second == [sum(row.sent // NS == at for row in rows) for at in range(len(by_second))]
+
+
+def test_a_run_whose_rates_left_out_the_warm_ups_sessions_still_loads() -> None:
+    """As an earlier version stored it; what is no rate must be what the requests say."""
+    facts = replace(wave(1), plan=replace(PLAN, warmup_s=Decimal(1)))
+    summary = summarise(facts)
+    found = encoded(summary_of(facts, summary, judge(facts, summary)))
+    assert found["rates"]["over_s"] == 10
+    old = {**found, "rates": {**found["rates"], "sent": 1.0}, "tokens": {**found["tokens"], "tokens_out_per_s": 2.0}}
+    with pytest.raises(ValueError, match=r"rates\.sent"):
+        check_report(old, found)
+    del old["rates"]["over_s"]
+    check_report(old, found)
+    with pytest.raises(ValueError, match="success_rate"):
+        check_report({**old, "success_rate": 0.5}, found)
 
 
 def test_the_rates_of_a_stage_have_the_turns_of_sessions_of_before_it() -> None:
