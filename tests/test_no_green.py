@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.wave.wave import Wave
 
-GREEN = ("Passed:", "VALID:", "OK", "✓")
+GREEN = ("Passed:", "PASSED:", "VALID:", "OK", "✓")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.slo import FIRST_TURN, LATER_TURNS
+from inference_benchmarker.report.headline import outcome
 from inference_benchmarker.report.summary_json import times
 from inference_benchmarker.summary.statistics.distribution import PERCENTILES, percentile_name
 from inference_benchmarker.verdict.limit_rows import limit_rows
@@ -44,6 +45,7 @@ COLUMNS = (
     "labels",
     *(f"{turns.text}_{time}_{statistic}_s" for turns in _TURNS for time in _TURN_TIMES for statistic in _STATISTICS),
     *("later_turns", "not_begun"),
+    "outcome",
 )
 """What a row has, in this order. Times are in seconds; a cell is empty where nothing was measured."""
 UNREADABLE = "UNREADABLE"
@@ -96,6 +98,7 @@ def csv_row(facts: WaveFacts, summary: Summary, verdict: Verdict, run: str) -> d
         "aborted": next((each.measured for each in verdict.findings if each.code == "aborted"), None),
         **_sessions(summary),
         "labels": "; ".join(map(_label, summary.labels)),
+        "outcome": outcome(summary, verdict),
     }
 
 

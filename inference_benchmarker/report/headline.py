@@ -12,15 +12,21 @@ from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
     from inference_benchmarker.verdict.verdict import Verdict
 
 MOST_CAUSES = 2
-VALID, FAILED, LIMIT_MISSED = "VALID", "FAILED", "LIMIT MISSED"
-_MISSED = "missed "
+VALID, PASSED, FAILED, LIMIT_MISSED = "VALID", "PASSED", "FAILED", "LIMIT MISSED"
+OUTCOMES = (PASSED, FAILED, LIMIT_MISSED)
+"""The words with which a wave begins whose measurement is VALID, where they say more than that."""
+_GRAVEST_FIRST = ("INVALID", FAILED, LIMIT_MISSED, "PENDING", VALID, PASSED)
+_MISSED, _MET = "missed ", "met "
+_SAID_BY = {LIMIT_MISSED: _MISSED, PASSED: _MET}
+_LEAVE_OPEN = ("not_recovered", "cache_from_before")
+"""The findings by which a limit that was met in this wave may be missed in one that is longer, or repeated."""
 # What was measured is the sentence, or becomes one by this word: its limit is no quantity, or nothing at all.
 _SENTENCES = {
     "primary_lost": "",
@@ -36,10 +42,10 @@ _SENTENCES = {
 def headline(summary: Summary, verdict: Verdict) -> str:
     """``VALID: 1,000 of 1,000 answered, p99 21 ms``; ``INVALID, client-limited: ...``; ``PENDING: ...``.
 
-    A VALID wave of which nothing succeeded, or that missed a limit, begins with that: ``FAILED: ...``,
-    ``LIMIT MISSED: ...``; that it may be believed comes last. Nothing that is said of an answer is said where there
-    was none: then why there was none comes first. That the wave was aborted comes before all else: its numbers are of
-    the time until then.
+    A VALID wave of which nothing succeeded, or that missed a limit of the user's or met all of them, begins with that:
+    ``FAILED: ...``, ``LIMIT MISSED: ...``, ``PASSED: ...``; that it may be believed comes last. Nothing that is said of
+    an answer is said where there was none: then why there was none comes first. That the wave was aborted comes before
+    all else: its numbers are of the time until then.
     """
     word = outcome(summary, verdict)
     notes = [word, *(["interrupted"] if verdict.interrupted else [])]
@@ -47,27 +53,44 @@ def headline(summary: Summary, verdict: Verdict) -> str:
         notes.append(limited_words(verdict.limited_by))
     ledger = summary.ledger
     aborted, causes = list(_abort(verdict)), list(_causes(summary, verdict))
-    if word == LIMIT_MISSED and not aborted:  # right behind the word, which says it
-        first = len(list(takewhile(lambda cause: cause.startswith(_MISSED), causes)))
-        causes[:first] = [cause.removeprefix(_MISSED) for cause in causes[:first]]
+    if (said_by := _SAID_BY.get(word)) and not aborted:  # right behind the word, which says it
+        first = len(list(takewhile(lambda cause: cause.startswith(said_by), causes)))
+        causes[:first] = [cause.removeprefix(said_by) for cause in causes[:first]]
     if not ledger.sent:
         # What a lost worker sent and did not report, nobody knows.
         said = [*aborted, "nothing was reported" if ledger.lost else "nothing was sent", *causes]
     elif not ledger.ok:
         said = [*aborted, _nothing(summary), *causes]
     else:
-        said = [*aborted, *causes, _answers(summary)]
+        said = [*aborted, *causes, _answers(summary, causes)]
     believed = [] if word == verdict.word else [f"the measurement is {verdict.word}"]
     return f"{', '.join(notes)}: {'; '.join([*said, *believed])}"
 
 
 def outcome(summary: Summary, verdict: Verdict) -> str:
-    """The first word: the verdict, except where a VALID wave failed or missed a limit."""
+    """The first word: the verdict, except where a VALID wave failed, missed a limit or met all that were given."""
     if verdict.word != VALID:
         return verdict.word
     if summary.ledger.sent and not summary.ledger.ok:
         return FAILED
-    return LIMIT_MISSED if any(finding.severity == "missed" for finding in verdict.findings) else VALID
+    if any(finding.severity == "missed" for finding in verdict.findings):
+        return LIMIT_MISSED
+    return PASSED if verdict.met and not _is_open(verdict) else VALID
+
+
+def gravest(words: Collection[str]) -> str:
+    """The first word that speaks for several waves: that of the gravest end among them."""
+    return next((word for word in _GRAVEST_FIRST if word in words), VALID)
+
+
+def _is_open(verdict: Verdict) -> bool:
+    """Tells whether it is not shown that a wave as planned meets the limits, though this one met them.
+
+    It ended early; one side was the limit, so that a longer wave, or another client, may show other times; the samples
+    are too few; or a finding says so.
+    """
+    found = any(finding.code in _LEAVE_OPEN for finding in verdict.findings)
+    return found or verdict.interrupted or verdict.limited_by is not None or any(each.too_few for each in verdict.met)
 
 
 def _abort(verdict: Verdict) -> Iterator[str]:
@@ -123,11 +146,22 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
         f"{_MISSED}{finding.limit} with {finding.measured}" for finding in missed if finding.code == "slo_missed"
     )
     yield from (_with_limit(finding) for finding in missed if finding.code != "slo_missed")
+    if outcome(summary, verdict) in (PASSED, VALID):
+        yield from _met(verdict)
     yield from (
         finding.measured for finding in findings if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
     )
-    yield from (f"not recovered: {finding.measured}" for finding in findings if finding.code == "not_recovered")
+    open_by = [finding for finding in findings if finding.code in (_LEAVE_OPEN if verdict.met else _LEAVE_OPEN[:1])]
+    yield from (f"{finding.code.replace('_', ' ')}: {finding.measured}" for finding in open_by)
     yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
+
+
+def _met(verdict: Verdict) -> Iterator[str]:
+    """The limits that were met, two at most, and of those first the ones that too few samples do not show."""
+    found = sorted(verdict.met, key=lambda each: not each.too_few)
+    yield from (f"{_MET}{each.text}" for each in found[:MOST_CAUSES])
+    if more := len(found) - MOST_CAUSES:
+        yield from [f"{_MET}{more} more"] if more > 0 else []
 
 
 def _blamed(findings: list[Finding], side: str | None) -> Iterator[str]:
@@ -148,8 +182,10 @@ def _with_limit(finding: Finding) -> str:
     return f"{name}{finding.measured.partition(';')[0]} (limit {finding.limit})"  # what else was seen stands below
 
 
-def _answers(summary: Summary) -> str:
+def _answers(summary: Summary, causes: Sequence[str]) -> str:
     """The number that were answered, what became of the rest, and the p99 that a bare limit speaks of.
+
+    No time is said twice: of a limit on it a cause says it.
 
     Of clients that try again: how many users were served, as each of them may have sent many requests.
     """
@@ -163,7 +199,8 @@ def _answers(summary: Summary) -> str:
         answered = f"{repeats.ok_users:,} of {repeats.arrivals:,} users served with {ledger.sent:,} requests"
     if ledger.dropped or ledger.lost:
         answered += f" ({ledger.scheduled:,} {'' if summary.sessions is None else 'sessions '}were planned)"
-    return ", ".join([answered, *_not_ok(summary), *_times(summary)])
+    times = (time for time in _times(summary) if not any(f" {time}" in cause for cause in causes))
+    return ", ".join([answered, *_not_ok(summary), *times])
 
 
 def _times(summary: Summary) -> Iterator[str]:

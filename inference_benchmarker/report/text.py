@@ -21,7 +21,6 @@ from inference_benchmarker.summary.time_table import (
     time_rows,
 )
 from inference_benchmarker.verdict.client.bottleneck import CLIENT_CODES, limited_words
-from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.verdict.server import diagnose
 from inference_benchmarker.words.text import MOST_PROSE, one_line, plain, wrapped
 from inference_benchmarker.words.wording import INDENT as _INDENT
@@ -104,7 +103,7 @@ def server_text(
     folded = (iter(in_short), prefix_lines(facts.server_metrics or (), facts.prompts))
     return joined(
         *(folded if in_short else server),
-        _limits_section(facts, summary, columns),
+        _limits_section(verdict, columns),
         _findings_section(verdict),
         _closing(summary, verdict, run_dir, facts.plan.name)
         if next_commands is None
@@ -167,17 +166,15 @@ def _diagnosis_section(facts: WaveFacts, summary: Summary, verdict: Verdict, wid
         yield from (f"{_INDENT}     {line}" for line in remark.lines)
 
 
-def _limits_section(facts: WaveFacts, summary: Summary, width: int) -> Iterator[str]:
+def _limits_section(verdict: Verdict, width: int) -> Iterator[str]:
     """The user's limits that were met; a missed one is a finding, and the success rate has its own line."""
-    plan = facts.plan
-    own = {slo.expression for slo in plan.slos} | {limit.expression for limit in plan.server_limits}
-    met = [
-        f"{one_line(row.expression, _LONG)} ({one_line(row.measured, _LONG)})"
-        for row in limit_rows(facts, summary)
-        if row.outcome == "kept" and row.expression in own
-    ]
-    if met:
-        yield from wrapped("; ".join(met), min(width, MOST_PROSE), f"{_INDENT}Limits met:       ", " " * 21)
+    if verdict.met:
+        yield from wrapped(
+            "; ".join(each.text for each in verdict.met),
+            min(width, MOST_PROSE),
+            f"{_INDENT}Limits met:       ",
+            " " * 21,
+        )
 
 
 def _findings_section(verdict: Verdict) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.summary.statistics.distribution import PERCENTILES, Distribution
+from inference_benchmarker.summary.statistics.distribution import PERCENTILES, Distribution, least_count
 from inference_benchmarker.words.wording import duration_text, precision_text
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def percentile_text(d: Distribution, p: float, text: Callable[[float], str]) -> 
 
 def has_enough(count: int, p: float) -> bool:
     """Tells whether a percentile above p99 is not simply the largest of so few values; of p99 a finding says so."""
-    return p <= _WARNED_OF or count >= round(100 / (100 - p))
+    return p <= _WARNED_OF or count >= least_count(p)
 
 
 def _time_row(label: str, d: Distribution) -> list[str]:

@@ -38,9 +38,13 @@ class CheckedLimit:
 
 def limit_rows(facts: WaveFacts, summary: Summary) -> list[CheckedLimit]:
     """The success threshold, then each ``--slo`` in its order: those on the client's numbers before the server's."""
+    return [*_success(facts, summary), *own_limit_rows(facts, summary)]
+
+
+def own_limit_rows(facts: WaveFacts, summary: Summary) -> list[CheckedLimit]:
+    """Those of ``--slo`` alone, in the same order."""
     ours = (_ours(slo, summary) for slo in facts.plan.slos)
-    of_server = (_of_server(limit, facts) for limit in facts.plan.server_limits)
-    return [*_success(facts, summary), *ours, *of_server]
+    return [*ours, *(_of_server(limit, facts) for limit in facts.plan.server_limits)]
 
 
 def _success(facts: WaveFacts, summary: Summary) -> Iterator[CheckedLimit]:

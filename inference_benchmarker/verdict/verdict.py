@@ -16,6 +16,7 @@ from inference_benchmarker.verdict.cache_from_before import cache_findings
 from inference_benchmarker.verdict.canaries import canary_findings
 from inference_benchmarker.verdict.client.bottleneck import bottleneck_findings, limited_by
 from inference_benchmarker.verdict.hosts import host_findings
+from inference_benchmarker.verdict.met_limits import met_limits
 from inference_benchmarker.verdict.missed_limits import threshold_findings
 from inference_benchmarker.verdict.missed_server_limits import server_limit_findings, waiting_limits
 from inference_benchmarker.verdict.missed_time import MissedTime, missed_time
@@ -33,19 +34,21 @@ if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
     from inference_benchmarker.verdict.finding import Finding
+    from inference_benchmarker.verdict.met_limits import MetLimit
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The findings and what follows from them. ``missed``: where instances were followed, when limits were missed.
 
-    ``pending``: the limits that wait for the server's metrics.
+    ``pending``: the limits that wait for the server's metrics; ``met``: those of ``--slo`` that were met.
     """
 
     findings: tuple[Finding, ...]
     interrupted: bool = False
     missed: MissedTime | None = None
     pending: tuple[str, ...] = ()
+    met: tuple[MetLimit, ...] = ()
 
     @property
     def valid(self) -> bool:
@@ -97,7 +100,7 @@ def judge(facts: WaveFacts, summary: Summary) -> Verdict:
     nothing = facts.ledger.sent > 0 and facts.ledger.ok == 0
     found.sort(key=lambda finding: _rank(finding, nothing=nothing))
     missed = missed_time(facts) if facts.instances else None
-    return Verdict(tuple(found), facts.interrupted, missed, waiting_limits(facts))
+    return Verdict(tuple(found), facts.interrupted, missed, waiting_limits(facts), met_limits(facts, summary))
 
 
 def _rank(finding: Finding, *, nothing: bool) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.records.response import MOST_TOKENS
 from inference_benchmarker.summary.request_times import impossible_usage
+from inference_benchmarker.summary.statistics.distribution import least_count
 from inference_benchmarker.verdict.advice import less_load, longer_load
 from inference_benchmarker.verdict.client.evidence import FAILED_HERE_SHARE
 from inference_benchmarker.verdict.finding import Finding
@@ -121,7 +122,7 @@ def sample_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
             "or bound them with --request-timeout.",
         )
     sample, percent = _scarcest_sample(facts, summary)
-    needed = math.ceil(round(100 / (100 - percent), 6))
+    needed = least_count(percent)
     if sample is not None and sample.count < needed:
         yield Finding(
             "too_few_samples",

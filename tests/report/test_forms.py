@@ -157,8 +157,18 @@ def test_the_columns_of_the_table_are_these() -> None:
     assert (COLUMNS[104], COLUMNS[111], COLUMNS[118]) == (
         *("turn1_ttft_mean_s", "turn2+_latency_mean_s", "turn2+_ttft_mean_s"),
     )
-    assert COLUMNS[125:] == ("later_turns", "not_begun")
+    assert COLUMNS[125:] == ("later_turns", "not_begun", "outcome")
     assert len(set(COLUMNS)) == len(COLUMNS)
+
+
+@pytest.mark.parametrize(("slos", "word"), [("", "VALID"), ("p99<1s", "PASSED"), ("p99<10ms", "LIMIT MISSED")])
+def test_every_form_has_one_word_for_the_outcome(slos: str, word: str) -> None:
+    facts = wave(slos=slos)
+    report = suite_of(facts).findtext("system-out") or ""
+    assert markdown_of(facts).startswith(f"### {word}: ")
+    assert report.lstrip().startswith(f"{word}: ")
+    assert row_of(facts)["outcome"] == word
+    assert row_of(facts)["verdict"] == "VALID", "which does not change"
 
 
 def test_a_row_has_numbers_and_empty_cells() -> None:

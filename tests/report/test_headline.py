@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.facts.client_use import Connections, WorkerUse
+from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.records.record import Ledger
-from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.headline import headline, outcome
 from inference_benchmarker.report.text import client_text, to_text
 from inference_benchmarker.summary.summarising import summarise
+from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.verdict import judge
 from inference_benchmarker.words.units import NS
 from tests.queues import offered
@@ -22,6 +24,7 @@ from tests.waves import MS, closed_plan, observe, on_time, open_plan, streamed
 if TYPE_CHECKING:
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.records.record import RequestRecord
+    from inference_benchmarker.verdict.finding import FindingCode
 
 ALL = range(1000)
 
@@ -43,6 +46,11 @@ def failing_and_abandoned(failed: int, abandoned: int) -> Any:
         return abandoning(*range(failed, failed + abandoned))(failing(*range(failed))(record))
 
     return change
+
+
+def slower_than_sent(slos: str) -> WaveFacts:
+    facts = offered("first come first served", 2, kind="fixed", poisson=False, drain_s=60)
+    return replace(facts, plan=replace(facts.plan, slos=tuple(map(Slo.parse, slos.split()))))
 
 
 POOL = WorkerUse(connections=Connections(looked_at=100, waiting=50))
@@ -101,7 +109,50 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
     ),
     "a limit missed": (
         wave(slos="p99<10ms"),
-        f"LIMIT MISSED: p99<10ms with response time p99 20 ms; 1,000 of 1,000 answered, p99 20 ms{BELIEVED}",
+        f"LIMIT MISSED: p99<10ms with response time p99 20 ms; 1,000 of 1,000 answered{BELIEVED}",
+    ),
+    "a limit met": (
+        wave(slos="p99<1s"),
+        f"PASSED: p99<1s (response time p99 20 ms); 1,000 of 1,000 answered{BELIEVED}",
+    ),
+    "a limit met that is on no time": (
+        wave(failing(1), slos="success>=99%"),
+        "PASSED: success>=99% (success 99.9%); 1,000 of 1,000 answered, 1 failed (ValueError), p99 20 ms" + BELIEVED,
+    ),
+    "limits met": (
+        wave(slos="p50<1s latency.p99<1s success>=0.5 rate>=0.5"),
+        "PASSED: p50<1s (response time p50 20 ms); latency.p99<1s (latency.p99 20 ms); 2 more; "
+        f"1,000 of 1,000 answered, p99 20 ms{BELIEVED}",
+    ),
+    "a limit met by too few": (
+        wave(slos="p50<1s p99.99<1s"),
+        "VALID: met p99.99<1s (response time p99.99 20 ms, of too few samples); met p50<1s (response time p50 20 ms); "
+        "1,000 of 1,000 answered, p99 20 ms",
+    ),
+    "a limit met by few, which are enough for it": (
+        observe(open_plan("10", None, 50, slos=(Slo.parse("p50<1s"),)), on_time(open_plan("10", None, 50))),
+        f"PASSED: p50<1s (response time p50 20 ms); 50 of 50 answered, p99 20 ms{BELIEVED}",
+    ),
+    "one of two limits met": (
+        wave(slos="p50<1s p99<10ms"),
+        f"LIMIT MISSED: p99<10ms with response time p99 20 ms; 1,000 of 1,000 answered{BELIEVED}",
+    ),
+    "a limit met, interrupted": (
+        wave(slos="p99<1s", interrupted=True),
+        "VALID, interrupted: met p99<1s (response time p99 20 ms); 1,000 of 1,000 answered",
+    ),
+    "a limit met, and an arrival dropped": (
+        wave(without(7), dropped=[1], slos="p99<1s"),
+        "INVALID: dropped 1 arrival (0.1%); 999 of 999 answered (1,000 were planned), p99 20 ms",
+    ),
+    "a limit met through a full pool": (
+        wave(workers=(POOL,), slos="p99<1s"),
+        "VALID, client-limited: connection_pool 50% of the requests in flight waited for their pool's connections "
+        "(limit 5%); met p99<1s (response time p99 20 ms); 1,000 of 1,000 answered",
+    ),
+    "a limit met by an endpoint that falls behind": (
+        slower_than_sent("p99<60s success>=0.9"),
+        "VALID, server-limited: 50% completed of 100/s (50/s); met p99<60s (response time p99 ",
     ),
     "two limits missed": (
         wave(failing(*range(60)), slos="p50<1ms success>=0.99"),
@@ -129,6 +180,26 @@ CASES: dict[str, tuple[WaveFacts, str]] = {
 def test_it_says_what_happened(name: str) -> None:
     facts, expected = CASES[name]
     assert first_line(facts).startswith(expected)
+
+
+def test_the_last_line_of_a_wave_that_passed_begins_as_the_first() -> None:
+    facts = wave(slos="p99<1s")
+    summary = summarise(facts)
+    lines = to_text(facts, summary, judge(facts, summary)).splitlines()
+    assert (lines[0].partition(":")[0], lines[-1]) == ("PASSED", f"PASSED{BELIEVED}")
+
+
+@pytest.mark.parametrize("code", ["not_recovered", "cache_from_before"])
+def test_a_finding_that_leaves_a_met_limit_open_takes_its_word_and_is_told(code: FindingCode) -> None:
+    facts = wave(slos="p99<1s")
+    summary = summarise(facts)
+    verdict = judge(facts, summary)
+    doubted = replace(verdict, findings=(Finding(code, "warning", "something odd", "0", "Look."),))
+    line = headline(summary, doubted)
+    assert (outcome(summary, verdict), outcome(summary, doubted)) == ("PASSED", "VALID")
+    assert line.startswith("VALID: met p99<1s (response time p99 20 ms); ")
+    assert f"{code.replace('_', ' ')}: something odd" in line
+    assert doubted.exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -177,9 +248,10 @@ def test_sessions_that_a_server_turned_away_are_a_share_of_the_planned_sessions(
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_in_every_situation_it_is_one_line_that_begins_as_the_verdict(name: str) -> None:
-    facts, _, word, _ = SITUATIONS[name]
+    facts, _, word, exit_code = SITUATIONS[name]
     line = first_line(facts)
-    assert line.startswith((word, "FAILED", "LIMIT MISSED"))
+    assert line.startswith((word, "FAILED", "LIMIT MISSED", "PASSED"))
+    assert line.startswith("PASSED") <= (facts.plan.slos != () and word == "VALID" and exit_code == 0)
     assert word in line
     assert "\n" not in line
     assert ("interrupted" in line) == facts.interrupted

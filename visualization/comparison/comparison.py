@@ -134,6 +134,12 @@ class Comparison:
         return tuple(check for check in self.checks if check.broken or (self.strict and check.undecided))
 
     @property
+    def passed(self) -> bool:
+        """Tells whether limits were given and each was kept, by runs of one load: what is undecided is not."""
+        kept = bool(self.checks) and all(check.state == "kept" for check in self.checks)
+        return kept and self.outcome == "passed" and not self.loads
+
+    @property
     def exit_code(self) -> int:
         """Of its command: the gravest of how it ended, of INVALID runs and of broken limits."""
         invalid = not (self.base.valid and self.new.valid)

@@ -25,13 +25,15 @@ _NARROW = 0.02  # unless the interval is hardly wider than they are
 def headline(comparison: Comparison) -> str:
     """The outcome for whoever reads one line.
 
-    It first says if waves are missing or limits are violated, and of numbers that can be trusted if the loads differ.
+    It first says if waves are missing, or if limits that were given are violated or all kept, and of numbers that can
+    be trusted if the loads differ.
     """
     cut, loads = comparison.cut, comparison.loads if comparison.base.valid and comparison.new.valid else ""
     found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
     if cut is not None:
         return f"{ended_early(comparison.outcome, cut)}: {found}"
-    return f"{comparison.outcome.upper()}: {found}" if comparison.outcome == "failed" else found
+    decided = comparison.outcome == "failed" or comparison.passed
+    return f"{comparison.outcome.upper()}: {found}" if decided else found
 
 
 def _outcome(comparison: Comparison) -> str:

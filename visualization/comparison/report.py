@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from inference_benchmarker.exit_codes import MISSED
 from inference_benchmarker.records.user_metrics import PREFIX
+from inference_benchmarker.report.headline import PASSED, VALID, gravest, outcome
 from inference_benchmarker.report.markdown import escaped, literal
 from inference_benchmarker.summary.time_table import marked
 from inference_benchmarker.words.text import folded, plain, wrapped
@@ -187,12 +188,14 @@ def _folder(waves: Sequence[Wave]) -> str:
 
 
 def _verdicts(side: Side) -> Iterator[str]:
-    """The verdict of all runs with its reasons, and which of several are INVALID."""
+    """The gravest word of the runs' first lines, how many of several begin with it, and why any are INVALID."""
     cut = ", interrupted" if any(wave.interrupted for wave in side.waves) else ""
     cut += ", aborted" if any(wave.aborted for wave in side.waves) else ""
-    invalid = [wave for wave in side.waves if not wave.verdict.valid]
-    which = f" ({len(invalid)} of them)" if invalid and len(side.waves) > 1 else ""
-    yield f"{'INVALID' if invalid else 'VALID'}{which}{cut}"
+    words = [outcome(wave.summary, wave.verdict) for wave in side.waves]
+    word = gravest(words)
+    is_good = word in (VALID, PASSED)
+    yield f"{word}{'' if is_good or len(words) == 1 else f' ({words.count(word)} of them)'}{cut}"
+    invalid = (wave for wave in side.waves if not wave.verdict.valid)
     yield from dict.fromkeys(
         finding.code for wave in invalid for finding in wave.verdict.findings if finding.severity == "invalid"
     )

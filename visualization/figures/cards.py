@@ -29,7 +29,7 @@ def card(run: Run) -> Card:
     notes += [f"{missed} threshold{'s' if missed > 1 else ''} missed"] if missed else []
     return Card(
         label=run.label,
-        verdict=run.verdict + (f" ({', '.join(notes)})" if notes else ""),
+        verdict=run.word + (f" ({', '.join(notes)})" if notes else ""),
         doubtful=run.doubtful,
         missed=run.misses_limit or ended_early,
         facts=tuple(facts(run).values()),

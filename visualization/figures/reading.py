@@ -14,6 +14,7 @@ import numpy as np
 from inference_benchmarker.data.json_file import UNREADABLE
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.records.user_metrics import PREFIX
+from inference_benchmarker.report.headline import outcome
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.system.files import is_file
 from inference_benchmarker.wave import reader
@@ -194,6 +195,7 @@ def _read(run_dir: RunDir, label: str, hover: tuple[str, ...], load: Callable[[P
         intervals={} if wave is None else _intervals(wave),
         problems=attempts.sentences,
         is_damaged=attempts.failed,
+        outcome="" if wave is None else outcome(wave.summary, wave.verdict),
     )
 
 

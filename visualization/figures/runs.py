@@ -38,7 +38,8 @@ class Run:
     ``aiperf_export`` reads. ``timeline`` and ``client`` (process: its columns) are by second of the wave. ``tails``:
     for each time, (nines, seconds) of its distribution: 2 nines are p99. ``intervals``: 95%, by a name such as
     ``latency.p99``. ``hover``: the lines of --plot-metadata. ``has_wave``: else aiperf ran alone.
-    ``is_damaged``: some of it could not be read or contradicts the rest.
+    ``is_damaged``: some of it could not be read or contradicts the rest. ``outcome``: the word with which its report
+    begins; empty where that is the verdict.
     """
 
     path: Path
@@ -55,6 +56,7 @@ class Run:
     problems: tuple[str, ...] = ()
     has_wave: bool = True
     is_damaged: bool = False
+    outcome: str = ""
 
     def times(self, metric: str) -> Times | None:
         """A time, or a metric of the user's own, by its name in limits; None for other metrics."""
@@ -110,6 +112,11 @@ class Run:
         if not self.has_wave:
             return AIPERF_ALONE
         return "UNREADABLE" if self.summary is None else self.summary.verdict
+
+    @property
+    def word(self) -> str:
+        """The word with which its report begins."""
+        return self.outcome or self.verdict
 
     @property
     def doubtful(self) -> bool:

@@ -7,6 +7,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.report.headline import OUTCOMES, VALID
 from visualization.figures.by_name import SOURCES
 from visualization.figures.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.figures.palette import LIGHT, color_of
@@ -275,8 +276,8 @@ def _fill(figures: Figures, run: int) -> dict[str, Any]:
 def name_of(figures: Figures, run: int) -> str:
     """The name of a run in a legend, with what is to be known of its numbers."""
     card = figures.runs[run]
-    word = card.verdict.split(" ")[0]
-    notes = ", ".join(filter(None, ("" if word == "VALID" else word, card.precision)))
+    doubt = "" if card.verdict.startswith((VALID, *OUTCOMES)) else card.verdict.split(" ")[0]
+    notes = ", ".join(filter(None, (doubt, card.precision)))
     label = shortened(card.label, 100)
     return f"{label} ({notes})" if notes else label
 

@@ -59,7 +59,7 @@ def _verdict(run: Run) -> Cell:
     ended = next(reversed(endings(run)), "")
     if ended and tone == "good":
         sign, tone = "!", "warn"
-    word = run.verdict.split(" ")[0] if tone != "warn" else ended or "missed a limit"
+    word = ended if ended and tone == "warn" else run.word
     return Cell(f"{sign} {word}", {"good": 0, "warn": 1, "bad": 2}[tone], tone=tone, note=text)
 
 

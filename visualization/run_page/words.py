@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.load import OpenLoop
-from inference_benchmarker.report.headline import FAILED, LIMIT_MISSED, headline
+from inference_benchmarker.report.headline import OUTCOMES, headline
 from inference_benchmarker.report.user_metrics import user_metric_rows
 from inference_benchmarker.summary.time_table import has_enough, time_rows, value_text
 from inference_benchmarker.verdict.limit_rows import limit_rows
@@ -43,7 +43,7 @@ def lead(summary: Summary, verdict: Verdict) -> Markup:
     """The verdict and its cause: the line that a report begins with."""
     word, _, rest = headline(summary, verdict).partition(":")
     codes = [each.code for each in verdict.findings if each.severity == "missed"]
-    is_stated = not codes or word.startswith((FAILED, LIMIT_MISSED))
+    is_stated = not codes or word.startswith(OUTCOMES)
     outcome = "" if is_stated else ", aborted" if "aborted" in codes else ", limit missed"
     return element(
         "p", element("b", word + outcome), element("span", rest.strip()), class_=f"verdict-line {tone_of(verdict)}"

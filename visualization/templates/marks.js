@@ -10,7 +10,7 @@ const MARKERS = ["circle", "square", "triangle", "diamond", "down", "plus", "cro
 const byId = (id) => document.getElementById(id);
 const color = (run) => `var(--run-${(data.sides?.length ? data.sides[run] : run) % COLORS})`; // one colour for each side
 const invalid = (run) => data.runs[run].doubtful;
-const mark = (run) => invalid(run) ? "✗" : data.runs[run].missed ? "!" : data.runs[run].verdict.startsWith("VALID") ? "✓" : "";
+const mark = (run) => invalid(run) ? "✗" : data.runs[run].missed ? "!" : /^[A-Z]/.test(data.runs[run].verdict) ? "✓" : ""; // what was judged is in capitals
 const shown = (run) => !hidden.has(run);
 const dash = (run) => data.dashes[Math.floor(run / COLORS) % data.dashes.length].join(" ");
 

@@ -21,11 +21,13 @@ _FORMS = "text, markdown and junit give the comparison, csv a row for each wave"
 
 def wave_line(experiment: Experiment, side: str, number: int, wave: Wave, *, counts: bool) -> str:
     """A line on a wave that is over."""
+    from inference_benchmarker.report.headline import outcome
+
     time = wave.summary.response_time or wave.summary.latency
     stats = [] if time is None else [f"p{percent} {duration_text(time.percentile(percent))}" for percent in (50, 99)]
     codes = [finding.code for finding in wave.verdict.findings if finding.severity in ("invalid", "missed")]
     left_out = [] if counts else ["interrupted"] * wave.interrupted + ["it does not count"]
-    text = ", ".join([wave.verdict.word, *codes, *stats, *left_out])
+    text = ", ".join([outcome(wave.summary, wave.verdict), *codes, *stats, *left_out])
     return f"Round {number + 1} of {experiment.repeats}, {side}: {text}"
 
 

@@ -26,6 +26,7 @@ _RULES = (
     (re.compile(r"^(?:PENDING|LIMIT MISSED)\b(?=[:,]| \()", re.MULTILINE), "alarm"),
     (re.compile(r"^VALID\b(?=[^\n]*\b(?:missed|failed|limited)\b)", re.MULTILINE), "alarm"),
     (re.compile(r"^VALID\b", re.MULTILINE), "good"),
+    (re.compile(r"^PASSED\b(?=:|;| \()", re.MULTILINE), "good"),
     (re.compile(r"(?<=[-% ] )worse$", re.MULTILINE), "red"),
     (re.compile(r"(?<=[-% ] )improved$", re.MULTILINE), "green"),
     (re.compile(r"(?<=[-% ] )cannot tell$", re.MULTILINE), "yellow"),

@@ -91,6 +91,11 @@ class Distribution:
         return self.lower_bound_from is not None and value >= self.lower_bound_from
 
 
+def least_count(percent: float) -> int:
+    """The number of values that a percentile needs: of fewer it is simply the largest."""
+    return math.ceil(round(100 / (100 - percent), 6))
+
+
 def percentile_name(percent: float) -> str:
     """``p99`` or ``p99_9``, as in summary.json."""
     return "p" + f"{percent:g}".replace(".", "_")

@@ -27,7 +27,7 @@ from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.model_mix import ModelMix
 from inference_benchmarker.plan.recorded import Conversations, Recorded
-from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.plan.slo import MaxRegression, Slo
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counts import PRECISION
 from inference_benchmarker.records.record import Ledger
@@ -486,6 +486,25 @@ class TestInWords:
     def test_a_limit_that_cannot_be_known_does_not_pass_in_silence(self) -> None:
         reported = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
         assert to_text(reported).endswith("\nPASSED (1 of 1 limits undecided)\n")
+        assert headline(reported).startswith("Cannot tell ")
+
+    def test_limits_kept_by_different_loads_have_not_passed(self) -> None:
+        reported = compare(wave(drawn(1)), wave(drawn(3)[:, ::2]), limits("p50=50%"))
+        assert reported.checks[0].state == "kept"
+        assert headline(reported).startswith("Different loads (")
+
+    def test_a_side_has_the_word_of_its_runs_first_lines(self) -> None:
+        met, failed = Slo.parse("p99<60s"), Slo.parse("p99<1us")
+        good, bad = (wave(drawn(1), slos=(slo,)) for slo in (met, failed))
+        sides = {
+            "PASSED": (good,),
+            "LIMIT MISSED": (bad,),
+            "LIMIT MISSED (1 of them)": (good, bad),
+            "VALID": (wave(drawn(1)),),
+        }
+        for word, runs in sides.items():
+            text = to_text(compare(runs, good))
+            assert re.search(rf"^   base: .*: {re.escape(word)}, ", text, re.MULTILINE), word
 
     def test_markdown_is_a_table(self) -> None:
         lines = [line for line in to_markdown(self.found).splitlines() if line.startswith("|")]
@@ -574,6 +593,7 @@ class TestCommand:
     ) -> None:
         found, out, _ = compared(capsys, runs["base"], runs[new], "--max-regression", limit)
         assert (found, out.splitlines()[-1]) == (code, last)
+        assert out.startswith(f"{last.partition(' ')[0]}{': ' if code < 3 else ' '}"), "as it ends"
 
     def test_an_invalid_base_is_no_base(self, runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
         code, out, _ = compared(capsys, runs["invalid"], runs["equal"], "--json")

@@ -543,7 +543,7 @@ class TestDamagedRuns:
     def test_a_wave_without_an_answer_is_fine(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a", 200, failed=200)
         (card,) = make_figures(read(tmp_path / "a")).runs
-        assert (card.verdict, card.missed) == ("VALID (1 threshold missed)", True)
+        assert (card.verdict, card.missed) == ("FAILED (1 threshold missed)", True)
         assert card.problems == ()
 
     def test_a_wave_that_sent_nothing_is_fine(self, tmp_path: Path) -> None:

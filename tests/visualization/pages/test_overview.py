@@ -71,12 +71,12 @@ def test_a_verdict_is_reported_with_its_cause_and_its_kind() -> None:
     missed = {"code": "slo_missed", "severity": "missed", "measured": "p99 500 ms", "limit": "p99<200ms"}
     dropped = {"code": "dropped_arrivals", "severity": "invalid", "measured": "5 arrivals", "limit": "0"}
     found = table(
-        run(0),
-        run(1, findings=[{"code": "endpoint_stalled", "severity": "warning"}, missed]),
+        replace(run(0), outcome="PASSED"),
+        replace(run(1, findings=[{"code": "endpoint_stalled", "severity": "warning"}, missed]), outcome="LIMIT MISSED"),
         run(2, verdict="INVALID", findings=[missed, dropped]),
     )
     cells = [row[0] for row in found.rows]
-    assert [cell.text for cell in cells] == ["✓ VALID", "! missed a limit", "✗ INVALID"]
+    assert [cell.text for cell in cells] == ["✓ PASSED", "! LIMIT MISSED", "✗ INVALID"]
     assert [cell.tone for cell in cells] == ["good", "warn", "bad"]
     assert [cell.note for cell in cells] == ["", "slo missed: p99 500 ms", "dropped arrivals: 5 arrivals"]
     assert [cell.rank for cell in cells] == [0, 1, 2]

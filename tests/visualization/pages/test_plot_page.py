@@ -254,7 +254,7 @@ def test_what_was_before_the_wave_and_large_numbers_stay_in_their_figure(opened:
     assert all("16,000,000,000 B*" in row for row in opened.ask(f"{ROWS}.map((row) => row.textContent)") if " B" in row)
     opened.point_at("figure[data-title='Memory, Average'] .row")
     assert "* idle time too" in opened.ask("document.getElementById('tip').innerText")
-    assert opened.ask("document.querySelector('#overview td.warn > span').innerText") == "! missed a limit"
+    assert opened.ask("document.querySelector('#overview td.warn > span').innerText") == "! LIMIT MISSED"
 
 
 def test_long_names_that_end_differently_differ_in_the_legend(opened: Tab, tmp_path: Path) -> None:
