@@ -57,17 +57,18 @@ def to_text(
     ``width``: the columns into which tables and prose are fitted. Other statements are a line, however long it is.
     ``next_commands``: of the short report of a terminal, which names them at its end; None: the whole report.
     """
-    of_the_client = client_text(facts, summary, verdict, width, short=next_commands is not None)
-    return of_the_client + "\n" + server_text(facts, summary, verdict, run_dir, width, next_commands=next_commands)
+    return (
+        client_text(facts, summary, verdict, width)
+        + "\n"
+        + server_text(facts, summary, verdict, run_dir, width, next_commands=next_commands)
+    )
 
 
-def client_text(
-    facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None, *, short: bool = False
-) -> str:
+def client_text(facts: WaveFacts, summary: Summary, verdict: Verdict, width: int | None = None) -> str:
     """The client's part of the report; it can be printed while the server's metrics are waited for."""
     return joined(
         iter([headline(summary, verdict)]),
-        _short_block(facts, summary) if short else _block(facts, summary),
+        _block(facts, summary),
         aligned(time_rows(summary.distribution), width),
         session_lines(summary.sessions, summary.ledger, width),
         stage_lines(summary.stages, facts.plan.slos, width),
@@ -117,14 +118,17 @@ def joined(*sections: Iterator[str]) -> str:
 
 
 def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
+    """What was sent and answered; counts that are equal are one line."""
     ledger = summary.ledger
+    all_answered = 0 < ledger.sent == ledger.completed
     yield _TITLE
     yield "-" * len(_TITLE)
-    yield f"{_INDENT}Total requests fired: {ledger.sent}"
+    yield f"{_INDENT}Total requests fired: {ledger.sent}{', all answered' if all_answered else ''}"
     yield ""
     yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
-    yield f"{_INDENT}Total requests:   {ledger.completed}{_of_warmup(summary)}"
+    if not all_answered or _of_warmup(summary):
+        yield f"{_INDENT}Total requests:   {ledger.completed}{_of_warmup(summary)}"
     yield success_line(summary.success_rate, facts.plan.success_threshold)
 
 
@@ -132,14 +136,6 @@ def _of_warmup(summary: Summary) -> str:
     """The requests that the server's rate has beside the total: of sessions that the warm-up began."""
     answered = summary.warmup.answered_in_window if summary.warmup else None
     return f", and {answered:,} of the warm-up's sessions" if answered else ""
-
-
-def _short_block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
-    """The same, with one line of two counts that are equal."""
-    lines = list(_block(facts, summary))
-    if summary.ledger.sent == summary.ledger.completed and not _of_warmup(summary):
-        lines[2:7] = [f"{lines[2]}, all answered", *lines[4:6]]
-    yield from lines
 
 
 def success_line(share: float | None, target: float, *, at_most: bool = False) -> str:

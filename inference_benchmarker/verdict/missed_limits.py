@@ -101,11 +101,29 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
         return _error_advice(summary)
     if slo.is_on_user_metric:
         return _user_metric_advice(slo, measured)
-    if measured is None and slo.metric == "session":
-        return "No session was completed: arrivals are sessions only if the file has a session_factory."
     if measured is None:
-        return "No request of this wave has this metric (tokens need an invoke that yields them)."
+        return _unmeasured_advice(slo)
+    if (least := _least_of_an_idle_endpoint(facts, slo, summary)) is not None:
+        return (
+            f"Even the fastest request took {duration_text(least, slo.limit)}, so a lower rate does not help: make "
+            "each request faster, or allow more."
+        )
     return f"To find the rate that meets this limit, send {search_waves(facts.plan.load)}; or scale the endpoint."
+
+
+def _unmeasured_advice(slo: Slo) -> str:
+    if slo.metric == "session":
+        return "No session was completed: arrivals are sessions only if the file has a session_factory."
+    return "No request of this wave has this metric (tokens need an invoke that yields them)."
+
+
+def _least_of_an_idle_endpoint(facts: WaveFacts, slo: Slo, summary: Summary) -> float | None:
+    """The least of a time, where it alone is over the limit, and the endpoint was idle when the wave began."""
+    found = summary.distribution(slo.metric)
+    from_idle = facts.open_loop and not facts.plan.warmup_ns and not slo.stage
+    if found is None or slo.op not in ("<", "<=") or not from_idle or slo.met(found.statistic("min")):
+        return None
+    return found.statistic("min")
 
 
 def _user_metric_advice(slo: Slo, measured: float | None) -> str:

@@ -29,11 +29,10 @@ def test_the_fixed_block_stands_as_promised() -> None:
         "\n"
         "RESULTS – InferenceBenchmarker\n"
         "------------------------------\n"
-        "   Total requests fired: 600\n"
+        "   Total requests fired: 600, all answered\n"
         "\n"
         "   Duration:         60.0s\n"
         "   Server RPS:       10.0 req/s\n"
-        "   Total requests:   600\n"
         "   Success rate:     100.0% (✓ passed, 95% target)\n"
         "\n"
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,12 +14,13 @@ from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.summary.summarising import summarise
 from inference_benchmarker.verdict.verdict import judge
 from tests.recordings import csv_of, replay_plan
-from tests.waves import observe, on_time
+from tests.waves import MS, closed_plan, observe, on_time, open_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.records.record import RequestRecord
 
 
 def stages(*texts: str) -> OpenLoop:
@@ -39,6 +41,10 @@ def advice(facts: WaveFacts) -> dict[str, str]:
     return {finding.code: finding.advice for finding in judge(facts, summarise(facts)).findings}
 
 
+def answered_in(milliseconds: float, row: RequestRecord) -> RequestRecord:
+    return row._replace(done=row.sent + round(milliseconds * MS))
+
+
 @pytest.mark.parametrize(
     ("kind", "less", "search", "more"),
     [
@@ -49,10 +55,40 @@ def advice(facts: WaveFacts) -> dict[str, str]:
 )
 def test_it_names_what_the_load_was_given_by(kind: str, less: str, search: str, more: str, tmp_path: Path) -> None:
     plan = plan_of(kind, tmp_path, "p50<1ms")
-    found = advice(observe(plan, on_time(plan)[:-1], dropped=[1]))
+    first, *others = on_time(plan)[:-1]
+    found = advice(observe(plan, [answered_in(0.5, first), *others], dropped=[1]))
     assert f" {less}, or raise --max-in-flight" in found["dropped_arrivals"]
     assert search in found["slo_missed"]
     assert f": use {more}." in found["too_few_samples"]
+
+
+FASTEST = "Even the fastest request took 20 ms, so a lower rate does not help"
+
+
+@pytest.mark.parametrize(
+    ("slo", "more", "is_in_vain"),
+    [
+        ("p99<19ms", {}, True),
+        ("latency.p50<=5ms", {}, True),
+        ("p99<20ms", {}, True),
+        ("p99<30ms", {}, False),  # which one request took longer than
+        ("p99<19ms", {"warmup_s": Decimal(1)}, False),  # the first request of the wave may have waited
+    ],
+)
+def test_no_lower_rate_is_advised_where_an_idle_endpoint_takes_longer(
+    slo: str, more: dict[str, Any], *, is_in_vain: bool
+) -> None:
+    plan = open_plan("100", "10", slos=(Slo.parse(slo),), **more)
+    (first, *others) = (row for row in on_time(plan) if row.index >= 0)
+    rows = [answered_in(200, row) if row.index % 50 == 7 else row for row in (first, *others)]
+    found = advice(observe(plan, rows))["slo_missed"]
+    assert found.startswith(FASTEST) == is_in_vain
+    assert ("waves at lower --client-rps" in found) != is_in_vain
+
+
+def test_a_closed_loop_that_keeps_its_endpoint_busy_is_told_to_send_less() -> None:
+    plan = closed_plan(4, "10", slos=(Slo.parse("p99<19ms"),))
+    assert FASTEST not in advice(observe(plan, on_time(open_plan("10", "10"))))["slo_missed"]
 
 
 def test_a_limit_on_a_stage_in_which_nothing_was_due_says_so() -> None:

@@ -60,11 +60,8 @@ def _search(wave: Wave, options: Mapping[str, Any]) -> Iterator[str]:
     endpoint = _endpoint(wave, options)
     if not (endpoint and wave.verdict.valid and steady and wave.summary.ledger.ok) or plan.server_limits:
         return
-    if options.get("demo"):
-        yield "benchmark capacity --demo"
-        return
-    usual = _MODEL_LIMIT if wave.summary.ttft is not None else _LIMIT
-    limits = [slo.expression for slo in plan.slos] or [usual]
+    usual = [] if options.get("demo") else [_MODEL_LIMIT if wave.summary.ttft is not None else _LIMIT]
+    limits = [slo.expression for slo in plan.slos] or usual
     yield f"benchmark capacity {endpoint}{''.join(f' --slo {shlex.quote(limit)}' for limit in limits)}"
 
 

@@ -42,7 +42,7 @@ commands (each with --help):
   benchmark report [DIR]       print the report of a run, even if interrupted
   benchmark plot [DIR...]      plot one or more runs on one HTML page
   benchmark compare BASE NEW   compare two runs or sets of runs
-  benchmark ab A B             send the same load to two endpoints, alternately
+  benchmark ab A B             send the same load to two endpoints, in random order
   benchmark replay FILE        show what a recording contains, and send nothing
   benchmark metrics            collect server metrics for a past period
   benchmark client             measure how much load this machine can send

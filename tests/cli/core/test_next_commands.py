@@ -58,8 +58,9 @@ def test_the_search_has_every_limit_of_the_wave_and_needs_one_that_a_client_meas
     ):
         slos, of_server = limits_of(limits)
         limited = replace(sent, plan=replace(sent.plan, slos=slos, server_limits=of_server))
-        found = proposed(limited, monkeypatch, address=URL)
-        assert found == ([f"benchmark capacity {URL} {ends}"] if ends else [])
+        for options, endpoint in (({"address": URL}, URL), ({"demo": True, "factories_file": "demo.py"}, "--demo")):
+            found = proposed(limited, monkeypatch, **options)
+            assert found == ([f"benchmark capacity {endpoint} {ends}"] if ends else [])
 
 
 def test_where_nothing_succeeded_one_request_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
