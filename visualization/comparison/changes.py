@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 Value = Ratio | Percentile | Repeated
-Outcome = Literal["improved", "unchanged", "worse", "cannot tell"]
+Outcome = Literal["improved", "unchanged", "worse", "cannot tell", "asked for"]
 
 LEAST_CHANGE, WIDEST = 0.03, 0.10
 LEAST_SUCCESS_CHANGE, WIDEST_SUCCESS = 0.003, 0.01  # 2 more failures in 100 are no small change
@@ -35,7 +35,7 @@ Of a few runs a side a lower level costs far more than of many seconds: there th
 class MetricChange:
     """One metric of both sides; None where it was not measured. ``low`` to ``high`` is the change's interval.
 
-    ``primary``: what the first line is about.
+    ``primary``: what the first line is about. ``asked_for``: the sides differ in it because they were to.
     """
 
     metric: str
@@ -46,6 +46,7 @@ class MetricChange:
     high: float | None = None
     least: float = LEAST_CHANGE
     primary: bool = False
+    asked_for: bool = False
 
     @property
     def name(self) -> str:
@@ -85,6 +86,8 @@ class MetricChange:
     @property
     def outcome(self) -> Outcome:
         """Changed: significantly, by the least change or more. Unchanged: not so, and the widest change is excluded."""
+        if self.asked_for:
+            return "asked for"
         regression = self.regression
         if regression is None or self.low is None or self.high is None:
             return "cannot tell"

@@ -170,7 +170,11 @@ def compare(
     tested = list(dict.fromkeys([*_METRICS, *session_metrics(waves), *primary, *wanted.values()]))
     own = user_metrics_of(waves)
     values = dict(_values(before, after, [*tested, *_OF_CLIENT, *own]))
-    rows = [MetricChange(*name, *values[name], least=_least(name, wanted), primary=name in primary) for name in tested]
+    asked = {("rate", "rate")} - set(wanted.values()) if _differ_in_target(waves) else set()
+    rows = [
+        MetricChange(*name, *values[name], least=_least(name, wanted), primary=name in primary, asked_for=name in asked)
+        for name in tested
+    ]
     measured = [row for row in rows if row.base or row.new or (row.metric, row.stat) in wanted.values()]
     by_name = {(row.metric, row.stat): row for row in with_intervals(measured)}
     return Comparison(
@@ -191,6 +195,12 @@ def identity(wave: Wave) -> object:
     """A value that a run shares with its copies alone: no two waves begin in one nanosecond with the same answers."""
     times = wave.summary.latency
     return wave.window, wave.ledger.sent, wave.ledger.ok, None if times is None else times.mean
+
+
+def _differ_in_target(waves: Iterable[Wave]) -> bool:
+    """Tells whether the waves were to send at different rates; in a closed loop nobody asks for one."""
+    targets = {wave.summary.rates.target for wave in waves}
+    return len(targets) > 1 and None not in targets
 
 
 def _waves(side: Wave | Iterable[Wave]) -> tuple[Wave, ...]:

@@ -148,7 +148,8 @@ def _header(comparison: Comparison) -> list[str]:
 
 def _legend(comparison: Comparison) -> str:
     kind = _OF_SEVERAL_RUNS if comparison.several else _OF_ONE_RUN
-    text = f" {note}" if (note := of_one_time(comparison.rows)) else ""
+    asked = " asked for: the loads differ in it." if any(row.asked_for for row in comparison.rows) else ""
+    text = asked + (f" {note}" if (note := of_one_time(comparison.rows)) else "")
     return f"{kind} {_OUTCOMES}{'' if comparison.several else _TOO_SHORT}.{text}"
 
 

@@ -22,15 +22,16 @@ DELAY_S = 0.04
 _FAST_S = 0.02  # the cluster without the delay ends there, from the fastest on
 _SLOW_S = (0.0395, 0.055)  # the one with it lies there: timers are late, never early
 _LEAST_FAST = 5
-_LEAST_SLOW = 0.2
+_LEAST_SLOW = 0.5
+"""Seen of http.server: 58 to 86% at 40 to 150 requests a second. A part of the answers that sleeps 40 ms is less."""
 _MOST_BETWEEN = 0.02
 
 
 def delayed_ack(summary: Summary) -> Iterator[Remark]:
     """The remark where the latencies of the ok requests have that pattern.
 
-    At least five are within 20 ms of the fastest, at most 2% lie between, and 20% and more come 39.5 to 55 ms after the
-    fastest.
+    At least five are within 20 ms of the fastest, at most 2% lie between, and half and more come 39.5 to 55 ms after
+    the fastest.
     """
     latency = summary.latency
     if latency is None:
@@ -42,8 +43,8 @@ def delayed_ack(summary: Summary) -> Iterator[Remark]:
         yield Remark(
             "delayed_ack",
             f"{slow:.0%} of the answers took {duration_text(DELAY_S)} longer than the fastest "
-            f"({duration_text(fastest)}), with hardly any in between: the server sends an answer in several small "
-            "writes and waits for a delayed acknowledgement",
-            "Set TCP_NODELAY on the server's connections (in a handler of Python's http.server: "
-            "disable_nagle_algorithm = True), or send head and body in one write.",
+            f"({duration_text(fastest)}), with hardly any in between, as if the server sent an answer in several small "
+            "writes and waited for a delayed acknowledgement",
+            "If nothing there takes 40 ms by itself, set TCP_NODELAY on the server's connections (in a handler of "
+            "Python's http.server: disable_nagle_algorithm = True), or send head and body in one write.",
         )

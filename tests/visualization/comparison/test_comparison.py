@@ -493,6 +493,24 @@ class TestInWords:
         assert reported.checks[0].state == "kept"
         assert headline(reported).startswith("Different loads (")
 
+    @pytest.mark.parametrize(("limit", "outcome"), [((), "asked for"), (("rate=5%",), "worse")])
+    def test_a_rate_that_was_asked_for_is_no_verdict_unless_a_limit_names_it(
+        self, limit: tuple[str, ...], outcome: str
+    ) -> None:
+        reported = compare(wave(drawn(1)), wave(drawn(3)[:, ::2]), limits(*limit))
+        (rate,) = [row for row in reported.rows if row.name == "rate"]
+        text = to_text(reported)
+        assert (rate.outcome, encoded(result_of(reported))["metrics"][0]["metric"]) == (outcome, "rate")
+        assert re.search(rf"^   rate .*  {outcome}$", text, re.MULTILINE)
+        assert ("asked for: the loads differ in it" in " ".join(text.split())) == (outcome == "asked for")
+
+    def test_a_rate_of_one_load_or_of_a_closed_loop_is_compared(self) -> None:
+        for one, other in (
+            (wave(drawn(1)), wave(drawn(3))),
+            (wave(drawn(1), concurrency=4), wave(drawn(3)[:, ::2], concurrency=2)),
+        ):
+            assert all(row.outcome != "asked for" for row in compare(one, other).rows)
+
     def test_a_side_has_the_word_of_its_runs_first_lines(self) -> None:
         met, failed = Slo.parse("p99<60s"), Slo.parse("p99<1us")
         good, bad = (wave(drawn(1), slos=(slo,)) for slo in (met, failed))
