@@ -11,7 +11,7 @@ from inference_benchmarker.facts.server_metric import SIGNS
 from visualization.figures.aiperf_export import BLOCK, SINGLE, TABLE
 from visualization.figures.aiperf_export import STATISTICS as AIPERF_STATISTICS
 from visualization.figures.figures import STATISTICS, Bar, Bars
-from visualization.figures.runs import number, user_metrics
+from visualization.figures.runs import number, shown, user_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -198,15 +198,19 @@ def _number_bars(source: str, figure: _Number, runs: Sequence[Run]) -> Bars:
 
 
 def _time_bars(name: str, unit: str, metric: str, factor: float, runs: Sequence[Run]) -> Bars:
-    bars = {
-        choice: tuple(_time_bar(run, metric, key.replace("_", "."), factor) for run in runs)
-        for choice, key in STATISTICS.items()
-    }
-    return Bars(name, _title(name), unit, "locust", bars)
+    bars = {choice: tuple(_time_bar(run, metric, key, factor) for run in runs) for choice, key in STATISTICS.items()}
+    return Bars(name, _title(name), unit, "locust", with_values(bars))
 
 
-def _time_bar(run: Run, metric: str, statistic: str, factor: float) -> Bar:
-    times, value = run.times(metric), run.statistic(metric, statistic)
+def with_values(bars: dict[str, tuple[Bar, ...]]) -> dict[str, tuple[Bar, ...]]:
+    """The statistics of which any run has a value; all where none has any."""
+    found = {choice: each for choice, each in bars.items() if any(bar.value is not None for bar in each)}
+    return found or bars
+
+
+def _time_bar(run: Run, metric: str, key: str, factor: float) -> Bar:
+    times, statistic = run.times(metric), key.replace("_", ".")
+    value = None if times is None else shown(times, key)
     bound = None if times is None else times.lower_bound_from
     is_bound = bound is not None and value is not None and (statistic == "mean" or value >= bound)
     return _bar(value, factor, run.intervals.get(f"{metric}.{statistic}"), "≥" if is_bound else "")

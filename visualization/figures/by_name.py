@@ -6,7 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 from inference_benchmarker.words.text import one_line
+from visualization.figures.bars import with_values
+from visualization.figures.curves import scaled
 from visualization.figures.figures import STATISTICS, Bar, Bars
+from visualization.figures.runs import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +35,7 @@ def label_bars(runs: Sequence[Run]) -> Iterator[Bars]:
     for name in sorted(chosen, key=lambda name: [name in rows for rows in by_run].index(True)):
         rows = [rows.get(name) for rows in by_run]
         bars = {choice: tuple(_time(row, key) for row in rows) for choice, key in STATISTICS.items()}
-        yield Bars("label", one_line(name, _LONG) or "no label", "ms", "labels", bars)
+        yield Bars("label", one_line(name, _LONG) or "no label", "ms", "labels", with_values(bars))
 
 
 def error_bars(runs: Sequence[Run]) -> Iterator[Bars]:
@@ -51,7 +54,7 @@ def turn_bars(runs: Sequence[Run]) -> Iterator[Bars]:
             rows = [rows.get(name) for rows in by_run]
             bars = {choice: tuple(_of_turn(row, time, key) for row in rows) for choice, key in STATISTICS.items()}
             if any(bar.value is not None for each in bars.values() for bar in each):
-                yield Bars("turn", f"Turn {name[0]}{'+' if name[1] else ''}, {what}", "ms", "turns", bars)
+                yield Bars("turn", f"Turn {name[0]}{'+' if name[1] else ''}, {what}", "ms", "turns", with_values(bars))
 
 
 def turns_left_out(runs: Sequence[Run]) -> int:
@@ -81,7 +84,8 @@ def _shown_turns(runs: Sequence[Run]) -> list[tuple[int, bool]]:
 
 def _of_turn(row: Turn | None, time: str, key: str) -> Bar:
     times: Times | None = None if row is None else getattr(row, time)
-    return Bar() if times is None else Bar(1e3 * getattr(times, key), sign="≥" if _is_bound(times, key) else "")
+    value = None if times is None else scaled(shown(times, key), 1e3)
+    return Bar() if times is None or value is None else Bar(value, sign="≥" if _is_bound(times, key) else "")
 
 
 def _is_bound(times: Times, key: str) -> bool:
@@ -107,8 +111,8 @@ def _most_frequent(by_run: Sequence[Mapping[str, Row]], count: Callable[[Row], i
 
 
 def _time(row: Labelled | None, key: str) -> Bar:
-    times = row and row.latency
-    return Bar() if times is None else Bar(1e3 * getattr(times, key))
+    times = None if row is None else row.latency
+    return Bar() if times is None else Bar(scaled(shown(times, key), 1e3))
 
 
 def _count(run: Run, row: Errors | None) -> Bar:

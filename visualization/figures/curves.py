@@ -9,6 +9,7 @@ from visualization.figures.bars import server_bars
 from visualization.figures.figures import STATISTICS, Axis, Curves, Line
 from visualization.figures.knee import Answered, knee_of
 from visualization.figures.loads import changes, load_of, offered, target_of
+from visualization.figures.runs import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ def capacity(runs: Sequence[Run]) -> Iterator[Curves]:
         lines = [
             line
             for choice, name in STATISTICS.items()
-            for line in _across(runs, completed, [scaled(run.statistic(key, name), 1e3) for run in runs], choice)
+            for line in _across(runs, completed, [_shown(run, key, name) for run in runs], choice)
         ]
         yield from drawn(f"{title} against rate", _RATE, Axis(title, "ms"), lines)
     yield from drawn(
@@ -65,6 +66,11 @@ def server_against_rate(runs: Sequence[Run]) -> Iterator[Curves]:
             yield from drawn(
                 f"{bars.title} against rate", _RATE, Axis(bars.title, bars.unit), _across(runs, completed, values)
             )
+
+
+def _shown(run: Run, metric: str, key: str) -> float | None:
+    times = run.times(metric)
+    return None if times is None else scaled(shown(times, key), 1e3)
 
 
 def _loads(runs: Sequence[Run], completed: Sequence[float | None]) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.records.user_metrics import PREFIX, is_metric_name
 from inference_benchmarker.report.request_numbers import Times
+from inference_benchmarker.summary.time_table import has_enough
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -122,6 +123,13 @@ class Run:
     def doubtful(self) -> bool:
         """Tells whether its numbers must not be taken for the endpoint's."""
         return self.has_wave and not self.verdict.startswith("VALID")
+
+
+def shown(times: Times, key: str) -> float | None:
+    """A statistic by its key in summary.json; None for a percentile that is simply the largest of too few values."""
+    percent = float(key[1:].replace("_", ".")) if key[1:2].isdigit() else 0.0
+    value: float = getattr(times, key)
+    return value if has_enough(times.count, percent) else None
 
 
 def number(data: Any, *keys: str) -> float | None:

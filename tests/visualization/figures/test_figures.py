@@ -540,6 +540,27 @@ class TestDamagedRuns:
         (damaged,) = read(tmp_path / "a")
         assert (damaged.client, damaged.problems) == ({"host": {"second": [1], "cpu_percent": [50]}}, ())
 
+    @pytest.mark.parametrize(("requests", "has_it"), [(999, False), (1000, True)])
+    def test_the_p99_9_of_too_few_requests_has_no_bar_and_no_button(
+        self, tmp_path: Path, requests: int, *, has_it: bool
+    ) -> None:
+        make_run(tmp_path / "a", requests)
+        make_run(tmp_path / "b", 300)
+        found = make_figures(read(tmp_path / "a", tmp_path / "b"))
+        bars = next(chart for part in found.sections for chart in part.charts if chart.title == "Latency")
+        assert isinstance(bars, Bars)
+        assert ("p99.9" in bars.statistics) == has_it
+        assert [bar.value is None for bar in bars.statistics.get("p99.9", ())] == [False, True][: 2 * has_it]
+        assert all(bar.value is not None for bar in bars.statistics["p99"])
+        lines = (
+            line
+            for part in found.sections
+            for chart in part.charts
+            if isinstance(chart, Curves)
+            for line in chart.lines
+        )
+        assert has_it or not any(line.statistic == "p99.9" for line in lines)
+
     def test_a_wave_without_an_answer_is_fine(self, tmp_path: Path) -> None:
         make_run(tmp_path / "a", 200, failed=200)
         (card,) = make_figures(read(tmp_path / "a")).runs
