@@ -37,6 +37,7 @@ case "$*" in
     *"-m pip install"*)
         for last in "$@"; do :; done
         journal "pip begins $last"
+        echo "${PIP_TELLS-}"
         sleep "${PIP_TAKES:-0}"
         if [ -n "${PIP_SAYS-}" ]; then printf '%s\\n' "$PIP_SAYS"; exit 1; fi
         cp "$0" "${0%/*}/ruff" && cp "$0" "${0%/*}/mypy" && cp "$0" "${0%/*}/lint-imports"
@@ -514,7 +515,16 @@ def test_init_asks_on_a_terminal(clone: Clone, tmp_path: Path) -> None:
 def test_a_long_set_up_counts_its_seconds_on_a_terminal(clone: Clone) -> None:
     clone.settings["PIP_TAKES"] = "2.3"
     _, shown = on_a_terminal(clone, "")
-    assert "Setting up (once, typically under a minute) ... 2 s" in shown
+    assert "Setting up (once, about a minute): downloading packages ... 2 s" in shown
+
+
+def test_each_step_of_a_set_up_is_told(clone: Clone) -> None:
+    clone.settings |= {"PIP_TAKES": "2.3", "PIP_TELLS": "Installing collected packages: a, b"}
+    _, shown = on_a_terminal(clone, "")
+    assert "Setting up (once, about a minute): installing packages ... 2 s" in shown
+    shutil.rmtree(clone.root / ".venvIB")
+    steps = [line for line in clone.run("x").err.splitlines() if line.endswith("...")]
+    assert [step.partition(": ")[2] for step in steps] == ["making the environment ...", "downloading packages ..."]
 
 
 def test_self_test_runs_the_linters_and_pytest_last(clone: Clone) -> None:
