@@ -26,7 +26,7 @@ PAGE, PANEL = "benchmark_plots.html", "capacity.png"
 KEPT = (PAGE, "benchmark_plots_times.png")
 TERMINAL = "terminal.svg"
 KEPT_OF_SEARCH = ("capacity_curve.png", "capacity_search.png")
-RATES = (60, 120, 160, 180, 190, 240)
+RATES = (60, 120, 160, 180, 190, 220)
 CAPACITY, ATTEMPTS = 200, 4
 RUN_PAGE, RUN_PAGE_HEIGHT = "run.png", 2165  # pixels: its verdict, tables, and first pictures over time
 CHAT = ("--llm", "8b-h100", "--max-num-seqs", 16, "--port", 0)
@@ -61,7 +61,7 @@ def wave(rate: int, folder: Path) -> Path:
     """Its run directory. Below capacity, a wave that a busy machine made INVALID is sent again."""
     load = ("--client-rps", rate, "--arrivals", "poisson", "--seed", 5, "--obs-time", 20, "--warmup", 1, "--slo", LIMIT)
     watch = ("--endpoint-config", folder / "metrics.json", "--sample-client-hw", "--quiet")
-    factories = ("--factories-file", demo_factories(), "--max-in-flight", 60)
+    factories = ("--factories-file", demo_factories())
     for attempt in range(ATTEMPTS):
         made = folder / f"{rate}_a_second" / str(attempt)
         if benchmark(*factories, *load, *watch, "--output-dir", made) != INVALID or rate > CAPACITY:

@@ -69,8 +69,8 @@ ALLOWED = {
     "server_capacity/metrics/cloudwatch/log_lines.py:_lines line[:_MOST_OF_A_LINE]": "is hidden",
     "inference_benchmarker/report/load_sections.py:_calibration_lines "
     "facts.calibration['lines'][:_MAX_ROWS]": "are lines",
-    "visualization/matplotlib_charts/marks.py:shortened label[-(most // 2):]": "is of a result: secrets are hidden",
-    "visualization/matplotlib_charts/marks.py:shortened label[:most // 2 - 1]": "is of a result: secrets are hidden",
+    "inference_benchmarker/words/text.py:shortened text[-(most // 2):]": "is of a result: secrets are hidden",
+    "inference_benchmarker/words/text.py:shortened text[:most // 2 - 1]": "is of a result: secrets are hidden",
     # What is cut is a number, a column, or a name of our own.
     "inference_benchmarker/data/json_text.py:_number text[:_MOST_DIGITS]": "is a number",
     "inference_benchmarker/data/typed.py:_parts str(key)[:40]": "is a key of a result, in which secrets are hidden",

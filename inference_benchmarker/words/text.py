@@ -45,6 +45,11 @@ def one_line(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def shortened(text: str, most: int) -> str:
+    """A text cut in its middle: both ends say more than the beginning alone."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
+
+
 def said(text: str, limit: int = 60, also: Iterable[str] = ()) -> str:
     """The words of a server or another program in one line: without credentials, also those on several lines of it.
 

@@ -53,8 +53,3 @@ def tick_text(value: float) -> str:
     sizes = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
     size, letter = next((each for each in sizes if abs(value) >= each[0]), (1, ""))
     return number_text(value / size) + letter
-
-
-def shortened(label: str, most: int) -> str:
-    """Cut in its middle: both ends say more than the beginning alone."""
-    return label if len(label) <= most else f"{label[: most // 2 - 1]}…{label[-(most // 2) :]}"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.report.headline import OUTCOMES, VALID
+from inference_benchmarker.words.text import shortened
 from visualization.figures.by_name import SOURCES
 from visualization.figures.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.figures.palette import LIGHT, color_of
@@ -29,7 +30,6 @@ from visualization.matplotlib_charts.marks import (
     number_text,
     put_title,
     roomy,
-    shortened,
     tick_text,
     title_of,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.words.text import shortened
 from visualization.figures.palette import color_of
-from visualization.matplotlib_charts.marks import LIMIT, SOFT, is_valid, shortened, tick_text
+from visualization.matplotlib_charts.marks import LIMIT, SOFT, is_valid, tick_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

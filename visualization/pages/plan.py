@@ -206,9 +206,8 @@ def _capacity(plan: EndpointPlan, first: int, suffix: str, of: str) -> Section:
         "What the instances of each option are certain to serve, spare ones included; the line is the load. "
         "✓ marks the option that is planned."
     )
-    return Section(
-        f"capacity{suffix}", f"Load, capacity and cost{of}", text, tuple(each for each in charts if each.measured)
-    )
+    title = "Load and capacity" if cost is None else "Load, capacity and cost"
+    return Section(f"capacity{suffix}", f"{title}{of}", text, tuple(each for each in charts if each.measured))
 
 
 def _cards(plan: EndpointPlan, before: str) -> list[Card]:

@@ -12,7 +12,7 @@ from inference_benchmarker.report.instances import instance_lines
 from inference_benchmarker.report.server_metrics import metric_lines
 from inference_benchmarker.report.sessions import session_lines, turn_table, turns_left_out
 from inference_benchmarker.verdict.server import diagnose
-from inference_benchmarker.words.text import one_line
+from inference_benchmarker.words.text import one_line, shortened
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import duration_text, percent_text, rate_text
 from visualization.run_page.figure_types import whole_wave
@@ -93,13 +93,18 @@ def errors(summary: Summary) -> Markup | None:
     return element("div", errors_table, class_="texts") if rows else None
 
 
+def _name(text: str) -> str:
+    """A name of the user's, such as a route: many differ at their end alone."""
+    return shortened(one_line(text, _LONGEST), _LONG)
+
+
 def labels(summary: Summary) -> Markup | None:
     """The requests of each label."""
     shown = summary.labels[:_MOST_ROWS]
     streams = any(row.ttft for row in shown)
     rows = [
         [
-            one_line(row.label, _LONG),
+            _name(row.label),
             *(f"{count:,}" for count in (row.sent, row.ok, row.failed)),
             *(middle_and_tail(row.ttft)[:2] if streams else ()),
             *middle_and_tail(row.latency),
@@ -137,7 +142,7 @@ def _request(number: int, record: RequestRecord, facts: WaveFacts) -> list[str]:
         f"{record.index:,}{again}",
         str(record.worker),
         "" if payloads is None else f"{(facts.plan.first_payload + record.index) % payloads:,}",
-        one_line(record.label, _LONG),
+        _name(record.label),
         one_line(text, _LONG),
     ]
 

@@ -123,6 +123,7 @@ def test_a_plan_that_does_not_hold_with_one_lost_and_has_no_price_says_both(tmp_
     assert tiles["With one lost"].note == "5 instances would"
     assert not any(name.startswith("Cost") for name in tiles)
     assert [chart.title for chart in figures.sections[0].charts] == ["All instances", "With one instance lost"]
+    assert figures.sections[0].title == "Load and capacity"
     assert "simulated" not in figures.footer
     assert "The plan uses" in figures.answer[0].notes[0]
 
