@@ -57,6 +57,9 @@ def validate(resource: Resource, made: Object, version: str, *, is_strict: bool)
         if "Additional properties" in error.message:
             message = f"strict decoding error: {path}: unknown field: {error.message}"
             raise ApiError(400, "BadRequest", f"{resource.kind} in version v1 cannot be handled: {message}") from None
+        if error.validator == "type":
+            message = f"json: cannot unmarshal into field {path}: {error.message}"
+            raise ApiError(400, "BadRequest", f"{resource.kind} in version v1 cannot be handled: {message}") from None
         raise invalid(resource.kind, name, f"{path}: {error.message}") from None
 
 

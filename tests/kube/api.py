@@ -13,10 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.kube import executing
 from tests.kube.errors import ApiError, not_found
-from tests.kube.protobuf import MAGIC, decoded
-from tests.kube.resources import BY_NAME, Resource, discovery
+from tests.kube.protobuf import MAGIC, decoded, openapi_document
+from tests.kube.resources import BY_NAME, RESOURCES, Resource, discovery
 from tests.kube.selectors import has_fields, has_labels
 from tests.kube.store import Key
+from tests.kube.tables import ASKED, table
 from tests.kube.websocket import WebSocket, answer_to
 
 if TYPE_CHECKING:
@@ -108,6 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if url.path.startswith(_CONTROL):
                 self._control(url.path.removeprefix(_CONTROL))
+            elif url.path == "/openapi/v2":
+                document_of = openapi_document([each.described_kind() for each in RESOURCES])
+                self._answer_bytes(document_of, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")
             elif (document := discovery(url.path, self._cluster.version)) is not None:
                 self._answer(document)
             else:
@@ -188,13 +192,24 @@ class _Handler(BaseHTTPRequestHandler):
         return {**wanted, "status": {"allowed": (asked.get("verb"), what) not in self._cluster.denied}}
 
     def _get(self, place: Place) -> None:
-        self._answer(self._cluster.store.get(place.key))
+        found = self._cluster.store.get(place.key)
+        self._answer(self._shown(place, [found]) if self._wants_table else found)
+
+    @property
+    def _wants_table(self) -> bool:
+        return ASKED in self.headers.get("Accept", "")
+
+    def _shown(self, place: Place, found: list[Object]) -> Object:
+        return table(place.resource.name, found, str(self._cluster.store.version))
 
     def _list(self, place: Place) -> None:
         with self._cluster.store.changed:
             found = [each for each in self._listed(place) if self._is_asked(each)]
             version = str(self._cluster.store.version)
         resource = place.resource
+        if self._wants_table:
+            self._answer(self._shown(place, found))
+            return
         self._answer(
             {
                 "kind": f"{resource.kind}List",
@@ -217,39 +232,36 @@ class _Handler(BaseHTTPRequestHandler):
         seen = int(self._asked("resourceVersion") or 0)
         until = time.monotonic() + float(self._asked("timeoutSeconds") or _WATCH_S)
         self._begin_stream("application/json")
-        known: set[str] = set()
         with store.changed:
-            if not seen:
-                seen = store.version
-                first = [each for each in self._listed(place) if self._is_asked(each)]
-            else:
-                first = []
-                known = {each["metadata"]["uid"] for each in self._listed(place)}
+            matching = [each for each in self._listed(place) if self._is_asked(each)]
+            first, seen = ([], seen) if seen else (matching, store.version)
+        shown = {each["metadata"]["uid"] for each in matching}
         for each in first:
-            known.add(each["metadata"]["uid"])
-            self._tell("ADDED", each)
+            self._tell("ADDED", each, place)
         while (left := until - time.monotonic()) > 0:
             with store.changed:
                 changes = store.since(seen) or (store.changed.wait(min(left, 1.0)) and store.since(seen)) or []
             for change in changes:
                 seen = change.version
                 if change.key.resource == place.resource.name and place.namespace in ("", change.key.namespace):
-                    self._tell_change(change, known)
+                    self._tell_change(change, shown, place)
             if not changes and self._is_hung_up():
                 return
         self._end_stream()
 
-    def _tell_change(self, change: Change, known: set[str]) -> None:
+    def _tell_change(self, change: Change, shown: set[str], place: Place) -> None:
+        """Tell of a change; what matches the selectors no more is gone for the client."""
         uid = change.found["metadata"]["uid"]
-        if change.kind != "DELETED" and self._is_asked(change.found):
-            self._tell("MODIFIED" if uid in known else "ADDED", change.found)
-            known.add(uid)
-        elif uid in known and (change.kind == "DELETED" or not self._is_asked(change.found)):
-            if self._is_asked(change.found) or change.kind != "DELETED":
-                self._tell("DELETED", change.found)
-            known.discard(uid)
+        if self._is_asked(change.found):
+            shown.add(uid)
+            self._tell(change.kind, change.found, place)
+        elif uid in shown:
+            shown.remove(uid)
+            self._tell("DELETED", change.found, place)
 
-    def _tell(self, kind: str, found: Object) -> None:
+    def _tell(self, kind: str, found: Object, place: Place) -> None:
+        if self._wants_table:
+            found = self._shown(place, [found])
         self._send_piece(json.dumps({"type": kind, "object": found}).encode() + b"\n")
 
     def _update(self, place: Place) -> None:
@@ -365,9 +377,11 @@ class _Handler(BaseHTTPRequestHandler):
             raise ApiError(400, "BadRequest", f"the body is no JSON: {error}") from None
 
     def _answer(self, document: Any, code: int = 200) -> None:
-        content = json.dumps(document).encode()
+        self._answer_bytes(json.dumps(document).encode(), "application/json", code)
+
+    def _answer_bytes(self, content: bytes, kind: str, code: int = 200) -> None:
         self.send_response(code)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tests.hosts.errors import LabError
 from tests.kube.admission import admit, job_kept
-from tests.kube.errors import ApiError
+from tests.kube.errors import ApiError, invalid
 from tests.kube.events import set_condition, tell
 from tests.kube.jobs import Jobs
 from tests.kube.kubelet import OVER, Kubelet
@@ -263,6 +263,15 @@ class Cluster:
 
             self.store.update(Key("nodes", "", each["metadata"]["name"]), resized)
 
+    def mend(self) -> None:
+        """End all faults."""
+        for name in list(self.kubelet.silent_nodes):
+            self.find_node(name)
+        self.kubelet.images_missing.clear()
+        self.fill_nodes("64")
+        self.denied.clear()
+        self.cut_after = None
+
     def deny(self, verb: str, resource: str) -> None:
         """Clients may not do this any more."""
         self.denied.add((verb, resource))
@@ -309,10 +318,8 @@ def _check_change(resource: Resource, old: Object, new: Object) -> None:
     if old.get("immutable"):
         for field in ("data", "binaryData", "immutable"):
             if old.get(field) != new.get(field):
-                raise ApiError(
-                    422, "Invalid", f'{resource.kind} "{name}" is invalid: {field}: Forbidden: it is immutable'
-                )
+                raise invalid(resource.kind, name, f"{field}: Forbidden: it is immutable")
     if resource.name == "jobs":
         for field in ("completions", "completionMode", "selector", "backoffLimitPerIndex", "template"):
             if old["spec"].get(field) != new["spec"].get(field):
-                raise ApiError(422, "Invalid", f'Job.batch "{name}" is invalid: spec.{field}: field is immutable')
+                raise invalid("Job", name, f"spec.{field}: Invalid value: field is immutable")

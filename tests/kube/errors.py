@@ -37,5 +37,7 @@ def forbidden(resource: str, name: str, why: str) -> ApiError:
 
 
 def invalid(kind: str, name: str, why: str) -> ApiError:
-    """The object is none that Kubernetes takes."""
-    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {why}', name=name, kind=kind)
+    """The object is none that Kubernetes takes: ``why`` is a field and, after a colon, what is wrong with it."""
+    field, _, message = why.partition(": ")
+    causes = [{"reason": "FieldValueInvalid", "field": field, "message": message}]
+    return ApiError(422, "Invalid", f'{kind} "{name}" is invalid: {why}', name=name, kind=kind, causes=causes)

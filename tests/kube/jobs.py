@@ -257,14 +257,14 @@ def _pod_of(job: Object, index: int) -> Object:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """As in ``0,2-4``."""
+    """As in ``0,1,3-5``."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and number == parts[-1][-1] + 1:
             parts[-1].append(number)
         else:
             parts.append([number])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+    return ",".join(",".join(map(str, part)) if len(part) < 3 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def _has(job: Object, kind: str, status: str) -> bool:

@@ -30,6 +30,10 @@ class Resource:
         """Its name in messages."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
+    def described_kind(self) -> dict[str, str]:
+        """As descriptions of the interface name it."""
+        return {"group": self.group, "version": "v1", "kind": self.kind}
+
     def described(self) -> dict[str, Any]:
         """As discovery lists it."""
         found = {
@@ -112,7 +116,6 @@ def _openapi(group: str) -> dict[str, Any]:
     paths = {}
     for each in RESOURCES:
         if each.group == group:
-            kind = {"group": group, "version": "v1", "kind": each.kind}
-            operation = {"parameters": [parameter], "x-kubernetes-group-version-kind": kind, "responses": {}}
+            operation = {"parameters": [parameter], "x-kubernetes-group-version-kind": each.described_kind()}
             paths[f"/{each.name}/{{name}}"] = {"patch": operation}
     return {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": "v1"}, "paths": paths}
