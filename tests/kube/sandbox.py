@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
     from tests.kube.network import Network
 
-_SPACES = ("--mount", "--net", "--uts", "--ipc", "--pid", "--fork", "--kill-child")
+_SPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
+_DIES = ("setpriv", "--pdeathsig=KILL")  # with the process that has started it
+# Its child is the first process of the PID namespace. The shell's own word on a signal is none of the container's log.
+_SUPERVISOR = 'exec 3>&2 2>/dev/null; setpriv --pdeathsig=KILL sh -c "$0" 2>&3 3>&-; exit $?'
 _ENTER = ("--mount", "--net", "--uts", "--ipc", "--pid", "--root")
 _PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visualization", "factories")
 _INSTALLED, _SOURCE = "/opt/benchmark", "/opt/source"
@@ -88,7 +91,7 @@ class Sandbox:
         script = _script(spec, place, f"{network.address_of(number)}/24")
         with spec.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._joining, "setpriv", "--pdeathsig=KILL", "unshare", *_SPACES, "sh", "-c", script],
+                [*self._joining, *_DIES, "unshare", *_SPACES, "sh", "-c", _SUPERVISOR, script],
                 env=self._environment,
                 cwd="/",
                 stdin=subprocess.PIPE,
@@ -187,7 +190,7 @@ def _script(spec: Spec, place: Path, address: str) -> str:
         *([["mount", "-n", "-o", "remount,ro", str(root)]] if spec.read_only else []),
     ]
     flat = [line if isinstance(line, str) else shlex.join(line) for line in lines]
-    last = shlex.join(["chroot", str(root), *_as_user(spec), *spec.command])
+    last = shlex.join(["chroot", str(root), *_DIES, *_as_user(spec)[1:], *spec.command])
     return " && ".join(["umask 022", *flat, f"exec {last} </dev/null"])
 
 
