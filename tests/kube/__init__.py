@@ -27,5 +27,7 @@ evict, kill_for_memory, signal_pod (``number``), freeze (``seconds``): of a ``po
 lose_node, find_node (``name``): what happens to its pods' network, and whether it is heard;
 miss_image (``word``): images with it in their name cannot be pulled; an empty one: all can;
 fill_nodes (``cpu``): cores of each node; deny (``verb``, ``resource``), allow: what clients may do;
-cut_streams (``after``): the connection of the next ``kubectl exec`` breaks after so many bytes of its output.
+cut_streams (``after``, ``times``): the connections of the next ``kubectl exec`` break after so many bytes of output;
+go_away (``seconds``): the API server is not reached, and all connections to it break; rotate_log (``pod``): the log
+begins anew; pass_time (``seconds``): of the deadlines of Jobs, and of the time after their end; mend: no more faults.
 """

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _WATCH_S = 300.0
 _POLL_S = 0.05
 _CONTROL = "/control/"
+_FAULTS = (
+    *("allow", "cut_streams", "deny", "evict", "fill_nodes", "find_node", "freeze", "go_away", "kill_for_memory"),
+    *("lose_node", "mend", "miss_image", "pass_time", "rotate_log", "signal_pod"),
+)
 USER = "tester"
 
 
@@ -56,8 +60,7 @@ class ApiServer:
         self.calls: list[str] = []
         methods = {f"do_{verb}": _Handler.serve for verb in ("DELETE", "GET", "PATCH", "POST", "PUT")}
         handler = type("_Handler", (_Handler,), {"api": self, **methods})
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL_S,), daemon=True)
         self._thread.start()
@@ -89,6 +92,13 @@ class ApiServer:
         self.close()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no error; others have been noted."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     api: ApiServer
@@ -102,6 +112,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def serve(self) -> None:
         """Answer a request of any method."""
+        is_control = self.path.startswith(_CONTROL)
+        with self._cluster.connected(self.connection) as is_reached:
+            if is_reached or is_control:
+                self._answer_request()
+            else:
+                self.close_connection = True
+
+    def _answer_request(self) -> None:
         url = urlsplit(self.path)
         self._query = parse_qs(url.query, keep_blank_values=True)
         size = int(self.headers.get("Content-Length") or 0)
@@ -130,11 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _control(self, name: str) -> None:
         """A fault: the path names it, the body has what it is to be given."""
-        faults = (
-            "evict kill_for_memory lose_node find_node freeze miss_image fill_nodes deny allow cut_streams signal_pod"
-        )
-        if name not in faults.split():
-            raise ApiError(404, "NotFound", f"{name} is none of {faults}")
+        if name not in _FAULTS:
+            raise ApiError(404, "NotFound", f"{name} is none of {', '.join(_FAULTS)}")
         getattr(self._cluster, name)(**json.loads(self._body or b"{}"))
         self._answer({})
 
@@ -351,7 +366,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _let_through(self) -> Any:
         """Asked before a block is sent: the connection breaks after so many bytes, where that was wanted."""
-        left, self._cluster.cut_after = self._cluster.cut_after, None
+        left = self._cluster.next_cut()
 
         def is_let_through(size: int) -> bool:
             nonlocal left

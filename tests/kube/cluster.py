@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import os
 import signal
+import socket
 import threading
 import time
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,12 +26,13 @@ from tests.kube.scheduler import node, place_pods
 from tests.kube.store import Key, Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from tests.kube.store import Object
 
 VERSION = "1.33.0"
-_STEP_S = 0.05
+_STEP_S = 0.25  # without a change: deadlines pass
 _NODES = ("node-a", "node-b", "node-c")
 _SPACES = ("default", "kube-system")
 
@@ -37,7 +41,7 @@ class Cluster:
     """``with Cluster() as cluster``: Kubernetes of a ``version``, whose pods are processes of this machine.
 
     ``address``: this machine's, as the pods see it. ``denied``: pairs of a verb and a resource that clients may not
-    do. Raises LabError where pods cannot be run here.
+    do. ``errors``: faults of its own. Raises LabError where pods cannot be run here.
     """
 
     def __init__(self, version: str = VERSION) -> None:
@@ -46,13 +50,15 @@ class Cluster:
         self.version = version
         self.store = Store()
         self.denied: set[tuple[str, str]] = set()
-        self.cut_after: int | None = None
+        self._cuts: list[int] = []
+        self._connections: set[socket.socket] = set()
+        self._away_until = 0.0
         self._network = Network()
         self.address = self._network.address
-        self.kubelet = Kubelet(self.store, self._network)
+        self.errors: list[str] = []
+        self.kubelet = Kubelet(self.store, self._network, self.errors)
         self._jobs = Jobs(self.store, lambda pod: self.delete(Key("pods", *_name(pod))))
         self._is_closed = threading.Event()
-        self.errors: list[str] = []
         for number, name in enumerate(_NODES):
             self.store.create("nodes", node(name, zone=f"zone-{'abc'[number]}"))
         for name in _SPACES:
@@ -172,7 +178,12 @@ class Cluster:
     # what goes on by itself
 
     def _go_on(self) -> None:
-        while not self._is_closed.wait(_STEP_S):
+        seen = 0
+        while not self._is_closed.is_set():
+            with self.store.changed:
+                if self.store.version == seen:
+                    self.store.changed.wait(_STEP_S)
+                seen = self.store.version
             for step in (self._jobs.step, lambda: place_pods(self.store), self.kubelet.take_care, self._collect):
                 try:
                     step()
@@ -270,7 +281,8 @@ class Cluster:
         self.kubelet.images_missing.clear()
         self.fill_nodes("64")
         self.denied.clear()
-        self.cut_after = None
+        self._cuts.clear()
+        self._away_until = 0.0
 
     def deny(self, verb: str, resource: str) -> None:
         """Clients may not do this any more."""
@@ -280,9 +292,37 @@ class Cluster:
         """Clients may do all again."""
         self.denied.clear()
 
-    def cut_streams(self, after: int) -> None:
-        """Break the connection of the next ``kubectl exec`` after so many bytes of output."""
-        self.cut_after = after
+    def cut_streams(self, after: int, times: int = 1) -> None:
+        """Break the connections of the next ``kubectl exec``, so many, each after so many bytes of output."""
+        self._cuts = [after] * times
+
+    def next_cut(self) -> int | None:
+        """The bytes after which a new ``exec`` is to be cut, or None."""
+        return self._cuts.pop() if self._cuts else None
+
+    def go_away(self, seconds: float) -> None:
+        """The API server is not reached for a while, and all connections to it break. Pods go on."""
+        self._away_until = time.monotonic() + seconds
+        for connection in list(self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    @contextmanager
+    def connected(self, connection: socket.socket) -> Iterator[bool]:
+        """While a client is connected; tells whether the API server is reached at all."""
+        self._connections.add(connection)
+        try:
+            yield time.monotonic() >= self._away_until
+        finally:
+            self._connections.discard(connection)
+
+    def rotate_log(self, namespace: str, pod: str) -> None:
+        """The log begins anew; who follows it is left behind."""
+        os.truncate(self.kubelet.running(namespace, pod).log, 0)
+
+    def pass_time(self, seconds: float) -> None:
+        """For the deadlines of Jobs, and the time after their end, so many seconds are over."""
+        self._jobs.ahead_s += seconds
 
     def signal_pod(self, namespace: str, pod: str, number: int) -> None:
         """Send the first process of a pod a signal."""

@@ -52,12 +52,13 @@ class _Tally:
 
 
 class Jobs:
-    """Brings all Jobs one step on. ``delete_pod`` asks a pod to end."""
+    """Brings all Jobs one step on. ``delete_pod`` asks a pod to end; ``ahead_s``: by which its clock is ahead."""
 
     def __init__(self, store: Store, delete_pod: Callable[[Object], object]) -> None:
         self._store, self._delete_pod = store, delete_pod
         self._tallies: dict[str, _Tally] = {}
         self._seen = 0
+        self.ahead_s = 0.0
 
     def step(self) -> None:
         """Look at each of them."""
@@ -71,9 +72,12 @@ class Jobs:
         found = []
         for job in self._store.of_kind("jobs"):
             after, ended_at = job["spec"].get("ttlSecondsAfterFinished"), self._tally(job).ended_at
-            if after is not None and ended_at is not None and time.monotonic() >= ended_at + after:
+            if after is not None and ended_at is not None and self._now() >= ended_at + after:
                 found.append(job)
         return found
+
+    def _now(self) -> float:
+        return time.monotonic() + self.ahead_s
 
     def _tally(self, job: Object) -> _Tally:
         return self._tallies.setdefault(job["metadata"]["uid"], _Tally())
@@ -104,7 +108,7 @@ class Jobs:
         if not job["status"].get("startTime"):
             self._begin(job, tally)
         deadline = spec.get("activeDeadlineSeconds")
-        if deadline is not None and time.monotonic() > tally.began_at + deadline:
+        if deadline is not None and self._now() > tally.began_at + deadline:
             self._end(job, living, tally, _LATE)
         elif (end := _end_of(spec, tally)) is not None:
             self._end(job, living, tally, end)
@@ -127,7 +131,7 @@ class Jobs:
         self._report(job, tally)
 
     def _begin(self, job: Object, tally: _Tally) -> None:
-        tally.began_at = time.monotonic()
+        tally.began_at = self._now()
         was_suspended = _has(job, "Suspended", "True")
 
         def begun(found: Object) -> None:
@@ -147,17 +151,17 @@ class Jobs:
         places = spec["parallelism"] - len(living)
         for index in range(spec["completions"]):
             is_failed = limit is not None and tally.failures(index) > limit
-            if places <= 0 or time.monotonic() < tally.again_at:
+            if places <= 0 or self._now() < tally.again_at:
                 return
             if index in held or index in done or is_failed:
                 continue
             if failures := tally.failures(index):
-                tally.again_at = time.monotonic() + _BACKOFF_S * 2 ** (failures - 1)
+                tally.again_at = self._now() + _BACKOFF_S * 2 ** (failures - 1)
             places -= 1
             try:
                 pod = self._store.create("pods", admit_pod(self._store, _pod_of(job, index)))
             except ApiError as error:
-                tally.again_at = time.monotonic() + _REFUSED_AGAIN_S
+                tally.again_at = self._now() + _REFUSED_AGAIN_S
                 tell(self._store, job, "FailedCreate", f"Error creating: {error}", _CONTROLLER, warns=True)
                 return
             tally.indexes[pod["metadata"]["uid"]] = index
@@ -165,7 +169,7 @@ class Jobs:
 
     def _end(self, job: Object, living: Iterable[Object], tally: _Tally, end: _End) -> None:
         kind, reason, message = end
-        tally.ended_at = time.monotonic()
+        tally.ended_at = self._now()
         for pod in living:
             self._delete_pod(pod)
             tally.well.setdefault(pod["metadata"]["uid"], False)

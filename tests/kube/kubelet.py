@@ -49,10 +49,14 @@ class Running:
 
 
 class Kubelet:
-    """Starts pods as processes. ``images_missing``: words; an image with one of them in its name cannot be pulled."""
+    """Starts pods as processes.
 
-    def __init__(self, store: Store, network: Network) -> None:
-        self._store, self._network = store, network
+    ``images_missing``: words; an image with one of them in its name cannot be pulled. ``silent_nodes``: those of which
+    nothing is heard. ``errors``: faults of its own.
+    """
+
+    def __init__(self, store: Store, network: Network, errors: list[str]) -> None:
+        self._store, self._network, self._errors = store, network, errors
         self.images_missing: set[str] = set()
         self.silent_nodes: set[str] = set()
         self.pods: dict[str, Running] = {}
@@ -144,6 +148,9 @@ class Kubelet:
                 with suppress(ApiError):
                     self._store.update(running.key, lambda pod: self._ended(pod, running, KILLED))
             self._forget(running)
+        except Exception as error:
+            self._errors.append(f"{running.key.name}: {type(error).__name__}: {error}")
+            raise
         finally:
             self._network.free(running.number)
 

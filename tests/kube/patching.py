@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from tests.kube.store import Object
 
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
-_KEYS = {"containers": "name", "env": "name", "volumes": "name", "volumeMounts": "mountPath", "ports": "port"}
+_KEYS = {
+    "containers": "name",
+    "env": "name",
+    "volumes": "name",
+    "taints": "key",
+    "volumeMounts": "mountPath",
+    "ports": "port",
+}
 
 
 def patched(found: Object, patch: Any, kind: str) -> Object:

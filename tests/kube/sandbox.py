@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from tests.kube.network import Network
 
 _SPACES = ("--mount", "--net", "--uts", "--ipc", "--pid")
-_DIES = ("setpriv", "--pdeathsig=KILL")  # with the process that has started it
+_DIES = "--pdeathsig=KILL"  # with the process that has started it; whoever changes users must say it again
 # Its child is the first process of the PID namespace. The shell's own word on a signal is none of the container's log.
-_SUPERVISOR = 'exec 3>&2 2>/dev/null; setpriv --pdeathsig=KILL sh -c "$0" 2>&3 3>&-; exit $?'
+_SUPERVISOR = f'exec 3>&2 2>/dev/null; setpriv {_DIES} sh -c "$0" 2>&3 3>&-; exit $?'
 _ENTER = ("--mount", "--net", "--uts", "--ipc", "--pid", "--root")
 _PACKAGES = ("inference_benchmarker", "server_capacity", "client_capacity", "visualization", "factories")
 _INSTALLED, _SOURCE = "/opt/benchmark", "/opt/source"
@@ -91,7 +91,7 @@ class Sandbox:
         script = _script(spec, place, f"{network.address_of(number)}/24")
         with spec.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._joining, *_DIES, "unshare", *_SPACES, "sh", "-c", _SUPERVISOR, script],
+                [*self._joining, "setpriv", _DIES, "unshare", *_SPACES, "sh", "-c", _SUPERVISOR, script],
                 env=self._environment,
                 cwd="/",
                 stdin=subprocess.PIPE,
@@ -190,7 +190,7 @@ def _script(spec: Spec, place: Path, address: str) -> str:
         *([["mount", "-n", "-o", "remount,ro", str(root)]] if spec.read_only else []),
     ]
     flat = [line if isinstance(line, str) else shlex.join(line) for line in lines]
-    last = shlex.join(["chroot", str(root), *_DIES, *_as_user(spec)[1:], *spec.command])
+    last = shlex.join(["chroot", str(root), *_as_user(spec, _DIES), *spec.command])
     return " && ".join(["umask 022", *flat, f"exec {last} </dev/null"])
 
 
@@ -249,10 +249,10 @@ def _bind(root: Path, mount: Mount) -> str:
     return " && ".join(made)
 
 
-def _as_user(spec: Spec) -> list[str]:
+def _as_user(spec: Spec, *more: str) -> list[str]:
     """The words before a command in the container's root: it is run by its user, without privileges."""
     groups = f"--groups={','.join(map(str, spec.groups))}" if spec.groups else "--clear-groups"
-    line = ["setpriv", f"--reuid={spec.user}", f"--regid={spec.group}", groups, "--no-new-privs"]
+    line = ["setpriv", *more, f"--reuid={spec.user}", f"--regid={spec.group}", groups, "--no-new-privs"]
     line += ["--bounding-set=-all", "--inh-caps=-all"]
     return [*line, "env", f"--chdir={spec.folder or image()['folder']}"]
 

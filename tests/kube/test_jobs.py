@@ -11,6 +11,7 @@ from tests.kube.conftest import wait_until
 from tests.kube.made import indexed, job
 
 if TYPE_CHECKING:
+    from tests.kube.cluster import Cluster
     from tests.kube.kubectl import Kubectl
 
 pytestmark = pytest.mark.process
@@ -63,6 +64,8 @@ def test_a_suspended_job_has_no_pods_until_it_is_resumed(kubectl: Kubectl) -> No
     assert kubectl.object("job", "load")["status"].get("failed", 0) == 0
 
 
-def test_a_job_whose_time_is_over_is_removed_with_its_pods(kubectl: Kubectl) -> None:
-    kubectl.create(job("short", "true", ttlSecondsAfterFinished=1))
+def test_a_job_whose_time_is_over_is_removed_with_its_pods(kubectl: Kubectl, cluster: Cluster) -> None:
+    kubectl.create(job("short", "true", ttlSecondsAfterFinished=3600))
+    assert ended(kubectl, "short")["end"] == "Complete"
+    cluster.pass_time(3601)
     wait_until(lambda: kubectl("get", "pods,jobs", "--output=name") == "")

@@ -138,6 +138,24 @@ def test_the_log_is_followed_to_its_end(kubectl: Kubectl) -> None:
     assert kubectl("logs", "--tail=2", "talks").split() == ["4", "5"]
 
 
+def test_an_api_server_that_is_away_breaks_what_is_connected_and_its_pods_go_on(
+    kubectl: Kubectl, cluster: Cluster
+) -> None:
+    running(kubectl, pod("talks", "while :; do echo more; sleep 0.05; done"))
+    with kubectl.start("logs", "--follow", "talks") as follower:
+        assert follower.stdout is not None
+        follower.stdout.readline()
+        cluster.go_away(60)
+        _, why = follower.communicate(timeout=60)
+    assert (follower.returncode, "unexpected EOF" in why) == (1, True)
+    assert "EOF" in kubectl.refusal("get", "pods")
+    cluster.mend()
+    before = kubectl("logs", "talks").count("more")
+    wait_until(lambda: kubectl("logs", "talks").count("more") > before)
+    cluster.rotate_log(namespace(kubectl), "talks")
+    assert kubectl("logs", "talks").count("more") < before
+
+
 def test_a_pod_that_is_deleted_may_end_by_itself_for_a_while(kubectl: Kubectl) -> None:
     deaf, polite = FOREVER.replace("exit 0", ":"), FOREVER.replace("exit", "echo bye; exit")
     running(kubectl, pod("deaf", deaf), pod("polite", polite, terminationGracePeriodSeconds=60))
