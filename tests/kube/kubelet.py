@@ -81,7 +81,7 @@ class Kubelet:
 
     def close(self) -> None:
         """End all of them."""
-        for running in self.pods.values():
+        for running in list(self.pods.values()):
             running.is_gone.set()
             if running.sandbox:
                 running.sandbox.freeze(is_frozen=False)

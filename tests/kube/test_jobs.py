@@ -53,6 +53,7 @@ def test_a_job_ends_by_its_pods(kubectl: Kubectl) -> None:
             assert {field: status.get(field) for field in expected} == expected
 
 
+@pytest.mark.slow
 def test_a_suspended_job_has_no_pods_until_it_is_resumed(kubectl: Kubectl) -> None:
     kubectl.create(job("load", "sleep 60", suspend=True, **indexed(2)))
     kubectl("wait", "--for=condition=Suspended", "job/load")

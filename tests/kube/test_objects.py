@@ -85,6 +85,7 @@ def test_what_loses_its_owner_goes_unless_it_is_left_alone(kubectl: Kubectl) -> 
             wait_until(lambda left=left: kubectl(*ALL) == left)  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_rules_of_a_namespace_hold(kubectl: Kubectl) -> None:
     namespace = kubectl("config", "view", "--minify", "--output=jsonpath={..namespace}")
     kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")

@@ -130,6 +130,7 @@ def test_a_connection_that_breaks_is_an_error_and_its_command_goes_on(kubectl: K
     assert (whole.returncode, len(whole.stdout)) == (0, 300_000)
 
 
+@pytest.mark.slow
 def test_the_log_is_followed_to_its_end(kubectl: Kubectl) -> None:
     running(kubectl, pod("talks", "for i in 1 2 3 4 5; do echo $i; sleep 0.3; done"))
     with kubectl.start("logs", "--follow", "talks") as follower:
@@ -138,6 +139,7 @@ def test_the_log_is_followed_to_its_end(kubectl: Kubectl) -> None:
     assert kubectl("logs", "--tail=2", "talks").split() == ["4", "5"]
 
 
+@pytest.mark.slow
 def test_an_api_server_that_is_away_breaks_what_is_connected_and_its_pods_go_on(
     kubectl: Kubectl, cluster: Cluster
 ) -> None:
@@ -156,10 +158,14 @@ def test_an_api_server_that_is_away_breaks_what_is_connected_and_its_pods_go_on(
     assert kubectl("logs", "talks").count("more") < before
 
 
+@pytest.mark.slow
 def test_a_pod_that_is_deleted_may_end_by_itself_for_a_while(kubectl: Kubectl) -> None:
     deaf, polite = FOREVER.replace("exit 0", ":"), FOREVER.replace("exit", "echo bye; exit")
+    polite = polite.replace("while", "echo hello; while")
     running(kubectl, pod("deaf", deaf), pod("polite", polite, terminationGracePeriodSeconds=60))
     with kubectl.start("logs", "--follow", "polite") as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == "hello\n"
         kubectl("delete", "pod", "deaf", "polite")
         assert follower.communicate(timeout=60)[0] == "bye\n"
     assert kubectl("get", "pods", "--output=name") == ""
@@ -178,6 +184,7 @@ def test_a_pod_ends_for_reasons_of_its_node(kubectl: Kubectl, cluster: Cluster) 
     assert re.search(r"evicted .* Evicted .*\nlarge .* OOMKilled ", kubectl("get", "pods"))
 
 
+@pytest.mark.slow
 def test_a_pod_that_cannot_start_says_why_and_starts_once_it_can(kubectl: Kubectl, cluster: Cluster) -> None:
     volume = {"volumes": [{"name": "keys", "secret": {"secretName": "keys"}}]}
     mounts = {"volumeMounts": [{"name": "keys", "mountPath": "/keys"}]}
@@ -215,6 +222,7 @@ def test_a_pod_that_cannot_start_says_why_and_starts_once_it_can(kubectl: Kubect
     kubectl("label", "node", "node-b", "pool-")
 
 
+@pytest.mark.slow
 def test_a_node_that_is_gone_takes_its_network_with_it_and_pods_go_on(kubectl: Kubectl, cluster: Cluster) -> None:
     running(kubectl, pod("one", FOREVER))
     name = kubectl("get", "pod", "one", "--output=jsonpath={.spec.nodeName}")
@@ -225,6 +233,7 @@ def test_a_node_that_is_gone_takes_its_network_with_it_and_pods_go_on(kubectl: K
     kubectl("exec", "one", "--", "true")
 
 
+@pytest.mark.slow
 def test_a_quota_of_cpu_holds_a_pod_back(kubectl: Kubectl, cluster: Cluster) -> None:
     """A fifth of a core, for a loop that wants a whole one."""
     limited = {"resources": {"limits": {"cpu": "200m"}}}
