@@ -34,6 +34,10 @@ COMMANDS = (
     "hosts keys",
     "hosts join",
     "manifests",
+    "--kubernetes",
+    "kubernetes fetch",
+    "kubernetes clean",
+    "kubernetes attend",
     "completion",
 )
 _UNTITLED = ("options", "positional arguments")

@@ -23,6 +23,7 @@ ASKED = {
     "inference_benchmarker/engine/check.py": "says how the process ended; its result is a file",
     "inference_benchmarker/engine/hosts/preparing.py": "any but 0 of pip or ssh is a sentence on the host",
     "inference_benchmarker/engine/hosts/ssh.py": "any but 0 of ssh is a sentence on the host",
+    "inference_benchmarker/engine/pods/kubectl.py": "any but 0 of kubectl is a sentence on the cluster",
     "inference_benchmarker/system/output.py": "hands it to its two callers, preparing and performing",
     "inference_benchmarker/engine/hosts/unpacking.py": "any but 0 of pip is a sentence on the host",
     "server_capacity/aiperf/tokenizer.py": "a code of our own, else the reason is that it ended",

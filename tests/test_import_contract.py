@@ -38,6 +38,7 @@ ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them,
     "inference_benchmarker/system/files.py",
     "inference_benchmarker/system/memory.py",
     "inference_benchmarker/engine/check.py",
+    "inference_benchmarker/engine/pods/attendant.py",
     "inference_benchmarker/engine/hosts/agent.py",
     "inference_benchmarker/engine/hosts/shipping.py",
     "inference_benchmarker/engine/primary/stats_files.py",
@@ -49,6 +50,7 @@ OF_HOSTS = (  # who signals and samples processes, by their ids; `check` has one
     "inference_benchmarker/engine/hosts/",
     "inference_benchmarker/engine/processes/leftovers.py",
     "inference_benchmarker/engine/check.py",
+    "inference_benchmarker/engine/pods/attendant.py",
     "inference_benchmarker/engine/worker/",
 )
 LIGHT = {  # what tells whether arguments are good

@@ -53,6 +53,7 @@ LEAVES_NOTHING = {
     "endpoint": "answers until it is ended",
     "completion": "prints a script of names",
     "manifests": "prints no secret, and makes a folder for them: tests/cli/wave/test_manifests.py searches both",
+    "kubernetes": "leaves what a pod made, where every secret was hidden: tests/engine/pods searches it",
     "hosts": "installs on other hosts; what a wave leaves there is searched in tests/engine/hosts/test_shipping.py",
 }
 FORMS = ("text", "markdown", "html", "junit", "csv")

@@ -36,6 +36,7 @@ _ABOUT = {
     "endpoints": "undo what killed commands left behind",
     "hosts": "check or install on other hosts",
     "manifests": "print Kubernetes objects for a wave from pods",
+    "kubernetes": "fetch or remove waves from pods",
     "completion": "the script for a shell",
 }
 _SATURATION = "saturation_parser"
@@ -45,6 +46,7 @@ _PARTS: dict[str, list[tuple[str, ...]]] = {
         *((part, _SATURATION, part) for part in ("worker-saturation", "rps-saturation")),
     ],
     "endpoints": [("clean", "clean_parser")],
+    "kubernetes": [(part, "kubernetes_parser", part) for part in ("fetch", "clean", "attend")],
     "hosts": [(part, "hosts_parser", part) for part in ("check", "prepare", "clean", "keys", "join")],
 }
 _LAST_WORD = "\n      esac"

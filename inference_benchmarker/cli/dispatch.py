@@ -39,6 +39,7 @@ COMMANDS = (
     "endpoints",
     "hosts",
     "manifests",
+    "kubernetes",
     "completion",
 )
 _FAMILIES = {
@@ -47,6 +48,7 @@ _FAMILIES = {
     "compare": ("compare", "ab", "plot"),
     "endpoint": ("factory", "client", "endpoint", "endpoints"),
     "report": ("report",),
+    "kubernetes": ("kubernetes", "in_pods"),
 }
 _HOMES = {command: f"{family}.{command}" for family, commands in _FAMILIES.items() for command in commands}
 _LIGHT = ("factory", "endpoints", "completion")
@@ -184,6 +186,8 @@ def _dispatch(arguments: list[str]) -> int:
         return _run("plot", arguments[1:])
     if any(argument.partition("=")[0] == "--plot" for argument in arguments):
         return _run("plot", arguments)
+    if "--kubernetes" in arguments:
+        return _run("in_pods", arguments)
     if arguments and arguments[0] in ("--init", "--self-test"):
         raise BenchmarkError(
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."

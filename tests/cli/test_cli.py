@@ -197,7 +197,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
             [
                 "There is no command 'chekc'. Did you mean check? "
                 "Commands are factory, check, capacity, plan, replay, report, metrics, compare, ab, client, "
-                "endpoint, endpoints, hosts, manifests, completion, plot; a wave is given by flags."
+                "endpoint, endpoints, hosts, manifests, kubernetes, completion, plot; a wave is given by flags."
             ],
         ),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),

@@ -48,6 +48,8 @@ commands (each with --help):
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
   benchmark hosts COMMAND      set up, check and clean hosts that send load
+  benchmark --kubernetes       send the wave from pods, through your kubectl
+  benchmark kubernetes fetch   fetch the results of such a wave; clean removes it
   benchmark manifests          print Kubernetes objects for a wave from pods
   benchmark endpoints clean    remove what killed commands left behind
   benchmark completion SHELL   print the completion script for bash or zsh

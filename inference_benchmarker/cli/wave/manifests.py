@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 import shlex
-from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.address_flags import without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.terminal import say, write_file
-from inference_benchmarker.cli.wave.pods_flags import PODS_FLAGS, take_pods
-from inference_benchmarker.cli.wave.pods_wave import may_hold_secrets, read_files, wave_for_pods
+from inference_benchmarker.cli.wave.asked_pods import NOT_IN_PODS, asked_pods
+from inference_benchmarker.cli.wave.pods_flags import PODS_FLAGS
+from inference_benchmarker.cli.wave.pods_wave import may_hold_secrets
 from inference_benchmarker.cli.wave.wave import wave_options
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
-from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.redact import without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
     from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.pods.pods import Pods
-    from inference_benchmarker.plan.plan import WavePlan
 
 _ABOUT = """\
 Prints Kubernetes objects, as YAML, that send a wave from pods. The flags of a
@@ -34,55 +33,26 @@ wave define the load, and --pods sets the number of pods that send it.
       --client-rps 40000 --obs-time 60 --keys-dir keys > wave.yaml
 """
 _EPILOG = "exit codes: 0 the objects were printed; 2 bad input\n"
-_END_S = 60  # beyond the drain, for the report
-_NOT_IN_PODS = {
-    "demo": "the embedded endpoint listens on the loopback of one pod: give an endpoint",
-    "calibrate": "what this tool adds is measured on one machine: leave it out",
-    "aiperf": "aiperf sends from one machine alone: leave it out",
-    "aiperf_only": "aiperf sends from one machine alone: leave it out",
-    "interactive": "a pod has no terminal: give --stages",
-    "ui": "the page is on the loopback of a pod: leave it out",
-    "hosts": "the pods are the hosts",
-    "hosts_file": "the pods are the hosts",
-    "listen": "the pods find each other by a Service",
-    "host_keys": "the pods have keys of their own",
-    "requirements": "install the packages in the image",
-    "output_dir": "the pods have a place of their own",
-    "api_key": "it would be printed: set the variable BENCHMARK_API_KEY, and give --pass-env BENCHMARK_API_KEY",
-}
 
 
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
-    from inference_benchmarker.engine.pods.objects import PodsWave, wave_objects
+    from inference_benchmarker.engine.pods.objects import wave_objects
     from inference_benchmarker.engine.pods.yaml_text import as_yaml
 
     parser = manifests_parser()
     rest, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, rest, addresses)
-    pods = take_pods(options, problems)
-    problems += _refused(options)
-    refuse(problems)
-    given = wave_for_pods(parser, pods, options, addresses)
-    hosts = given.plan.hosts
-    wave = PodsWave(
-        arguments=given.words,
-        workers=max(len(numbers) for numbers in hosts.numbers.values()),
-        variables=hosts.pass_env,
-        files=read_files(given.files, pods),
-        join_timeout_s=ceil(hosts.join_timeout_s),
-        drain_s=ceil(given.plan.drain_timeout_s) + _END_S,
-        deadline_s=_deadline_s(pods, given.plan),
-    )
-    text = "---\n".join([_head(pods, options["keys_dir"]), *map(as_yaml, wave_objects(pods, wave))])
+    asked = asked_pods(parser, options, problems, addresses)
+    pods = asked.pods
+    text = "---\n".join([_head(pods, options["keys_dir"]), *map(as_yaml, wave_objects(pods, asked.wave))])
     if without(text) != text:
         raise BenchmarkError("The value of a secret variable of this environment would be printed.", "Pass it by name.")
     if options["keys_dir"] is not None:
-        _write_secret(Path(options["keys_dir"]).expanduser(), pods, hosts.pass_env)
-    if given.lacking:
-        flags = " ".join(f"--pass-env {name}" for name in given.lacking)
-        say(f"The pods lack {', '.join(given.lacking)}, which is set here: give {flags}, unless the image sets it.")
-    for place in may_hold_secrets(wave.files):
+        _write_secret(Path(options["keys_dir"]).expanduser(), pods, asked.variables)
+    if asked.lacking:
+        say(asked.lacking_text)
+    for place in may_hold_secrets(asked.wave.files):
         say(
             f"{place} seems to hold a secret, which is printed in plain: keep the YAML out of git, or let the file "
             "read a variable, and give --pass-env NAME."
@@ -105,30 +75,9 @@ def manifests_parser() -> Parser:
 def _of_pods(flags: Table) -> Table:
     """The flags of a wave; the help leaves out those that are refused."""
     return {
-        group: [flag._replace(hidden=True) if flag.name in _NOT_IN_PODS else flag for flag in some]
+        group: [flag._replace(hidden=True) if flag.name in NOT_IN_PODS else flag for flag in some]
         for group, some in flags.items()
     }
-
-
-def _refused(options: Mapping[str, Any]) -> Iterator[str]:
-    """Flags that make no sense in a pod, each in a sentence."""
-    for name, why in _NOT_IN_PODS.items():
-        if options[name]:
-            yield f"--{name.replace('_', '-')} is not for pods: {why}."
-
-
-def _deadline_s(pods: Pods, plan: WavePlan) -> int:
-    """The seconds after which Kubernetes ends the Job: what the wave may take, and as long as the results are kept."""
-    from inference_benchmarker.engine.pods.objects import KEPT_S
-
-    if pods.deadline_s is not None:
-        return ceil(pods.deadline_s)
-    if plan.expected_s is None:
-        raise BenchmarkError(
-            "The length of this wave is not known beforehand.", "Give --deadline S: Kubernetes ends the Job then."
-        )
-    waits = plan.hosts.join_timeout_s + plan.load_timeout_s + plan.warmup_s + plan.drain_timeout_s
-    return ceil(float(waits) + plan.expected_s) + KEPT_S
 
 
 def _write_secret(folder: Path, pods: Pods, variables: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 JOIN_TIMEOUT_S = 600
 """For which pods wait for each other where nobody said: images have to be pulled."""
 
-_NOT_THERE = ("config", *(flag.name for flag in PODS_FLAGS[OF_PODS]), "pass_env")
+_NOT_THERE = ("config", "kubernetes", "output_dir", *(flag.name for flag in PODS_FLAGS[OF_PODS]), "pass_env")
 _BEFORE_A_FILE = {"endpoint_config": "", "replay": "", "conversations": "", "body": "@", "expect": "schema:"}
 _WRITTEN_SECRET = re.compile(r"[:=]\s*['\"]\[hidden\]")  # in a program, where other words are names of variables
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")

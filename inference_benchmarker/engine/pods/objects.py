@@ -23,7 +23,16 @@ KEYS, FILES, RUNS, TEMPORARY = "/keys/own.json", "/work", "/runs", "/tmp"  # noq
 FETCHED = f"{RUNS}/fetched"
 """Who has fetched the results makes this file, and the pod that keeps them ends."""
 
+SAID = "/tmp/wave"  # noqa: S108 - a folder of the container
+"""What the wave says while it runs (``words``), its process (``process``) and its exit code (``code``)."""
+
 PORT = 5557
+CONTAINER = "benchmark"
+OURS = "inference-benchmarker"
+NAME, WAVE = "app.kubernetes.io/name", "app.kubernetes.io/instance"
+"""The labels of everything that this tool makes, and of what belongs to one wave."""
+
+INDEX = "batch.kubernetes.io/job-completion-index"
 KEPT_S = 3_600
 """The results are kept for so long after the wave, and so is a Job that has ended."""
 
@@ -32,21 +41,28 @@ MOST_BYTES = 1_000_000
 
 _USER = 1000
 _NO_KEY = re.compile(r"[^A-Za-z0-9._-]")
-_LABEL = "app.kubernetes.io"
 _INDEX = "JOB_COMPLETION_INDEX"
 _COMMAND = f"""\
 if [ "${_INDEX}" != 0 ]; then
   exec benchmark hosts join --address "$PRIMARY" --host-keys {KEYS} --join-timeout "$JOIN_TIMEOUT"
 fi
+# What the wave says goes to the log, and to whoever follows it.
+rm -f {FETCHED}
+mkdir {SAID}
+mkfifo {SAID}/pipe
+tee {SAID}/words <{SAID}/pipe >&2 &
 # SIGTERM ends the wave, with its report; afterwards it ends the wait.
-benchmark "$@" --host-keys {KEYS} --listen "$POD_IP:{PORT}" --output-dir {RUNS} &
+benchmark "$@" --host-keys {KEYS} --listen "$POD_IP:{PORT}" --output-dir {RUNS} 2>{SAID}/pipe &
 wave=$!
+echo $wave >{SAID}/process
 trap 'kill -TERM $wave' TERM
 while :; do
   wait $wave
   code=$?
   kill -0 $wave 2>/dev/null || break
 done
+echo "$code" >{SAID}/ended
+mv {SAID}/ended {SAID}/code
 set -- {RUNS}/*/
 if [ -d "$1" ]; then
   timeout {KEPT_S} sh -c 'until [ -e {FETCHED} ]; do sleep 1; done' &
@@ -93,7 +109,7 @@ def _config_map(pods: Pods, files: Mapping[str, bytes]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(pods),
+        "metadata": metadata_of(pods),
         "immutable": True,
         **{name: values for name, values in data.items() if values},
     }
@@ -106,10 +122,10 @@ def _keys(places: Iterable[str]) -> dict[str, str]:
 
 def _service(pods: Pods) -> dict[str, Any]:
     """A name for the primary's pod, which is its address alone, and at once."""
-    selector = {**_selector(pods), "batch.kubernetes.io/job-completion-index": "0"}
+    selector = {**_selector(pods), INDEX: "0"}
     ports = [{"name": "hosts", "port": PORT}]
     spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector, "ports": ports}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(pods), "spec": spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata_of(pods), "spec": spec}
 
 
 def _job(pods: Pods, wave: PodsWave) -> dict[str, Any]:
@@ -124,7 +140,7 @@ def _job(pods: Pods, wave: PodsWave) -> dict[str, Any]:
         "ttlSecondsAfterFinished": KEPT_S,
         "template": {"metadata": _metadata_of_pod(pods), "spec": _pod(pods, wave)},
     }
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(pods), "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of(pods), "spec": spec}
 
 
 def _metadata_of_pod(pods: Pods) -> dict[str, Any]:
@@ -205,7 +221,7 @@ def _container(pods: Pods, wave: PodsWave) -> dict[str, Any]:
         ),
     ]
     return {
-        "name": "benchmark",
+        "name": CONTAINER,
         "image": pods.image,
         "workingDir": FILES if wave.files else RUNS,
         "command": ["/bin/sh", "-c", _COMMAND, "wave"],
@@ -226,14 +242,15 @@ def _escaped(word: str) -> str:
     return word.replace("$", "$$") if "$(" in word or "$$" in word else word
 
 
-def _metadata(pods: Pods) -> dict[str, Any]:
+def metadata_of(pods: Pods) -> dict[str, Any]:
+    """The name, place and labels of all that belongs to a wave."""
     namespace = {} if pods.namespace is None else {"namespace": pods.namespace}
     return {"name": pods.job, **namespace, "labels": _labels(pods)}
 
 
 def _labels(pods: Pods) -> dict[str, str]:
-    return {**_selector(pods), f"{_LABEL}/version": __version__}
+    return {**_selector(pods), "app.kubernetes.io/version": __version__}
 
 
 def _selector(pods: Pods) -> dict[str, str]:
-    return {f"{_LABEL}/name": "inference-benchmarker", f"{_LABEL}/instance": pods.job}
+    return {NAME: OURS, WAVE: pods.job}

@@ -132,7 +132,8 @@ def test_the_first_lines_have_the_commands_of_the_page(printed: Printed, tmp_pat
     _, out, _ = printed(*PODS, *WAVE, "--keys-dir", str(tmp_path / "load-keys"))
     head = itertools.takewhile(lambda line: line.startswith("#"), out.splitlines())
     said = [line.removeprefix("#   ").partition("     (")[0] for line in head if line.startswith("#   ")]
-    page = (ROOT / "docs/how-to/kubernetes.md").read_text().split("```sh\n", 1)[1].split("```", 1)[0]
+    shells = (ROOT / "docs/how-to/kubernetes.md").read_text().split("```sh\n")[1:]
+    (page,) = (block for shell in shells if (block := shell.split("```", 1)[0]).startswith("kubectl create secret"))
     shown = "\n".join(said).replace(str(tmp_path / "load-keys"), "load-keys").replace("THIS_FILE", "wave.yaml")
     assert shown == page.rstrip()
 

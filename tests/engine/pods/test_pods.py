@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.engine.hosts.host_keys import write_host_keys
-from inference_benchmarker.engine.pods.objects import FETCHED, KEYS, PORT, RUNS
+from inference_benchmarker.engine.pods.objects import FETCHED, KEYS, PORT, RUNS, SAID
 from inference_benchmarker.engine.pods.pods import Pods
 from tests.engine.hosts.plans import PATIENCE_S, once_it_runs
 from tests.engine.pods.waves import container
@@ -71,6 +71,7 @@ class Node:
         here = {
             KEYS: str(self.folder / "secret" / keys),
             RUNS: str(self.runs),
+            SAID: str(self.folder / "wave"),
             f"{PODS.job}:{PORT}": f"127.0.0.1:{self._port}",
             f":{PORT}": f":{self._port}",
         }
@@ -129,6 +130,7 @@ def test_the_pods_send_the_wave_and_the_first_keeps_the_results_until_they_are_f
     assert ended == ["", ""]
     assert primary.returncode == summary["exit_code"]
     assert "RESULTS" in said
+    assert int((tmp_path / "wave" / "code").read_text()) == summary["exit_code"]
 
 
 @pytest.mark.slow
@@ -155,3 +157,4 @@ def test_a_wave_that_could_not_begin_has_no_results_to_keep(server: StampServer,
         said, _ = primary.communicate(timeout=2 * PATIENCE_S)
     assert (primary.returncode, second.returncode, len(server.log())) == (2, 2, 0)
     assert "load-2" in said
+    assert (tmp_path / "wave" / "words").read_text() == said

@@ -1,0 +1,1 @@
+"""Waves from the pods of a cluster that this command starts, follows and brings home."""

@@ -1,0 +1,109 @@
+"""``benchmark --kubernetes``: a wave from pods, which this command makes, follows and removes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import string
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.core.address_flags import without_addresses
+from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.core.flags import Flag
+from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+from inference_benchmarker.cli.core.terminal import passing, say, say_nothing
+from inference_benchmarker.cli.kubernetes.bringing_home import Abroad, bring_home, pods_of
+from inference_benchmarker.cli.wave.asked_pods import asked_pods
+from inference_benchmarker.cli.wave.pods_flags import OF_PODS, PODS_FLAGS
+from inference_benchmarker.cli.wave.wave import wave_options
+from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from inference_benchmarker.cli.wave.asked_pods import AskedPods
+    from inference_benchmarker.engine.pods.kubectl import Kubectl
+
+_ABOUT = """\
+Sends a wave from the pods of a Kubernetes cluster, through your own kubectl:
+makes a Job, follows it, fetches its results, and removes it.
+
+  benchmark --kubernetes --pods 8 --workers 32 --pod-image IMAGE \\
+      --factories-file my_endpoint.py --client-rps 40000 --obs-time 60
+
+Ctrl-C ends the wave early, with its report. If this command ends otherwise, the
+wave goes on: `benchmark kubernetes fetch JOB` follows it and fetches its results.
+"""
+_EPILOG = """\
+exit codes: those of the wave: 0 VALID, every limit met; 1 a limit was missed;
+2 bad input, or the pods did not start; 3 INVALID, or the results were lost;
+130 interrupted
+"""
+_FLAG = Flag("--kubernetes", None, "send the wave from pods")
+_OWN_NAME = "name of the Job, and of everything that belongs to it (default: a new one)"
+_LETTERS = string.ascii_lowercase + string.digits
+
+
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    from inference_benchmarker.engine.pods.kubectl import Kubectl
+    from inference_benchmarker.engine.pods.pods import JOB
+
+    parser = in_pods_parser()
+    rest, addresses = without_addresses(arguments, parser.flags)
+    options, problems = wave_options(parser, rest, addresses)
+    output_dir = Path(options["output_dir"] or OUTPUT_DIR).expanduser()
+    options["output_dir"] = None
+    own_name = f"{JOB}-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
+    asked = asked_pods(parser, options, problems, addresses, own_name)
+    if asked.lacking:
+        say(asked.lacking_text)
+    passing("Asking the cluster…", quiet=options["quiet"])
+    kubectl = Kubectl.of_user(asked.pods.namespace)
+    job = _begun(kubectl, asked, options)
+    return bring_home(
+        Abroad(
+            kubectl=kubectl,
+            job=asked.pods.job,
+            uid=job["metadata"]["uid"],
+            output_dir=output_dir,
+            as_json=bool(options["json"]),
+            quiet=bool(options["quiet"]),
+            may_end=True,
+        )
+    )
+
+
+def in_pods_parser() -> Parser:
+    """Its flags, and its help."""
+    named = {flag.name: flag for flag in PODS_FLAGS[OF_PODS] if flag.name != "keys_dir"}
+    named["job_name"] = named["job_name"]._replace(about=_OWN_NAME, default=None)
+    of_pods = [_FLAG, *named.values()]
+    return command_parser(
+        "benchmark --kubernetes",
+        {OF_PODS: of_pods, **WAVE_FLAGS},
+        usage="benchmark --kubernetes --pods N [URL | --factories-file FILE] [options]",
+        description=_ABOUT,
+        epilog=_EPILOG,
+    )
+
+
+def _begun(kubectl: Kubectl, asked: AskedPods, options: dict[str, Any]) -> dict[str, Any]:
+    """The Job, whose pods have all started. Where they do not, nothing is left of it."""
+    from inference_benchmarker.engine.pods.making import check_rights, making
+    from inference_benchmarker.engine.pods.waiting import await_pods
+
+    tell: Callable[[str], None] = say_nothing if options["quiet"] else say
+    pods, wave = asked.pods, asked.wave
+    check_rights(kubectl, wave)
+    variables = {name: os.environ[name].encode() for name in asked.variables}
+    with making(kubectl, pods, wave, variables, tell) as job:
+        tell(f"Job {pods.job}: starting {pods.pods + 1} pods{_place(kubectl)}.")
+        await_pods(kubectl, pods, pods_of(job["metadata"]["uid"]), wave.join_timeout_s, tell)
+    return job
+
+
+def _place(kubectl: Kubectl) -> str:
+    return f" in namespace {kubectl.namespace}" if kubectl.namespace else ""

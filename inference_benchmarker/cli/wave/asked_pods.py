@@ -1,0 +1,101 @@
+"""A wave from pods as its flags ask for it: ``manifests`` prints its objects, and ``--kubernetes`` makes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from inference_benchmarker.cli.wave.pods_flags import take_pods
+from inference_benchmarker.cli.wave.pods_wave import read_files, wave_for_pods
+from inference_benchmarker.errors import BenchmarkError, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from inference_benchmarker.cli.core.arguments import Parser
+    from inference_benchmarker.engine.pods.objects import PodsWave
+    from inference_benchmarker.engine.pods.pods import Pods
+    from inference_benchmarker.plan.plan import WavePlan
+
+_END_S = 60  # beyond the drain, for the report
+NOT_IN_PODS = {
+    "demo": "the embedded endpoint listens on the loopback of one pod: give an endpoint",
+    "calibrate": "what this tool adds is measured on one machine: leave it out",
+    "aiperf": "aiperf sends from one machine alone: leave it out",
+    "aiperf_only": "aiperf sends from one machine alone: leave it out",
+    "interactive": "a pod has no terminal: give --stages",
+    "ui": "the page is on the loopback of a pod: leave it out",
+    "hosts": "the pods are the hosts",
+    "hosts_file": "the pods are the hosts",
+    "listen": "the pods find each other by a Service",
+    "host_keys": "the pods have keys of their own",
+    "requirements": "install the packages in the image",
+    "output_dir": "the pods have a place of their own",
+    "api_key": "it would be printed: set the variable BENCHMARK_API_KEY, and give --pass-env BENCHMARK_API_KEY",
+}
+"""Flags of a wave that are not for pods, by what they set, each with its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPods:
+    """The pods and their wave. ``variables``: of the Secret; ``lacking``: as of ``WaveForPods``."""
+
+    pods: Pods
+    wave: PodsWave
+    variables: Sequence[str]
+    lacking: Sequence[str]
+
+    @property
+    def lacking_text(self) -> str:
+        """The sentence on what the pods lack; empty where that is nothing."""
+        flags = " ".join(f"--pass-env {name}" for name in self.lacking)
+        names = ", ".join(self.lacking)
+        return names and f"The pods lack {names}, which is set here: give {flags}, unless the image sets it."
+
+
+def asked_pods(
+    parser: Parser, options: dict[str, Any], problems: list[str], addresses: Sequence[str], job: str | None = None
+) -> AskedPods:
+    """The pods and the wave that were asked for. ``job``: the name of the Job where none was given.
+
+    BenchmarkError with all that is wrong.
+    """
+    from inference_benchmarker.engine.pods.objects import PodsWave
+
+    pods = take_pods({"keys_dir": None, **options, "job_name": options["job_name"] or job}, problems)
+    problems += _refused(options)
+    refuse(problems)
+    given = wave_for_pods(parser, pods, options, addresses)
+    hosts = given.plan.hosts
+    wave = PodsWave(
+        arguments=given.words,
+        workers=max(len(numbers) for numbers in hosts.numbers.values()),
+        variables=hosts.pass_env,
+        files=read_files(given.files, pods),
+        join_timeout_s=ceil(hosts.join_timeout_s),
+        drain_s=ceil(given.plan.drain_timeout_s) + _END_S,
+        deadline_s=_deadline_s(pods, given.plan),
+    )
+    return AskedPods(pods, wave, hosts.pass_env, given.lacking)
+
+
+def _refused(options: Mapping[str, Any]) -> Iterator[str]:
+    """Flags that make no sense in a pod, each in a sentence."""
+    for name, why in NOT_IN_PODS.items():
+        if options[name]:
+            yield f"--{name.replace('_', '-')} is not for pods: {why}."
+
+
+def _deadline_s(pods: Pods, plan: WavePlan) -> int:
+    """The seconds after which Kubernetes ends the Job: what the wave may take, and as long as the results are kept."""
+    from inference_benchmarker.engine.pods.objects import KEPT_S
+
+    if pods.deadline_s is not None:
+        return ceil(pods.deadline_s)
+    if plan.expected_s is None:
+        raise BenchmarkError(
+            "The length of this wave is not known beforehand.", "Give --deadline S: Kubernetes ends the Job then."
+        )
+    waits = plan.hosts.join_timeout_s + plan.load_timeout_s + plan.warmup_s + plan.drain_timeout_s
+    return ceil(float(waits) + plan.expected_s) + KEPT_S
