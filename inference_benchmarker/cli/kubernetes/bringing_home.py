@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.terminal import say, say_nothing
-from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, OK, worst_exit_code
+from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.words.redact import hidden
 
 if TYPE_CHECKING:
@@ -96,6 +96,9 @@ def _without_results(code: int | None, outcome: Outcome | None) -> int:
     ended_with = code if code is not None else pod and pod.code
     if ended_with in _WORDS_OF_AN_END:
         return int(ended_with or OK)
+    if pod and pod.code in (OK, MISSED):
+        say(f"benchmark: The results are gone: pod {pod.name} kept them for an hour, and has ended ({pod.end}).")
+        return INVALID
     how = f"pod {pod.name} has ended ({pod.end})" if pod else "its pod is gone"
     say(f"benchmark: The first pod, which runs the primary, was lost with its results: {how}.")
     return INVALID

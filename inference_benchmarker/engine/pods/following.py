@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 GIVE_UP_S = 600.0
 """A pod that does not answer for so long is left alone: its results can be fetched later."""
 
+_SOON = "--request-timeout=10s"  # or nobody could leave for a minute
 _POLL_S = 0.2
 _AGAIN_S = (0.5, 1.0, 2.0, 5.0)  # after which a connection is tried again
 _MOST_ENDS = 2  # requests to end the wave; who asks once more leaves
@@ -88,7 +89,7 @@ class Following:
     def _first_pod(self) -> tuple[PodState | None, bool]:
         """The pod that has the results, and whether the cluster answers."""
         try:
-            return of_index(states_in(self._kubectl.read("pods", f"--selector={self._selector}")), 0), True
+            return of_index(states_in(self._kubectl.read("pods", f"--selector={self._selector}", _SOON)), 0), True
         except KubectlError:
             return None, False
 

@@ -1,0 +1,275 @@
+"""``benchmark --kubernetes`` through the real kubectl: pods are processes, and a server stamps each request."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from tests.case import case
+from tests.kube.conftest import wait_until
+from tests.kube.made import job
+from tests.performance.stamp_server import StampServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.bench import Bench, Finished, Running
+    from tests.kube.cluster import Cluster
+    from tests.kube.kubectl import Kubectl
+
+pytestmark = pytest.mark.process
+
+VALUE = "v4lue-of-the-endpoints-key"
+FACTORIES = """
+import os
+import urllib.request
+
+KEY = os.environ["ENDPOINT_KEY"]
+
+
+def invoke_factory():
+    def invoke(payload):
+        with urllib.request.urlopen(urllib.request.Request("URL", headers={"X-Api-Key": KEY})) as answer:
+            return answer.read()
+
+    return invoke
+
+
+def payload_factory():
+    return {"pre_computed": True, "input": [1]}
+"""
+FILES = ("get", "all,secrets,configmaps", "--output=name")
+RATE = 20
+
+
+def says(text: str, *parts: str) -> bool:
+    """Tells whether each of these stands somewhere in the text."""
+    return all(part in text for part in parts)
+
+
+class Scene:
+    """A user with a folder, a cluster, and a server that its pods reach."""
+
+    def __init__(self, bench: Bench, kubectl: Kubectl, cluster: Cluster, server: StampServer) -> None:
+        self.kubectl, self.cluster, self.server = kubectl, cluster, server
+        self.folder = bench.folder()
+        self._bench = bench
+
+    def start(self, seconds: int, *words: object, command: tuple[str, ...] = (), **environment: str) -> Running:
+        """Start a wave of three pods, and pass no time on what nobody measures."""
+        load = ("--pods", 2, "--client-rps", RATE, "--obs-time", seconds, "--output-dir", "home")
+        line = (
+            (*command, "--kubernetes", *load, *words) if command else (self.server.url, "--kubernetes", *load, *words)
+        )
+        return self.other(*line, **environment)
+
+    def other(self, *line: object, **environment: str) -> Running:
+        """Start any command."""
+        variables = {**self.kubectl.environment, **environment}
+        return self._bench.start(*line, factories=None, folder=self.folder, environment=variables)
+
+    def begun(self, seconds: int, *words: object, **options: Any) -> Running:
+        """A wave whose load has begun."""
+        running = self.start(seconds, *words, **options)
+        running.wait_for(lambda: len(self.server.log()), "the first request")
+        return running
+
+    def pod(self, index: int) -> str:
+        """The name of a pod."""
+        selector = f"--selector=batch.kubernetes.io/job-completion-index={index}"
+        return self.kubectl("get", "pods", selector, "--output=jsonpath={.items[0].metadata.name}")
+
+    def pods(self) -> list[dict[str, Any]]:
+        """All pods that are there."""
+        found: list[dict[str, Any]] = self.kubectl.object("pods")["items"]
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """The only run that came home."""
+        (found,) = self.folder.glob("home/*/summary.json")
+        summary = json.loads(found.read_text())
+        assert isinstance(summary, dict)
+        return summary
+
+    def judge_results(self, finished: Finished) -> dict[str, Any]:
+        """The counts are the server's, the exit code is the wave's, and nothing is left in the cluster."""
+        summary = self.summary()
+        assert summary["ledger"]["ok"] == len(self.server.log())
+        assert finished.code == summary["exit_code"], finished.err
+        self.judge_rest()
+        return summary
+
+    def judge_rest(self) -> None:
+        """Nothing is left in the cluster, but what just ends."""
+        wait_until(lambda: self.kubectl(*FILES) == "")
+        assert [each.name for each in self.folder.glob("home/.*")] == []
+
+
+@pytest.fixture
+def scene(bench: Bench, kubectl: Kubectl, cluster: Cluster) -> Iterator[Scene]:
+    with StampServer(address=cluster.address) as server:
+        yield Scene(bench, kubectl, cluster, server)
+
+
+def shown(scene: Scene) -> str:
+    """All that others may see of a wave while it runs: its objects but for the Secret, arguments and logs."""
+    objects = scene.kubectl("get", "jobs,pods,configmaps,services,events", "--output=json")
+    arguments = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+    return "\n".join([objects, *arguments, scene.kubectl("logs", scene.pod(0)), scene.kubectl("logs", scene.pod(1))])
+
+
+def test_a_wave_from_three_pods_comes_home_and_leaves_nothing(scene: Scene) -> None:
+    (scene.folder / "f.py").write_text(FACTORIES.replace("URL", scene.server.url))
+    words = ("--pass-env", "ENDPOINT_KEY", "--job-name", "load")
+    running = scene.begun(2, *words, command=("--factories-file", "f.py"), ENDPOINT_KEY=VALUE)
+    secret = scene.kubectl.object("secret", "load")
+    seen = shown(scene)
+    summary = scene.judge_results(running.finish())
+    assert (summary["ledger"]["ok"], summary["ledger"]["sent"]) == (2 * RATE, 2 * RATE)
+    assert [(host["name"], host["sent"]) for host in summary["hosts"]] == [("load-1", RATE), ("load-2", RATE)]
+    assert {*secret["data"]} == {"load-0.json", "load-1.json", "load-2.json", "ENDPOINT_KEY"}
+    assert [each["kind"] for each in secret["metadata"]["ownerReferences"]] == ["Job"]
+    assert says(running.err, "Job load: starting 3 pods", f"Sending {RATE} requests/s for 2 s")
+    assert re.search(r"^Run directory: home/\S+_benchmark$", running.out, re.MULTILINE)
+    fetched = "".join(path.read_text(errors="replace") for path in scene.folder.glob("home/**/*") if path.is_file())
+    assert VALUE not in seen + running.out + running.err + fetched
+
+
+def refusals(scene: Scene) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
+    """What a cluster refuses, and what is said of it."""
+    scene.cluster.deny("create", "secrets")
+    scene.cluster.deny("create", "pods/exec")
+    yield (), ("create secrets", "create pods/exec", "administrator")
+    scene.cluster.allow()
+    yield ("--namespace", "nowhere"), ("no namespace nowhere", "--namespace")
+
+
+def test_what_the_user_may_not_do_is_said_at_once(scene: Scene) -> None:
+    for words, expected in refusals(scene):
+        with case(expected[0]):
+            finished = scene.start(1, *words).finish()
+            assert (finished.code, says(finished.err, *expected)) == (2, True), finished.err
+    scene.judge_rest()
+    assert len(scene.server.log()) == 0
+
+
+def hopeless(scene: Scene) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
+    """Pods that do not start, and what is said of them."""
+    scene.cluster.miss_image("nowhere")
+    yield ("--pod-image", "nowhere/x:1"), ("ImagePullBackOff", "nowhere/x:1", "cannot be pulled")
+    yield ("--node-selector", "pool=load", "--join-timeout", 3), ("0 of 3 pods", "3 s", "0/3 nodes are available")
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
+    scene.kubectl.create({**quota, "spec": {"hard": {"pods": "0"}}})
+    yield (), ("cannot make its pods", "exceeded quota: small")
+    scene.kubectl("delete", "resourcequota", "small")
+    scene.kubectl.create(job("taken", "true"))
+    yield ("--job-name", "taken"), ("There is a Job taken already", "benchmark kubernetes clean taken")
+
+
+@pytest.mark.slow
+def test_pods_that_do_not_start_are_explained_in_the_words_of_the_cluster(scene: Scene) -> None:
+    for words, expected in hopeless(scene):
+        with case(expected[0]):
+            finished = scene.start(1, *words).finish()
+            assert (finished.code, says(finished.err, *expected)) == (2, True), finished.err
+    assert scene.kubectl("get", "job", "taken", "--output=name") == "job.batch/taken\n"
+    scene.kubectl("delete", "job", "taken")
+    scene.judge_rest()
+    assert len(scene.server.log()) == 0
+
+
+@pytest.mark.slow
+def test_a_connection_that_breaks_again_and_again_loses_nothing(scene: Scene) -> None:
+    """Each connection is cut after some bytes, while the wave runs and between the blocks of its results."""
+    over = threading.Event()
+
+    def cut() -> None:
+        size = 0
+        while not over.wait(0.02):
+            if scene.cluster.cut_after is None:
+                scene.cluster.cut_streams(size := size + 8_000)
+
+    scene.cluster.cut_streams(300)  # the first one, while the wave runs
+    running = scene.begun(3)
+    running.wait_for(lambda: "broke off" in running.err, "the cut")
+    cutting = threading.Thread(target=cut)
+    cutting.start()
+    try:
+        finished = running.finish()
+    finally:
+        over.set()
+        cutting.join()
+    scene.judge_results(finished)
+    assert finished.err.count("broke off") >= 3, finished.err
+    assert says(finished.err, "The wave goes on.", "again.")
+
+
+@pytest.mark.slow
+def test_a_wave_whose_command_is_gone_goes_on_and_is_fetched(scene: Scene) -> None:
+    running = scene.begun(5, "--job-name", "load")
+    running.process.send_signal(signal.SIGHUP)
+    left = running.finish()
+    assert (left.code, says(left.err, "Job load is left", "benchmark kubernetes fetch load")) == (130, True), left.err
+    leaving = scene.other("kubernetes", "fetch", "load", "--output-dir", "home")
+    leaving.wait_for(lambda: "Sending" in leaving.err, "the words of the wave")
+    leaving.process.send_signal(signal.SIGINT)
+    assert leaving.finish().code == 130
+    wait_until(lambda: len(scene.server.log()) == 5 * RATE)
+    fetched = scene.other("kubernetes", "fetch", "load", "--output-dir", "home", "--json").finish()
+    summary = scene.judge_results(fetched)
+    assert (summary["ledger"]["ok"], summary["interrupted"]) == (5 * RATE, False)
+    assert json.loads(fetched.out)["ledger"] == summary["ledger"]
+    again = scene.other("kubernetes", "fetch", "load").finish()
+    assert (again.code, says(again.err, "There is no Job load")) == (2, True), again.err
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_wave_with_its_report(scene: Scene) -> None:
+    running = scene.begun(120)
+    running.process.send_signal(signal.SIGINT)
+    finished = running.finish()
+    summary = scene.judge_results(finished)
+    assert (finished.code, summary["interrupted"]) == (130, True)
+    assert "RESULTS" in finished.out
+
+
+@pytest.mark.slow
+def test_a_lost_agent_is_a_lost_host_and_a_lost_primary_loses_the_results(scene: Scene) -> None:
+    namespace = scene.kubectl("config", "view", "--minify", "--output=jsonpath={..namespace}")
+    running = scene.begun(6)
+    scene.cluster.kill_for_memory(namespace, scene.pod(2))
+    finished = running.finish()
+    assert (finished.code, "host_lost" in finished.out) == (3, True), finished.out
+    scene.judge_rest()
+    scene.server.clear()
+    (run,) = scene.folder.glob("home/*")
+    running = scene.begun(30)
+    scene.cluster.kill_for_memory(namespace, scene.pod(0))
+    finished = running.finish()
+    assert (finished.code, says(finished.err, "lost with its results", "OOMKilled")) == (3, True), finished.err
+    assert list(scene.folder.glob("home/*")) == [run]
+    scene.judge_rest()
+
+
+@pytest.mark.slow
+def test_clean_removes_what_has_ended_and_names_what_runs(scene: Scene) -> None:
+    running = scene.begun(60, "--job-name", "load")
+    os.kill(running.process.pid, signal.SIGKILL)
+    running.process.wait()
+    scene.kubectl.create(job("other", "true"))
+    cleaned = scene.other("kubernetes", "clean").finish()
+    assert (cleaned.code, says(cleaned.out, "Job load is running", "No Job has ended")) == (0, True), cleaned.out
+    refused = scene.other("kubernetes", "clean", "other").finish()
+    assert (refused.code, says(refused.err, "Job other is none of a wave")) == (2, True), refused.err
+    scene.kubectl("delete", "job", "other")
+    cleaned = scene.other("kubernetes", "clean", "load").finish()
+    assert (cleaned.code, says(cleaned.out, "Job load is removed")) == (0, True), cleaned.out
+    wait_until(lambda: scene.kubectl("get", "jobs,secrets,configmaps,services", "--output=name") == "")
+    wait_until(lambda: all(pod["metadata"].get("deletionTimestamp") for pod in scene.pods()))
