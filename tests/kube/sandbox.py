@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,7 @@ class Sandbox:
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
         self._process.stdin.close()
+        self._await_root()
 
     @property
     def _joining(self) -> tuple[str, ...]:
@@ -149,6 +151,15 @@ class Sandbox:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    def _await_root(self) -> None:
+        """Until its first process is in its root: before, another command would come into this machine's."""
+        here, until = Path("/").stat(), time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until and not self.ended():
+            with suppress(OSError):
+                if not os.path.samestat(Path(f"/proc/{self._first}/root/").stat(), here):
+                    return
+            time.sleep(0.002)
 
     def _awaited_first(self) -> int:
         """The first process of its namespaces, which are there as soon as it is."""
