@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -187,25 +186,12 @@ def test_pods_that_do_not_start_are_explained_in_the_words_of_the_cluster(scene:
 
 @pytest.mark.slow
 def test_a_connection_that_breaks_again_and_again_loses_nothing(scene: Scene) -> None:
-    """Each connection is cut after some bytes, while the wave runs and between the blocks of its results."""
-    over = threading.Event()
-
-    def cut() -> None:
-        size = 0
-        while not over.wait(0.02):
-            if scene.cluster.cut_after is None:
-                scene.cluster.cut_streams(size := size + 8_000)
-
-    scene.cluster.cut_streams(300)  # the first one, while the wave runs
+    """The first one is cut while the wave runs, and six more while its results come."""
+    scene.cluster.cut_streams(300)
     running = scene.begun(3)
     running.wait_for(lambda: "broke off" in running.err, "the cut")
-    cutting = threading.Thread(target=cut)
-    cutting.start()
-    try:
-        finished = running.finish()
-    finally:
-        over.set()
-        cutting.join()
+    scene.cluster.cut_streams(20_000, times=6)
+    finished = running.finish()
     scene.judge_results(finished)
     assert finished.err.count("broke off") >= 3, finished.err
     assert says(finished.err, "The wave goes on.", "again.")
@@ -256,6 +242,37 @@ def test_a_lost_agent_is_a_lost_host_and_a_lost_primary_loses_the_results(scene:
     assert (finished.code, says(finished.err, "lost with its results", "OOMKilled")) == (3, True), finished.err
     assert list(scene.folder.glob("home/*")) == [run]
     scene.judge_rest()
+
+
+@pytest.mark.slow
+def test_a_wave_that_cannot_begin_says_why_and_leaves_nothing(scene: Scene) -> None:
+    """Its first pod has ended before anybody could follow it."""
+    (scene.folder / "f.py").write_text("import no_such_package\n" + FACTORIES)
+    finished = scene.start(1, command=("--factories-file", "f.py"), ENDPOINT_KEY=VALUE).finish()
+    assert (finished.code, says(finished.err, "no_such_package")) == (2, True), finished.err
+    scene.judge_rest()
+    assert len(scene.server.log()) == 0
+
+
+@pytest.mark.slow
+def test_results_of_a_pod_that_is_asked_to_end_come_home(scene: Scene) -> None:
+    """As where its node is emptied: the wave ends with its report, and its results come while the pod may live."""
+    running = scene.begun(120)
+    scene.kubectl("delete", "pod", scene.pod(0), "--wait=false")
+    finished = running.finish()
+    summary = scene.judge_results(finished)
+    assert (finished.code, summary["interrupted"]) == (130, True)
+
+
+@pytest.mark.slow
+def test_results_that_cannot_be_stored_stay_in_the_cluster(scene: Scene) -> None:
+    running = scene.begun(2, "--job-name", "load")
+    (scene.folder / "home").write_text("a file")
+    finished = running.finish()
+    assert (finished.code, says(finished.err, "home", "kubernetes fetch load")) == (3, True), finished.err
+    (scene.folder / "home").unlink()
+    fetched = scene.other("kubernetes", "fetch", "load", "--output-dir", "home", "--quiet").finish()
+    scene.judge_results(fetched)
 
 
 @pytest.mark.slow

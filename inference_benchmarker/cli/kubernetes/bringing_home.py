@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.cli.core.terminal import say, say_nothing
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.words.redact import hidden
 
@@ -39,10 +40,7 @@ def pods_of(uid: str) -> str:
 
 
 def bring_home(abroad: Abroad) -> int:
-    """The exit code of the wave, once its results are here and its Job is removed; INTERRUPTED where the user left.
-
-    BenchmarkError where the results cannot be stored here.
-    """
+    """The exit code of the wave, once its results are here and its Job is removed; INTERRUPTED where the user left."""
     from inference_benchmarker.engine.pods.draft import Draft
     from inference_benchmarker.engine.pods.follower import Follower
     from inference_benchmarker.engine.pods.following import Following
@@ -72,7 +70,7 @@ def _left(abroad: Abroad, outcome: Outcome) -> int:
     if outcome.is_left:
         say(f"Job {abroad.job} is left as it is: {fetch}.")
         return INTERRUPTED
-    say(f"benchmark: The first pod of Job {abroad.job} cannot be followed ({outcome.why}): {fetch}.")
+    say(f"benchmark: The results of Job {abroad.job} are not here: {outcome.why}. {fetch}.")
     return INVALID
 
 
@@ -105,7 +103,11 @@ def _without_results(code: int | None, outcome: Outcome | None) -> int:
 
 
 def _report(path: Path, *, as_json: bool) -> int:
-    """The report of a run that came from elsewhere, and is read as such."""
+    """Print the report of a run that came from elsewhere, and is read as such; returns its exit code."""
     from inference_benchmarker.cli.report.report import run
 
-    return run([str(path), *(["--json"] if as_json else [])])
+    try:
+        return run([str(path), *(["--json"] if as_json else [])])
+    except BenchmarkError as error:  # the pod left other files than its wave makes
+        say(f"benchmark: {error}")
+        return INVALID

@@ -17,6 +17,7 @@ from inference_benchmarker.engine.pods.exec_link import ExecLink
 from inference_benchmarker.engine.pods.follower import DamagedBlockError
 from inference_benchmarker.engine.pods.kubectl import KubectlError
 from inference_benchmarker.engine.pods.states import of_index, states_in
+from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,12 +62,10 @@ class Following:
         self._ends = 0
         self._answered_at = time.monotonic()
         self._is_broken = False
+        self._words = ""  # the last ones of kubectl
 
     def run(self, interrupts: Interrupts) -> Outcome | None:
-        """Until the results are here and confirmed (None), or cannot come now. To be called where interrupts count.
-
-        BenchmarkError where the results cannot be stored.
-        """
+        """Until the results are here and confirmed (None), or cannot come now. To be called where interrupts count."""
         failures = 0
         with _hung_up() as hung_up:
             while True:
@@ -81,7 +80,7 @@ class Following:
                         return None
                     failures = 0 if self._answered_at > before else failures
                 if time.monotonic() > self._answered_at + GIVE_UP_S:
-                    return Outcome(why=f"it has not answered for {GIVE_UP_S:g} s")
+                    return Outcome(why=f"it has not answered for {GIVE_UP_S:g} s{self._words and f': {self._words}'}")
                 if self._wait(_AGAIN_S[min(failures, len(_AGAIN_S) - 1)], interrupts, hung_up):
                     return Outcome(is_left=True)
                 failures += 1
@@ -110,14 +109,16 @@ class Following:
                     return Outcome(is_left=True)
         except DamagedBlockError:
             pass
-        except ForeignResultsError as error:
-            return Outcome(why=str(error))
+        except (ForeignResultsError, BenchmarkError) as error:  # the results cannot be taken, or stored here
+            return Outcome(why=str(error).rstrip("."))
         finally:
             link.close()
+        if not self._follower.is_done:
+            self._words = link.words
         if not self._follower.is_done and not self._is_broken:
             self._is_broken = True
-            words = link.words
-            self._tell(f"The connection to pod {pod.name} broke off{words and f' ({words})'}. The wave goes on.")
+            why = self._words and f" ({self._words})"
+            self._tell(f"The connection to pod {pod.name} broke off{why}. The wave goes on.")
         return None
 
     def _note_answer(self, pod: PodState) -> None:
