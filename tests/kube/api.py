@@ -165,7 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif place.below == "log":
             self._log(place)
         elif place.below == "eviction":
-            self._answer(self._cluster.delete(place.key), 201)
+            options = self._object().get("deleteOptions", {})
+            self._answer(self._cluster.delete(place.key, grace_s=options.get("gracePeriodSeconds")), 201)
         elif place.below not in ("", "status"):
             raise not_found(f"{place.resource.name}/{place.below}", place.name)
         else:
@@ -366,7 +367,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _let_through(self) -> Any:
         """Asked before a block is sent: the connection breaks after so many bytes, where that was wanted."""
-        left = self._cluster.next_cut()
+        left = self._cluster.take_cut()
 
         def is_let_through(size: int) -> bool:
             nonlocal left

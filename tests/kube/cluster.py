@@ -280,6 +280,8 @@ class Cluster:
             self.find_node(name)
         self.kubelet.images_missing.clear()
         self.fill_nodes("64")
+        for each in self.store.of_kind("nodes"):
+            self.store.update(Key("nodes", "", each["metadata"]["name"]), lambda found: found.update(spec={}))
         self.denied.clear()
         self._cuts.clear()
         self._away_until = 0.0
@@ -296,8 +298,13 @@ class Cluster:
         """Break the connections of the next ``kubectl exec``, so many, each after so many bytes of output."""
         self._cuts = [after] * times
 
-    def next_cut(self) -> int | None:
-        """The bytes after which a new ``exec`` is to be cut, or None."""
+    @property
+    def cut_after(self) -> int | None:
+        """The bytes after which the next ``exec`` is to be cut, or None."""
+        return self._cuts[-1] if self._cuts else None
+
+    def take_cut(self) -> int | None:
+        """The same, of an ``exec`` that begins: it is not the next one any more."""
         return self._cuts.pop() if self._cuts else None
 
     def go_away(self, seconds: float) -> None:

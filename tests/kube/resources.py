@@ -59,13 +59,18 @@ RESOURCES = (
     Resource("persistentvolumeclaims", "PersistentVolumeClaim", short=("pvc",)),
     Resource("pods", "Pod", short=("po",), categories=("all",)),
     Resource("events", "Event", short=("ev",)),
+    Resource("cronjobs", "CronJob", "batch", short=("cj",), categories=("all",)),
     Resource("jobs", "Job", "batch", categories=("all",)),
+    Resource("poddisruptionbudgets", "PodDisruptionBudget", "policy", short=("pdb",)),
     Resource("selfsubjectaccessreviews", "SelfSubjectAccessReview", "authorization.k8s.io", False, verbs=_REVIEW),
     Resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", "authorization.k8s.io", False, verbs=_REVIEW),
 )
-SUBRESOURCES = {
-    "": (("pods/log", "Pod", ("get",)), ("pods/exec", "PodExecOptions", ("create", "get"))),
-    "batch": (("jobs/status", "Job", ("get", "patch", "update")),),
+_BELOW: dict[str, tuple[dict[str, Any], ...]] = {
+    "": (
+        {"name": "pods/eviction", "kind": "Eviction", "group": "policy", "version": "v1", "verbs": ["create"]},
+        {"name": "pods/exec", "kind": "PodExecOptions", "verbs": ["create", "get"]},
+        {"name": "pods/log", "kind": "Pod", "verbs": ["get"]},
+    ),
 }
 BY_NAME = {(each.group, each.name): each for each in RESOURCES}
 GROUPS = tuple(dict.fromkeys(each.group for each in RESOURCES if each.group))
@@ -98,10 +103,7 @@ def _group(group: str) -> dict[str, Any]:
 
 def _listed(group: str, version: str) -> dict[str, Any]:
     of_group = [each for each in RESOURCES if each.group == group]
-    below = [
-        {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": list(verbs)}
-        for name, kind, verbs in SUBRESOURCES.get(group, ())
-    ]
+    below = [{"singularName": "", "namespaced": True, **each} for each in _BELOW.get(group, ())]
     resources = [*(each.described() for each in of_group), *below]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}
 

@@ -82,6 +82,8 @@ def _said(misfits: Any) -> str:
 
 def _misfit(store: Store, pod: Object, candidate: Object) -> str | None:
     spec = pod["spec"]
+    if candidate["spec"].get("unschedulable"):
+        return "node(s) were unschedulable"
     for taint in candidate["spec"].get("taints", ()):
         if taint["effect"] != "PreferNoSchedule" and not any(
             _tolerates(each, taint) for each in spec.get("tolerations", ())

@@ -89,7 +89,10 @@ def _event(found: Object) -> tuple[str, ...]:
 
 def _node(found: Object) -> tuple[str, ...]:
     is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in found["status"]["conditions"])
-    return _name(found), "Ready" if is_ready else "NotReady", "<none>", _age(found), "tests"
+    shown = "Ready" if is_ready else "NotReady"
+    if found["spec"].get("unschedulable"):
+        shown += ",SchedulingDisabled"
+    return _name(found), shown, "<none>", _age(found), "tests"
 
 
 def _secret(found: Object) -> tuple[str, ...]:

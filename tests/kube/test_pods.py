@@ -234,6 +234,18 @@ def test_a_node_that_is_gone_takes_its_network_with_it_and_pods_go_on(kubectl: K
 
 
 @pytest.mark.slow
+def test_a_node_that_is_drained_has_no_pods_and_gets_none(kubectl: Kubectl) -> None:
+    running(kubectl, pod("one", FOREVER))
+    name = kubectl("get", "pod", "one", "--output=jsonpath={.spec.nodeName}")
+    kubectl("drain", name, "--force")
+    assert kubectl("get", "pods", "--output=name") == ""
+    kubectl.create(pod("two", FOREVER, nodeSelector={"kubernetes.io/hostname": name}))
+    wait_until(lambda: "1 node(s) were unschedulable" in kubectl("get", "events"))
+    kubectl("uncordon", name)
+    kubectl("wait", "--for=condition=Ready", "pod/two")
+
+
+@pytest.mark.slow
 def test_a_quota_of_cpu_holds_a_pod_back(kubectl: Kubectl, cluster: Cluster) -> None:
     """A fifth of a core, for a loop that wants a whole one."""
     limited = {"resources": {"limits": {"cpu": "200m"}}}
