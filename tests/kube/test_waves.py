@@ -119,6 +119,7 @@ def begun(server: StampServer) -> None:
     wait_until(lambda: len(server.log()) >= RATE)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_send_a_wave_and_bring_its_results_home(
     kubectl: Kubectl, cluster: Cluster, server: StampServer, tmp_path: Path
 ) -> None:
