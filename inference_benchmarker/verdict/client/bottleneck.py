@@ -23,13 +23,14 @@ from inference_benchmarker.verdict.client.endpoint import (
 from inference_benchmarker.verdict.client.evidence import Evidence
 from inference_benchmarker.verdict.client.network import as_consequence, clear_until_ns, network_findings, seen_aside
 from inference_benchmarker.verdict.client.worker import SCHEDULE_LAG, in_time_until_ns, worker_findings
+from inference_benchmarker.verdict.finding import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from inference_benchmarker.summary.summary import Summary
-    from inference_benchmarker.verdict.finding import Finding, FindingCode
+    from inference_benchmarker.verdict.finding import FindingCode
 
 CLIENT_CODES: frozenset[FindingCode] = frozenset(
     {
@@ -75,11 +76,12 @@ def bottleneck_findings(facts: WaveFacts, summary: Summary) -> list[Finding]:
 
 def _of_either(finding: Finding, aside: str) -> Finding:
     """A finding on the endpoint where the requests may have waited before they were sent to it."""
-    return replace(
-        finding,
-        code=CLIENT_OR_SERVER,
-        measured=f"{finding.measured}; {aside}",
-        advice="The client or the endpoint was the limit: this client cannot see which requests the endpoint had. "
+    return Finding(
+        CLIENT_OR_SERVER,
+        "warning",
+        f"{finding.measured}; {aside}",
+        finding.limit,
+        "The client or the endpoint was the limit: this client cannot see which requests the endpoint had. "
         "Compare the requests in flight with what the endpoint itself counts: where it had fewer, invoke let too few "
         "through (its workers, its pool, its pauses).",
     )
