@@ -44,7 +44,7 @@ class HostFacts:
     ``workers``: the numbers of its workers. ``versions``: of what runs there, by name (``benchmark``, ``python``).
     ``use``: of the whole host; None where its samples never came. ``clock``: None for this host, whose clock is ours,
     and for one that was lost before it was asked. ``lost``: why, in the last words of its connection; None while it is
-    there.
+    there. ``node``: of a cluster, that a pod is on.
     """
 
     name: str
@@ -53,6 +53,7 @@ class HostFacts:
     use: HostUse | None = None
     clock: HostClock | None = None
     lost: str | None = None
+    node: str | None = None
 
 
 def host_of_worker(hosts: Sequence[HostFacts], worker: int) -> str | None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.facts.client_use import HostUse
-    from inference_benchmarker.facts.hosts import HostClock
+    from inference_benchmarker.facts.hosts import HostClock, HostFacts
     from inference_benchmarker.summary.hosts import HostRow
     from inference_benchmarker.summary.statistics.distribution import Distribution
 
@@ -40,7 +40,7 @@ def host_lines(rows: Sequence[HostRow], width: int | None = None) -> Iterator[st
 def _row(row: HostRow) -> list[str]:
     host = row.host
     return [
-        one_line(host.name, _LONG) + (" (lost)" if host.lost is not None else ""),
+        one_line(host.name, _LONG) + (f" ({', '.join(marks)})" if (marks := list(_marks(host))) else ""),
         str(len(host.workers)),
         f"{row.ledger.sent:,}",
         _value(row.lag, 99),
@@ -48,6 +48,14 @@ def _row(row: HostRow) -> list[str]:
         *_use(host.use),
         *_clock(host.clock),
     ]
+
+
+def _marks(host: HostFacts) -> Iterator[str]:
+    """The remarks that stand beside the name of a host."""
+    if host.node is not None:
+        yield one_line(host.node, _LONG)
+    if host.lost is not None:
+        yield "lost"
 
 
 def _value(distribution: Distribution | None, percent: float) -> str:

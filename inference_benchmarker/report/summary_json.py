@@ -268,4 +268,5 @@ def host_part(row: HostRow) -> HostPart:
         latency=times(row.latency),
         cpu=None if use is None else use.cpu_share_mean,
         steal=None if use is None else use.steal_share_mean,
+        node=host.node,
     )

@@ -134,6 +134,7 @@ class HostPart:
     latency: Times | None
     cpu: float | None
     steal: float | None
+    node: str | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

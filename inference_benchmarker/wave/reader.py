@@ -177,6 +177,5 @@ def _ledger(counts: Counts) -> Ledger:
 
 
 def _host(host_part: HostPart) -> HostFacts:
-    return HostFacts(
-        host_part.name, tuple(host_part.workers), host_part.versions, host_part.use, host_part.clock, host_part.lost
-    )
+    part, workers = host_part, tuple(host_part.workers)
+    return HostFacts(part.name, workers, part.versions, part.use, part.clock, part.lost, part.node)

@@ -18,7 +18,11 @@ PART = {**encoded(FULL), **dict.fromkeys(("lag", "latency", "cpu", "steal")), "s
 
 @pytest.mark.parametrize(
     "host",
-    [replace(FULL, workers=(0,)), HostFacts("localhost", (0,)), HostFacts("load2", (0,), lost="ssh: timed out")],
+    [
+        replace(FULL, workers=(0,), node="node-a"),
+        HostFacts("localhost", (0,)),
+        HostFacts("load2", (0,), lost="ssh: timed out"),
+    ],
 )
 def test_a_host_survives_in_a_run_directory(host: HostFacts, tmp_path: Path) -> None:
     run_dir = stored(replace(wave([[0.02] * 20] * 2), hosts=(host,)), tmp_path)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import os
 import platform
+import re
 import shutil
 import sys
 import threading
@@ -23,7 +24,7 @@ from signal import Signals
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from inference_benchmarker.engine.hosts.local import LocalHost
-from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE, LEASE_S, SOCKET, WAVE
+from inference_benchmarker.engine.hosts.protocol import BEAT_S, FILES, LEASE, LEASE_S, NODE, NODE_NAME, SOCKET, WAVE
 from inference_benchmarker.engine.hosts.sampler import host_constants, sample_regularly
 from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.engine.processes.scratch import place_of_sockets, scratch_folder
@@ -234,7 +235,9 @@ def _clocks() -> dict[str, int]:
 def _hello(**more: Any) -> Message:
     versions = {"benchmark": __version__, "python": platform.python_version()}
     facts = {"cores": usable_cores(), "open_files": raise_descriptor_limit(), "constants": host_constants()}
-    return {"say": "hello", "versions": versions, "variables": sorted(os.environ), **facts, **more}
+    node = os.environ.get(NODE, "")
+    placed = {"node": node} if re.fullmatch(NODE_NAME, node) else {}
+    return {"say": "hello", "versions": versions, "variables": sorted(os.environ), **facts, **placed, **more}
 
 
 def serve(lines: Speaking) -> None:

@@ -10,11 +10,14 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from inference_benchmarker.engine.hosts.protocol import NODE_NAME
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 _Instant = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 _Cores = Annotated[int, msgspec.Meta(ge=1, le=1 << 16)]
 # Neither ":" nor "${NAME}", which ssh reads in the path of a socket; see ``place_of_sockets``.
 _Folder = Annotated[str, msgspec.Meta(pattern=r"\A/[A-Za-z0-9_./+-]{1,90}\Z")]
+_Node = Annotated[str, msgspec.Meta(pattern=rf"\A{NODE_NAME}\Z")]
 _Version = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_.+-]{1,40}\Z")]
 
 
@@ -53,6 +56,7 @@ class _Hello(msgspec.Struct, tag_field="say", tag="hello"):
     open_files: _Count
     constants: _Constants
     folder: _Folder = ""
+    node: _Node | None = None
     failed: str | None = None
 
     def __post_init__(self) -> None:

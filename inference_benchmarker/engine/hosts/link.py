@@ -82,6 +82,11 @@ class Link:
         return {} if self.hello is None else dict(self.hello["versions"])
 
     @property
+    def node(self) -> str | None:
+        """The node of a cluster that it is on, where it is a pod."""
+        return None if self.hello is None else self.hello.get("node")
+
+    @property
     def constants(self) -> dict[str, Any]:
         """The facts of it that stay; none before its first word."""
         return {} if self.hello is None else dict(self.hello["constants"])

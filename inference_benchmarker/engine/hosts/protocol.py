@@ -43,5 +43,11 @@ LEASE = "lease"
 WAVE = "wave"
 """The folder of a wave, in that of its agent."""
 
+NODE = "POD_NODE"
+"""The variable of a pod that names its node, which the agent there tells the command."""
+
+NODE_NAME = r"[A-Za-z0-9.-]{1,253}"
+"""What such a name is made of."""
+
 FILES = "files"
 """The folder of a wave that stands for the one in which the command was started."""

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.hosts.protocol import NODE
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -209,6 +210,7 @@ def _container(pods: Pods, wave: PodsWave) -> dict[str, Any]:
         {"name": "PRIMARY", "value": f"{pods.job}:{PORT}"},
         {"name": "JOIN_TIMEOUT", "value": str(wave.join_timeout_s)},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+        {"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
         *({"name": name, "valueFrom": {"secretKeyRef": {"name": pods.job, "key": name}}} for name in wave.variables),
     ]
     mounts = [

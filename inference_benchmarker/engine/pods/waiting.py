@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _POLL_S = 1.0
 _WORDS = 400
+_BY_TIME = "--sort-by=.lastTimestamp"
 _REFUSED = "forbidden"  # by a quota or by Pod Security: the Job tries again, in vain
 
 
@@ -76,7 +77,9 @@ def _last_warning(kubectl: Kubectl, kind: str, name: str) -> str:
     """The last warning among an object's events; nothing where the user may not read events."""
     selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
     with suppress(KubectlError):
-        found: list[dict[str, Any]] = kubectl.read("events", f"--field-selector={selector}").get("items") or []
+        found: list[dict[str, Any]] = (
+            kubectl.read("events", f"--field-selector={selector}", _BY_TIME).get("items") or []
+        )
         messages = [each.get("message") for each in found if isinstance(each, dict)]
         return next((said(each, _WORDS).rstrip(".") for each in reversed(messages) if isinstance(each, str)), "")
     return ""

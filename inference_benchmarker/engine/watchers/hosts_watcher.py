@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from inference_benchmarker.engine.watchers.running_wave import RunningWave
 
 SAMPLES_S = 1.0
-_HERE: dict[str, Any] = {"versions": {"benchmark": __version__}, "constants": {}, "clock": None, "lost": None}
+_HERE: dict[str, Any] = {
+    "versions": {"benchmark": __version__},
+    "constants": {},
+    "clock": None,
+    "lost": None,
+    "node": None,
+}
 
 
 class HostsWatcher:
@@ -84,6 +90,7 @@ class HostsWatcher:
             "constants": remote.link.constants,
             "clock": self._clock(remote),
             "lost": remote.problem,
+            "node": remote.link.node,
         }
 
     def _clock(self, remote: RemoteHost) -> dict[str, Any] | None:

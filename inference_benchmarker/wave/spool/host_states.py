@@ -44,6 +44,7 @@ class HostStates:
         for host in hosts:
             for key, kind in _HOST_FIELDS.items():
                 require(host[key], kind, f"host.{key}")
+            require(host.get("node"), str | None, "host.node")  # which earlier versions did not write
         self._reported, self._ahead_ns = hosts, ahead_ns
 
     def _take_samples(self, host: str, samples: list[list[Any]]) -> None:
@@ -73,7 +74,8 @@ class HostStates:
         if clock is not None:
             clock = HostClock(**{**fields["clock"], "ahead_s": self._ahead_s(fields["workers"], clock.uncertainty_s)})
             require(clock, HostClock, "clock")
-        return HostFacts(fields["name"], tuple(fields["workers"]), fields["versions"], use, clock, fields["lost"])
+        of_host = (fields["name"], tuple(fields["workers"]), fields["versions"], use, clock, fields["lost"])
+        return HostFacts(*of_host, node=fields.get("node"))
 
     def _ahead_s(self, workers: list[int], uncertainty_s: float) -> float:
         ahead = [found for worker in workers if (found := self._ahead_ns[worker]) is not None]

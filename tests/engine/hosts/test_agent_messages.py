@@ -47,6 +47,7 @@ FORGED: list[dict[str, Any]] = [
     {"say": ["hello"]},
     {"say": "goodbye"},
     {**HELLO, "versions": {}},
+    {**HELLO, "node": "a b"},
     {**HELLO, "versions": {"benchmark": __version__, "python": "\x1b[2J"}},
     {**HELLO, "cores": 0},
     {**HELLO, "cores": "2"},

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inference_benchmarker.engine.hosts.host_keys import write_host_keys
+from inference_benchmarker.engine.hosts.protocol import NODE
 from inference_benchmarker.engine.pods.objects import FETCHED, KEYS, PORT, RUNS, SAID
 from inference_benchmarker.engine.pods.pods import Pods
 from tests.engine.hosts.plans import PATIENCE_S, once_it_runs
@@ -66,7 +67,7 @@ class Node:
 
     @contextmanager
     def _pod(self, made: dict[str, Any], index: int) -> Iterator[Pod]:
-        variables = {each["name"]: each.get("value", "127.0.0.1") for each in made["env"]}
+        variables = {each["name"]: each.get("value", "127.0.0.1") for each in made["env"]} | {NODE: f"node-{index}"}
         keys = made["volumeMounts"][0]["subPathExpr"].replace("$(JOB_COMPLETION_INDEX)", str(index))
         here = {
             KEYS: str(self.folder / "secret" / keys),
@@ -126,6 +127,8 @@ def test_the_pods_send_the_wave_and_the_first_keeps_the_results_until_they_are_f
         said, _ = primary.communicate(timeout=PATIENCE_S)
     assert (summary["ledger"]["ok"], len(server.log())) == (200, 200)
     assert [(host["name"], host["sent"]) for host in summary["hosts"]] == [("load-1", 100), ("load-2", 100)]
+    assert [host["node"] for host in summary["hosts"]] == ["node-1", "node-2"]
+    assert "load-1 (node-1)" in said
     assert [sender.returncode for sender in senders] == [0, 0]
     assert ended == ["", ""]
     assert primary.returncode == summary["exit_code"]
