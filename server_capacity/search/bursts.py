@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.records.columns import Floats
-    from server_capacity.search.answer import Estimate
 
 _MOST_TABLES = 512
 _NODES = np.linspace(-42.0, 20.0, 156)  # of a table over the logarithm of a parameter
@@ -103,29 +102,3 @@ def _log_gamma(x: Floats) -> Floats:
     far = x + 8.0
     series = (far - 0.5) * np.log(far) - far + 0.5 * math.log(2 * math.pi) + 1 / (12 * far) - 1 / (360 * far**3)
     return np.asarray(series - sum(np.log(x + step) for step in range(8)))
-
-
-SHORTER = 0.55  # bursts are shorter below the limit, as the share over is smaller: the power of it
-
-
-def window_share(estimate: Estimate, allowed: float, rate: float, seconds: float) -> float | None:
-    """Of windows of so many seconds at ``rate`` (requests/s), the share with at most ``allowed`` over the limit.
-
-    Requests over in a window are negative binomial; None where the estimate has no slope or dispersion.
-    """
-    if estimate.rate is None or estimate.slope is None or estimate.dispersion is None:
-        return None
-    steps = estimate.slope * (rate / estimate.rate - 1.0)
-    mean = rate * seconds * min(1.0, allowed * math.exp(steps))
-    beyond = max((estimate.dispersion - 1.0) * math.exp(SHORTER * steps), 1e-6)
-    return at_most(int(allowed * rate * seconds + 1e-9), mean, beyond)
-
-
-def at_most(count: int, mean: float, beyond: float) -> float:
-    """The chance of at most ``count``, of a negative binomial of variance ``mean`` (1 + ``beyond``)."""
-    if count < 0:
-        return 0.0
-    shape, numbers = mean / beyond, np.arange(count)
-    ratios = np.log((numbers + shape) / (numbers + 1) * beyond / (1.0 + beyond))
-    logs = -shape * math.log1p(beyond) + np.concatenate([[0.0], np.cumsum(ratios)])
-    return min(1.0, float(np.exp(logs).sum()))

@@ -16,7 +16,7 @@ import numpy as np
 from server_capacity.search.answer import Interval
 from server_capacity.search.bursts import inverse_gaussian, negative_binomial
 from server_capacity.search.points import SATURATED
-from server_capacity.search.prior import bursts, normal, slope_density
+from server_capacity.search.prior import bursts, normal, rate_density, slope_density
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,6 @@ FLATTEST, STEEPEST = 1.0, 250.0
 CARRIED = 0.25  # of a block where load is a half or more: it repeats what the one before it said, as bursts go on
 WELL_OVER = 1.5  # of what is allowed: a share below it tells on which side of the limit a rate is
 SHORTEST, LONGEST = 0.02, 5.0  # bursts, in those at the limit
-MISTAKEN, MISTAKEN_SD = 0.1, 0.2  # the chance that an endpoint completes more than it did, and by how much
 DOUBTED = 0.15  # the chance that what queues in general do does not apply
 
 
@@ -109,11 +108,7 @@ def _above(rate: float, prior: Prior, limits: Floats) -> Floats:
 def _log_prior(prior: Prior, x: Floats, slopes: Floats, away: Floats) -> tuple[Floats, Floats, Floats]:
     """At each rate and slope; the dispersions there, as many as there are ``away``; and how likely each of them is."""
     load = prior.load(np.exp(x))[:, None]
-    log_slope = np.log(slope_density(prior, load, np.log(slopes)[None, :]) + 1e-30)
-    if prior.most is not None and prior.bursty:
-        beyond = np.maximum(0.0, x - math.log(prior.most))[:, None]
-        usual, wide = np.exp(-0.5 * (beyond / prior.most_sd) ** 2), np.exp(-0.5 * (beyond / MISTAKEN_SD) ** 2)
-        log_slope = log_slope + np.log((1.0 - MISTAKEN) * usual + MISTAKEN * wide)
+    log_slope = np.log(slope_density(prior, load, np.log(slopes)[None, :]) * rate_density(prior, x)[:, None] + 1e-30)
     longest, sd = bursts(prior, np.exp(x)[:, None], load)
     log_away, width = 0.6 * np.sinh(away), np.cosh(away)
     usual, wide = normal(log_away, 0.0, sd[:, :, None]), normal(log_away, 0.0, 1.2)

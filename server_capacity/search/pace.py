@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from server_capacity.search.stretch import Stretch
+    from server_capacity.search.stretch import Slice, Stretch
 
 UNKNOWN_RELAXATION_ANSWERS = 20.0
 MOST_LOAD = 0.997
@@ -18,10 +18,11 @@ LEAST_SD, LEAST_COUNT_SD = 0.03, 0.005
 CLEAR_BACKLOG = 0.05  # of what was sent, from which a stretch was at saturation all along
 FEW_FLOWS = 4
 NEAR, NEAR_BACKLOG = ("below", "above"), 0.2  # purposes, and a share of what was sent
-CHANCE = 2.0  # standard errors
+CHANCE = 2.5  # standard errors: of some twenty stretches, one in eight times one is beyond them
 # The time of an answer follows from so many stretches or answers at low rates, or so many answers anywhere.
 CALM, TELLING, MANY = 8, 20, 100
 MOSTLY = 0.8  # of what was sent
+FILLING = 0.5  # of an answer: so long nothing is completed by an idle endpoint that is overloaded from then on
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,19 @@ class Pace:
 class Flow(NamedTuple):
     """Of a stretch, as far as it was counted: seconds, what was sent in it, and what of that was not answered then.
 
-    ``failed``: of what was answered, as far as that is asked for.
+    ``failed``: of what was answered, as far as that is asked for. ``inherited``: what it answered, too.
     """
 
     seconds: float
     sent: int
     waiting: int
     failed: int = 0
+    inherited: int = 0
 
     @property
     def completed_rate(self) -> float:
         """Answers a second that did not fail."""
-        return (self.sent - self.waiting - self.failed) / self.seconds
+        return (self.inherited + self.sent - self.waiting - self.failed) / self.seconds
 
     @property
     def surely_completed_rate(self) -> float:
@@ -77,16 +79,22 @@ class Flow(NamedTuple):
         return self.completed_rate - CHANCE * math.sqrt(self.completed_rate / self.seconds)
 
 
-def flow_of(stretch: Stretch, failing: int | None = None) -> Flow | None:
-    """The flow of a stretch that counts; None where nothing was sent. Over limit number ``failing`` is what failed."""
+def flow_of(stretch: Stretch, failing: int | None = None, late: Sequence[Slice] = ()) -> Flow | None:
+    """The flow of a stretch that counts; None where nothing was sent. Over limit number ``failing`` is what failed.
+
+    ``late``: the answers that came after the end of their own stretch, while the wave runs.
+    """
     parts = [part for part in stretch.slices if part.start_s < stretch.end_s - 1e-6]
     sent = sum(part.sent for part in parts)
     if stretch.void or stretch.rate <= 0 or not sent:
         return None
+    inherited = sum(part.answered for part in late if stretch.start_s <= part.start_s < stretch.end_s - 1e-6)
     waiting = sent - sum(part.answered for part in parts)
-    # Counted by due time every request has its answer: what was left when the stretch ended is known, then.
+    if not waiting:  # counted by due time every request has its answer, and what was left at either end is known
+        waiting, inherited = stretch.in_flight, stretch.inherited
     failed = 0 if failing is None else sum(part.counts[failing].over for part in parts)
-    return Flow(parts[-1].end_s - stretch.start_s, sent, min(waiting or stretch.in_flight, sent - failed), failed)
+    waiting = min(waiting, inherited + sent - failed)
+    return Flow(parts[-1].end_s - stretch.start_s, sent, waiting, failed, inherited)
 
 
 def overloaded(stretch: Stretch, answer_s: float) -> bool:
@@ -108,7 +116,8 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
 
     Over limit number ``failing`` is what failed: an endpoint that refuses does not complete it.
     """
-    flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch, failing)) is not None]
+    late = [part for each in stretches for part in each.slices if part.start_s > each.end_s - 1e-6]
+    flows = [(stretch, flow) for stretch in stretches if (flow := flow_of(stretch, failing, late)) is not None]
     if not flows:
         return Pace()
     slowest = sorted(flows, key=lambda pair: pair[0].rate)
@@ -120,9 +129,10 @@ def pace_of(stretches: Sequence[Stretch], failing: int | None = None) -> Pace:
     full = [flow for stretch, flow in flows if flow.seconds > 2 * answer_s and overloaded(stretch, answer_s)]
     full = [flow for flow in full if flow.waiting > CLEAR_BACKLOG * flow.sent] or full
     completed = sum(flow.completed_rate * flow.seconds for flow in full)
-    seconds = sum(flow.seconds - answer_s for flow in full)
     if completed <= 0:
         return Pace(answer_s)
+    rate = completed / sum(flow.seconds for flow in full)
+    seconds = sum(flow.seconds - FILLING * max(0.0, answer_s - flow.inherited / rate) for flow in full)
     count_sd = max(LEAST_COUNT_SD, 1.0 / math.sqrt(completed))
     most = max(completed / seconds, *(flow.surely_completed_rate for _, flow in flows))
     return Pace(answer_s, most, max(LEAST_SD, count_sd), count_sd)

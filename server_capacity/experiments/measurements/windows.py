@@ -13,19 +13,19 @@ from server_capacity.experiments.measurements.counting import count_stages
 from server_capacity.results.types.bounds import Interval
 from server_capacity.results.types.capacity import Windows
 from server_capacity.results.types.search_waves import Drift, Soak, SoakWindow
-from server_capacity.search.bursts import window_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
     from server_capacity.experiments.measurements.confirmed import Confirmed
-    from server_capacity.search.answer import Answer
+    from server_capacity.search.answer import Answer, Estimate
     from server_capacity.search.limits import Limit
     from server_capacity.search.stretch import Stretch
 
 WINDOW_S = 60.0
 Z95 = 1.96
+SHORTER = 0.55  # bursts are shorter below the limit, as the share over is smaller: the power of it
 LEAST_DRIFT, LEAST_ERRORS, LEAST_WINDOWS = 0.1, 4.0, 5
 """A drift is reported where the median changed by more than a tenth, and by so many standard errors of its line."""
 
@@ -112,3 +112,26 @@ def drift(medians: Sequence[float | None]) -> Drift | None:
     first, last = (float(values.mean() + slope * end) for end in (at[0], at[-1]))
     clear = abs(slope) > LEAST_ERRORS * error and abs(last - first) > LEAST_DRIFT * float(values.mean())
     return Drift(first, last, bool(clear))
+
+
+def window_share(estimate: Estimate, allowed: float, rate: float, seconds: float) -> float | None:
+    """Of windows of so many seconds at ``rate`` (requests/s), the share with at most ``allowed`` over the limit.
+
+    Requests over in a window are negative binomial; None where the estimate has no slope or dispersion.
+    """
+    if estimate.rate is None or estimate.slope is None or estimate.dispersion is None:
+        return None
+    steps = estimate.slope * (rate / estimate.rate - 1.0)
+    mean = rate * seconds * min(1.0, allowed * math.exp(steps))
+    beyond = max((estimate.dispersion - 1.0) * math.exp(SHORTER * steps), 1e-6)
+    return at_most(int(allowed * rate * seconds + 1e-9), mean, beyond)
+
+
+def at_most(count: int, mean: float, beyond: float) -> float:
+    """The chance of at most ``count``, of a negative binomial of variance ``mean`` (1 + ``beyond``)."""
+    if count < 0:
+        return 0.0
+    shape, numbers = mean / beyond, np.arange(count)
+    ratios = np.log((numbers + shape) / (numbers + 1) * beyond / (1.0 + beyond))
+    logs = -shape * math.log1p(beyond) + np.concatenate([[0.0], np.cumsum(ratios)])
+    return min(1.0, float(np.exp(logs).sum()))

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from server_capacity.search.bursts import SHORTER, at_most
+from server_capacity.experiments.measurements.windows import SHORTER, at_most
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,6 +15,7 @@ from server_capacity.search.limits import Limit
 from server_capacity.search.pace import Pace, pace_of
 from server_capacity.search.points import SATURATED, Point, whole_bursts
 from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Count
 from tests.server_capacity.search.runs import run
 
 P99 = Limit("p99<120ms", "response_time", 0.01, 0.12)
@@ -84,6 +85,24 @@ def test_servers_that_share_their_time_complete_more_when_they_keep_up_than_when
     most = pace_of([*calm, kept, overloaded]).most
     assert most is not None
     assert 870 < most < 900
+
+
+def test_a_backlog_that_a_stretch_inherits_is_completed_too() -> None:
+    """By 400 servers of a second: of 3,200 requests 1,200 in their stretch, and 1,600 of them and the next 6,400."""
+    calm, first, second = run(("grow", 40.0, 8.0, 0.0), ("grow", 800.0, 4.0, 0.0), ("grow", 1600.0, 4.0, 1.0))
+    calm, first, second = (
+        replace(each, slices=tuple(replace(part, spent_s=mean_s * part.answered) for part in each.slices))
+        for each, mean_s in ((calm, 1.0), (first, 3.0), (second, 9.0))
+    )
+    by_due_time = [calm, replace(first, in_flight=2_000), replace(second, inherited=2_000, in_flight=6_800)]
+
+    late = [replace(part, sent=0, answered=400, counts=(Count(400, 400),)) for part in second.slices]
+    own = [replace(part, answered=400 if place else 0) for place, part in enumerate(first.slices)]
+    none = [replace(part, answered=0) for part in second.slices]
+    as_they_come = [calm, replace(first, slices=(*own, *late)), replace(second, slices=tuple(none))]
+
+    for stretches in (by_due_time, as_they_come):
+        assert pace_of(stretches).most == pytest.approx(380, rel=0.03)
 
 
 def test_counts_outweigh_a_saturation_that_was_taken_for_too_low() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from server_capacity.experiments.measurements.windows import window_share
 from server_capacity.search.answer import Estimate
-from server_capacity.search.bursts import window_share
 
 
 @pytest.mark.parametrize(
