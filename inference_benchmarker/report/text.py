@@ -118,7 +118,7 @@ def joined(*sections: Iterator[str]) -> str:
 
 
 def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
-    """What was sent and answered; counts that are equal are one line."""
+    """The requests sent and answered; counts that are equal are one line."""
     ledger = summary.ledger
     all_answered = 0 < ledger.sent == ledger.completed
     yield _TITLE

@@ -1,4 +1,4 @@
-"""How sure a value of CloudWatch is: the bound that it is, where idle time or others' requests are in it. Pure."""
+"""The bounds of CloudWatch's values, where idle time or others' requests are in them. Pure."""
 
 from __future__ import annotations
 
