@@ -59,8 +59,9 @@ def kubectl(served: ApiServer, cluster: Cluster, tmp_path: Path) -> Iterator[Kub
     assert cluster.errors == []
 
 
-def wait_until(is_so: Callable[[], object]) -> None:
+def wait_until(is_so: Callable[..., object], *given: object) -> None:
+    """Wait until a function of what is given says so."""
     until = time.monotonic() + PATIENCE_S
-    while not is_so():
+    while not is_so(*given):
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -8,6 +8,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.kube.errors import ApiError
@@ -187,7 +188,7 @@ class Kubelet:
             if message != said:
                 tell(self._store, pod, reason, message, "kubelet", warns=True)
             said = message
-            self._store.update(running.key, lambda pod: _wait_for(pod, state, message))  # noqa: B023
+            self._store.update(running.key, partial(_wait_for, reason=state, message=message))
             running.is_gone.wait(_AGAIN_S)
 
     def _try_start(self, running: Running, pod: Object) -> None:

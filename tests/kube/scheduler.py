@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tests.kube.events import set_condition, tell
@@ -49,22 +50,23 @@ def place_pods(store: Store) -> None:
         key = Key("pods", pod["metadata"]["namespace"], pod["metadata"]["name"])
         if fitting:
             chosen = min(fitting, key=lambda name: len(_pods_of(store, name)))
-            store.update(key, lambda found: _give(found, chosen))  # noqa: B023
+            store.update(key, partial(_give, name=chosen))
             who = f"{key.namespace}/{key.name}"
             tell(store, pod, "Scheduled", f"Successfully assigned {who} to {chosen}", "default-scheduler")
         else:
             message = _said(misfits.values())
             if _is_new(pod, message):
-                store.update(
-                    key,
-                    lambda found: set_condition(found, "PodScheduled", "False", "Unschedulable", message),  # noqa: B023
-                )
+                store.update(key, partial(_leave, message=message))
                 tell(store, pod, "FailedScheduling", message, "default-scheduler", warns=True)
 
 
 def _give(pod: Object, name: str) -> None:
     pod["spec"]["nodeName"] = name
     set_condition(pod, "PodScheduled", "True")
+
+
+def _leave(pod: Object, message: str) -> None:
+    set_condition(pod, "PodScheduled", "False", "Unschedulable", message)
 
 
 def _is_new(pod: Object, message: str) -> bool:

@@ -82,7 +82,7 @@ def test_what_loses_its_owner_goes_unless_it_is_left_alone(kubectl: Kubectl) -> 
         with case(policy):
             owned_by(policy)
             kubectl("delete", "job", policy, f"--cascade={policy}")
-            wait_until(lambda left=left: kubectl(*ALL) == left)  # type: ignore[misc]
+            wait_until(lambda left: kubectl(*ALL) == left, left)
 
 
 @pytest.mark.slow

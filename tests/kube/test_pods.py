@@ -204,7 +204,7 @@ def test_a_pod_that_cannot_start_says_why_and_starts_once_it_can(kubectl: Kubect
     }
     for name, reason in reasons.items():
         with case(name):
-            wait_until(lambda name=name, reason=reason: waiting(kubectl, name) == reason)  # type: ignore[misc]
+            wait_until(lambda name, reason: waiting(kubectl, name) == reason, name, reason)
     events = {
         "no-image": 'Failed to pull image "missing:1"',
         "no-secret": 'MountVolume.SetUp failed for volume "keys" : secret "keys" not found',
