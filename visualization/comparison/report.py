@@ -278,11 +278,13 @@ def _closing_lines(comparison: Comparison, quoted: Callable[[str], str] = plain)
         *([] if comparison.cut is None else [quoted(comparison.cut.text)]),
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
+        *(["different loads"] if comparison.checks and comparison.loads else ()),
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
     elif comparison.checks or comparison.cut is not None:
-        yield comparison.outcome.upper() + (f" ({', '.join(clauses)})" if clauses else "")
+        is_open = comparison.outcome == "passed" and not comparison.passed
+        yield ("UNDECIDED" if is_open else comparison.outcome.upper()) + (f" ({', '.join(clauses)})" if clauses else "")
 
 
 def _check_text(check: Check, comparison: Comparison) -> str:

@@ -85,7 +85,9 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
                   marker=marker_of(line.run), markersize=4, markevery=sorted(every))  # fmt: skip
     elif line.marked:
         axes.plot(x, y, "o", color=SOFT, markerfacecolor="none", markersize=9, markeredgewidth=1.6)
-        axes.annotate(line.name, (x[0], y[0]), xytext=(-8, -3), textcoords="offset points", ha="right", fontsize=8)
+        clear = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # of the lines that would run through the name
+        axes.annotate(line.name, (x[0], y[0]), xytext=(-8, -3), textcoords="offset points", ha="right", fontsize=8,
+                      bbox=clear, zorder=5)  # fmt: skip
     else:
         color = LIMIT if line.name in LIMITS else "#9aa2af"
         axes.plot(x, y, "-" if line.over else "--", color=color, linewidth=1.2)

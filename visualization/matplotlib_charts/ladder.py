@@ -106,6 +106,11 @@ def spans_decades(values: Sequence[float], wide: float = _WIDE) -> bool:
     return min(values, default=0.0) > 0 and max(values) > wide * min(values)
 
 
+def _steps(ratio: float) -> tuple[int, ...]:
+    """The numbers within a decade that have a tick, of an axis over so many times its beginning: as many as fit."""
+    return (1, 2, 5) if ratio < 50 else (1, 3) if ratio < 500 else (1,)
+
+
 def set_scale(axes: Axes, values: Sequence[float], *, decades: bool = False) -> None:
     """Set the axis below the rows to one that suits values; ``decades``: to a logarithmic one."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -114,7 +119,7 @@ def set_scale(axes: Axes, values: Sequence[float], *, decades: bool = False) -> 
     if decades or spans_decades(values):
         axes.set_xscale("log")
         axes.set_xlim(least / 1.25, most * 1.25)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < 200 * least else (1,)))
+        axes.xaxis.set_major_locator(LogLocator(subs=_steps(most / least)))
         axes.xaxis.set_minor_formatter(NullFormatter())
     else:
         axes.set_xlim(min(1.05 * least, 0), 1.05 * most if most > 0 else 1)

@@ -23,7 +23,7 @@ CODES = {
 _RULES = (
     (re.compile(r"^INVALID\b", re.MULTILINE), "bad"),
     (re.compile(r"^FAILED\b(?=[:,]| \()", re.MULTILINE), "bad"),
-    (re.compile(r"^(?:PENDING|LIMIT MISSED)\b(?=[:,]| \()", re.MULTILINE), "alarm"),
+    (re.compile(r"^(?:PENDING|UNDECIDED|LIMIT MISSED)\b(?=[:,]| \()", re.MULTILINE), "alarm"),
     (re.compile(r"^VALID\b(?=[^\n]*\b(?:missed|failed|limited)\b)", re.MULTILINE), "alarm"),
     (re.compile(r"^VALID\b", re.MULTILINE), "good"),
     (re.compile(r"^PASSED\b(?=:|;| \()", re.MULTILINE), "good"),

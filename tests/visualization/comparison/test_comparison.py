@@ -485,13 +485,15 @@ class TestInWords:
 
     def test_a_limit_that_cannot_be_known_does_not_pass_in_silence(self) -> None:
         reported = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
-        assert to_text(reported).endswith("\nPASSED (1 of 1 limits undecided)\n")
+        assert to_text(reported).endswith("\nUNDECIDED (1 of 1 limits undecided)\n")
         assert headline(reported).startswith("Cannot tell ")
 
     def test_limits_kept_by_different_loads_have_not_passed(self) -> None:
         reported = compare(wave(drawn(1)), wave(drawn(3)[:, ::2]), limits("p50=50%"))
         assert reported.checks[0].state == "kept"
         assert headline(reported).startswith("Different loads (")
+        assert to_text(reported).endswith("\nUNDECIDED (different loads)\n")
+        assert reported.exit_code == 0
 
     @pytest.mark.parametrize(("limit", "outcome"), [((), "asked for"), (("rate=5%",), "worse")])
     def test_a_rate_that_was_asked_for_is_no_verdict_unless_a_limit_names_it(

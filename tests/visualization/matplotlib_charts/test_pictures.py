@@ -88,6 +88,17 @@ def test_a_time_has_a_row_a_run_with_its_numbers_lying_and_apart(runs: int) -> N
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
 
 
+@pytest.mark.parametrize("most", [60.0, 300.0, 1_000.0, 1_868.0, 4_900.0, 90_000.0])
+def test_the_numbers_along_times_that_span_decades_stay_apart(most: float) -> None:
+    drawn = draw(standing(18.7, most), standing(18.7, most), runs=2, key="times")
+    for axes in (axes for axes in drawn.axes if axes.get_xscale() == "log"):
+        low, high = axes.get_xlim()
+        ticks = [tick for tick in axes.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+        boxes = [tick.label1.get_window_extent() for tick in ticks]
+        assert len(boxes) > 1
+        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
 @pytest.mark.parametrize(("most", "scale"), [(30.0, "linear"), (5000.0, "log")])
 def test_the_scale_is_logarithmic_where_times_span_decades(most: float, scale: str) -> None:
     first, *_ = draw(standing(10.0, most), runs=2, key="times").axes
