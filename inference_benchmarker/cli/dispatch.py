@@ -178,6 +178,11 @@ def _heed_no_more() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if "--kubernetes" in arguments[1:] and arguments[0] in (*COMMANDS, "plot"):
+        raise BenchmarkError(
+            f"--kubernetes is for a wave, not for `benchmark {arguments[0]}`.",
+            "Its flags: benchmark --kubernetes --help.",
+        )
     if arguments and arguments[0] in COMMANDS:
         return _run(arguments[0], arguments[1:])
     if "--compare" in arguments:

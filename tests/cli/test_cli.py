@@ -200,6 +200,7 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
                 "endpoint, endpoints, hosts, manifests, kubernetes, completion, plot; a wave is given by flags."
             ],
         ),
+        (["capacity", "http://a/", "--kubernetes"], ["--kubernetes is for a wave, not for `benchmark capacity`."]),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
         (["plots", "x"], ["There is no command 'plots'. Did you mean plot? Commands"]),
         (["example.org/infer"], ["There is no command 'example.org/infer'. Did you mean http://example.org/infer? "]),
