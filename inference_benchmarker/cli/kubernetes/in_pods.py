@@ -14,7 +14,7 @@ from inference_benchmarker.cli.core.flags import Flag
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
 from inference_benchmarker.cli.core.terminal import passing, say, say_nothing
 from inference_benchmarker.cli.kubernetes.bringing_home import Abroad, bring_home, pods_of
-from inference_benchmarker.cli.wave.asked_pods import asked_pods
+from inference_benchmarker.cli.wave.asked_pods import asked_pods, of_pods
 from inference_benchmarker.cli.wave.pods_flags import OF_PODS, PODS_FLAGS
 from inference_benchmarker.cli.wave.wave import wave_options
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
@@ -80,10 +80,10 @@ def in_pods_parser() -> Parser:
     """Its flags, and its help."""
     named = {flag.name: flag for flag in PODS_FLAGS[OF_PODS] if flag.name != "keys_dir"}
     named["job_name"] = named["job_name"]._replace(about=_OWN_NAME, default=None)
-    of_pods = [_FLAG, *named.values()]
+    own = [_FLAG, *named.values()]
     return command_parser(
         "benchmark --kubernetes",
-        {OF_PODS: of_pods, **WAVE_FLAGS},
+        {OF_PODS: own, **of_pods(WAVE_FLAGS, but="output_dir")},
         usage="benchmark --kubernetes --pods N [URL | --factories-file FILE] [options]",
         description=_ABOUT,
         epilog=_EPILOG,

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from inference_benchmarker.cli.core.arguments import Parser
+    from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.pods.objects import PodsWave
     from inference_benchmarker.engine.pods.pods import Pods
     from inference_benchmarker.plan.plan import WavePlan
 
 _END_S = 60  # beyond the drain, for the report
-NOT_IN_PODS = {
+_NOT_IN_PODS = {
     "demo": "the embedded endpoint listens on the loopback of one pod: give an endpoint",
     "calibrate": "what this tool adds is measured on one machine: leave it out",
     "aiperf": "aiperf sends from one machine alone: leave it out",
@@ -34,7 +35,7 @@ NOT_IN_PODS = {
     "output_dir": "the pods have a place of their own",
     "api_key": "it would be printed: set the variable BENCHMARK_API_KEY, and give --pass-env BENCHMARK_API_KEY",
 }
-"""Flags of a wave that are not for pods, by what they set, each with its reason."""
+"""Flags of a wave that are not for pods, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +81,18 @@ def asked_pods(
     return AskedPods(pods, wave, hosts.pass_env, given.lacking)
 
 
+def of_pods(flags: Table, but: str = "") -> Table:
+    """The flags of a wave; the help leaves out those that are refused, ``but`` one that means something here."""
+    hidden = _NOT_IN_PODS.keys() - {but}
+    return {
+        group: [flag._replace(hidden=True) if flag.name in hidden else flag for flag in some]
+        for group, some in flags.items()
+    }
+
+
 def _refused(options: Mapping[str, Any]) -> Iterator[str]:
     """Flags that make no sense in a pod, each in a sentence."""
-    for name, why in NOT_IN_PODS.items():
+    for name, why in _NOT_IN_PODS.items():
         if options[name]:
             yield f"--{name.replace('_', '-')} is not for pods: {why}."
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.cli.core.address_flags import without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.terminal import say, write_file
-from inference_benchmarker.cli.wave.asked_pods import NOT_IN_PODS, asked_pods
+from inference_benchmarker.cli.wave.asked_pods import asked_pods, of_pods
 from inference_benchmarker.cli.wave.pods_flags import PODS_FLAGS
 from inference_benchmarker.cli.wave.pods_wave import may_hold_secrets
 from inference_benchmarker.cli.wave.wave import wave_options
@@ -22,7 +22,6 @@ from inference_benchmarker.words.redact import without
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.engine.pods.pods import Pods
 
 _ABOUT = """\
@@ -65,19 +64,11 @@ def manifests_parser() -> Parser:
     """Its flags, and its help."""
     return command_parser(
         "benchmark manifests",
-        {**PODS_FLAGS, **_of_pods(WAVE_FLAGS)},
+        {**PODS_FLAGS, **of_pods(WAVE_FLAGS)},
         usage="benchmark manifests --pods N [URL | --factories-file FILE] [options]",
         description=_ABOUT,
         epilog=_EPILOG,
     )
-
-
-def _of_pods(flags: Table) -> Table:
-    """The flags of a wave; the help leaves out those that are refused."""
-    return {
-        group: [flag._replace(hidden=True) if flag.name in NOT_IN_PODS else flag for flag in some]
-        for group, some in flags.items()
-    }
 
 
 def _write_secret(folder: Path, pods: Pods, variables: Sequence[str]) -> None:
