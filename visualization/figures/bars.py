@@ -10,7 +10,7 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.server_metric import SIGNS
 from visualization.figures.aiperf_export import BLOCK, SINGLE, TABLE
 from visualization.figures.aiperf_export import STATISTICS as AIPERF_STATISTICS
-from visualization.figures.figures import STATISTICS, Bar, Bars
+from visualization.figures.figures import STATISTICS, Bar, Bars, with_values
 from visualization.figures.runs import number, shown, user_metrics
 
 if TYPE_CHECKING:
@@ -200,12 +200,6 @@ def _number_bars(source: str, figure: _Number, runs: Sequence[Run]) -> Bars:
 def _time_bars(name: str, unit: str, metric: str, factor: float, runs: Sequence[Run]) -> Bars:
     bars = {choice: tuple(_time_bar(run, metric, key, factor) for run in runs) for choice, key in STATISTICS.items()}
     return Bars(name, _title(name), unit, "locust", with_values(bars))
-
-
-def with_values(bars: dict[str, tuple[Bar, ...]]) -> dict[str, tuple[Bar, ...]]:
-    """The statistics of which any run has a value; all where none has any."""
-    found = {choice: each for choice, each in bars.items() if any(bar.value is not None for bar in each)}
-    return found or bars
 
 
 def _time_bar(run: Run, metric: str, key: str, factor: float) -> Bar:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from inference_benchmarker.words.text import one_line
-from visualization.figures.bars import with_values
-from visualization.figures.curves import scaled
-from visualization.figures.figures import STATISTICS, Bar, Bars
+from visualization.figures.figures import STATISTICS, Bar, Bars, with_values
 from visualization.figures.runs import shown
 
 if TYPE_CHECKING:
@@ -84,8 +83,13 @@ def _shown_turns(runs: Sequence[Run]) -> list[tuple[int, bool]]:
 
 def _of_turn(row: Turn | None, time: str, key: str) -> Bar:
     times: Times | None = None if row is None else getattr(row, time)
-    value = None if times is None else scaled(shown(times, key), 1e3)
-    return Bar() if times is None or value is None else Bar(value, sign="≥" if _is_bound(times, key) else "")
+    bar = _milliseconds(times, key)
+    return replace(bar, sign="≥") if times is not None and bar.value is not None and _is_bound(times, key) else bar
+
+
+def _milliseconds(times: Times | None, key: str) -> Bar:
+    value = None if times is None else shown(times, key)
+    return Bar(None if value is None else 1e3 * value)
 
 
 def _is_bound(times: Times, key: str) -> bool:
@@ -111,8 +115,7 @@ def _most_frequent(by_run: Sequence[Mapping[str, Row]], count: Callable[[Row], i
 
 
 def _time(row: Labelled | None, key: str) -> Bar:
-    times = None if row is None else row.latency
-    return Bar() if times is None else Bar(scaled(shown(times, key), 1e3))
+    return _milliseconds(None if row is None else row.latency, key)
 
 
 def _count(run: Run, row: Errors | None) -> Bar:

@@ -67,6 +67,12 @@ class Bars:
         return any(bar.value is not None for bars in self.statistics.values() for bar in bars)
 
 
+def with_values(bars: dict[str, tuple[Bar, ...]]) -> dict[str, tuple[Bar, ...]]:
+    """The statistics of which any run has a value; all where none has any."""
+    found = {choice: each for choice, each in bars.items() if any(bar.value is not None for bar in each)}
+    return found or bars
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """The quantity along an axis. ``nines``: a percentile on a scale where 90, 99, 99.9 are equally far apart."""
