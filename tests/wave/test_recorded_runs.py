@@ -42,6 +42,10 @@ def test_its_numbers_and_facts_are_what_was_stored(stored: Path) -> None:
     found["ledger"]["workers"] = [
         {key: now[key] for key in then} for now, then in zip(ledger["workers"], before["workers"], strict=True)
     ]
+    for worker in found["client"]["workers"]:  # what was not looked for then
+        connections = worker["connections"]
+        assert (connections.pop("aside"), connections.pop("seen")) == (0, None)
+        assert worker.pop("answers") == {"hidden": {}, "textless": 0}
     assert {name: found[name] for name in (*NUMBERS, *FACTS)} == {name: reported[name] for name in (*NUMBERS, *FACTS)}
     assert (len(wave.records), len(wave.warmup), wave.plan.workers) == (60, 20, 2)
     assert len(wave.frame()) == 60

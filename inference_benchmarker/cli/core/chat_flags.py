@@ -48,7 +48,7 @@ _TURN_FLAGS = [
         "--turns",
         "N",
         "send conversations of N turns to an LLM: 5, uniform:3..8, geometric:4. Each turn repeats all earlier ones. "
-        "--client-rps then counts conversations, and --think-time is the time between turns",
+        "The rate then counts conversations",
         by_text(TurnCount.parse),
     ),
     Flag(
@@ -62,8 +62,8 @@ _TURN_FLAGS = [
         "--history",
         "KIND",
         "with --turns, how a later turn repeats the earlier answers: live (default): as received, without "
-        "the model's reasoning; with-reasoning: as received, with it; recorded: not as received, but as "
-        "synthetic text of --output-tokens tokens",
+        "the model's reasoning; with-reasoning: as received, with it; recorded: synthetic text of "
+        "--output-tokens tokens in place of the answers",
         by_text(_history),
     ),
     Flag(

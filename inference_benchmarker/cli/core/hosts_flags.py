@@ -91,7 +91,7 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--listen",
                 "ADDRESS",
-                "workers connect to this address of this machine by encrypted TCP, not through ssh",
+                "workers connect to this address of this machine by encrypted TCP; ssh only starts them",
             ),
             Flag(
                 "--pass-env",

@@ -24,12 +24,12 @@ Manages the Jobs of `benchmark --kubernetes` and `benchmark manifests`, through
 your own kubectl. Commands (each with --help):
   fetch    follow a Job, running or finished, and fetch its results
   clean    remove Jobs with everything that belongs to them
-  attend   run this in the first pod: fetch does it
+  attend   (internal) runs in the first pod; fetch starts it
 """
 _ABOUT = {
     "fetch": (
         "Follows the wave of a Job until it has ended, fetches its results, prints their report, and removes the\n"
-        "Job. Blocks that an earlier command has fetched are not fetched again. Ctrl-C leaves the wave as it is."
+        "Job. It fetches only what no earlier command has fetched. Ctrl-C leaves the wave as it is."
     ),
     "clean": (
         "Removes a Job, with its pods and its Secret. Without JOB: all that have ended or never began, of those that\n"

@@ -60,7 +60,7 @@ exit codes: 0 VALID, every limit met; 1 a limit was missed; 2 bad input;
 interrupted
 """
 SET_UP = """\
-in a clone, ./benchmark alone also has:
+only ./benchmark in a clone has:
   ./benchmark --init [--venv PATH] [--with-aiperf]   set up the environment
   ./benchmark --self-test                            test the tool itself
 """

@@ -34,7 +34,8 @@ from inference_benchmarker.words.units import MAX_SECONDS
 
 SLO_ABOUT = (
     "a limit, repeatable: p99<200ms, latency.p95<=0.5s, ttft.p90<1s, success>=0.99, rate>=0.99, "
-    "server.CPUUtilization<70% (of --endpoint-config), metric.cache_hit.mean>0.8 (a value that your invoke reports)"
+    "server.CPUUtilization<70% (a metric of --endpoint-config, as a share of all cores), "
+    "metric.cache_hit.mean>0.8 (a value that your invoke reports)"
 )
 """What ``--slo`` means for single requests."""
 
@@ -122,8 +123,9 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "state of the server's prefix cache: as-is (default); fresh: a new word begins each conversation, so "
-                "that nothing cached by an earlier run helps; warm: each shared prefix is sent once before the wave",
+                "state of the server's prefix cache: as-is (default); fresh: each conversation begins with a word that "
+                "is new in each run, so that nothing cached by an earlier run helps; warm: each "
+                "shared prefix is sent once before the wave",
                 by_text(_cache),
             ),
             Flag("--speed", "F", "replay the recording F times as fast", parse_decimal),
@@ -131,8 +133,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--interactive",
                 None,
-                "open loop whose rate you change at the keyboard: + and - change it by 10%, 2 doubles it, / halves "
-                "it, and q ends the wave; --obs-time is optional",
+                "change the rate (with --concurrency, the requests in flight) at the keyboard: + and - by 10%, 2 "
+                "doubles it, / halves it, and q ends the wave; --obs-time is optional",
                 sets="steered",
             ),
             Flag("--concurrency", "C", "closed loop: exactly C requests in flight", parse_int),
@@ -213,8 +215,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts, the total over the hosts "
-                "without *N (default: one per core of each)",
+                "worker processes (default {default}; use about one per core); with --hosts, the number on all hosts "
+                "that have no *N, together (default: one per core)",
                 parse_int,
             ),
         ],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def progress_text(
     limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, *, in_users: bool = False
 ) -> str:
-    """``34 of 60 s: trying 176/s, capacity between 160 and 190/s``.
+    """``34 of 60 s: trying 176/s, limits met at 160/s, missed at 190/s``.
 
     Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s (8 s discarded)``.
     """
@@ -32,9 +32,9 @@ def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> st
     broken = [stretch.rate for stretch in ended if _breaks(limits, stretch)]
     most = min(broken, default=None)
     kept = [stretch.rate for stretch in ended if not _breaks(limits, stretch) and (most is None or stretch.rate < most)]
-    if most is None:
-        return f", limits met at {max(kept):,.4g}{unit}" if kept else ""
-    return f", capacity between {max(kept, default=0):,.4g} and {most:,.4g}{unit}"
+    met = f"met at {max(kept):,.4g}{unit}" if kept else ""
+    missed = f"missed at {most:,.4g}{unit}" if most is not None else ""
+    return f", limits {', '.join(filter(None, (met, missed)))}" if met or missed else ""
 
 
 def _breaks(limits: Sequence[Limit], stretch: Stretch) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _MAX_ERRORS = 5
 _SURE = 0.0001
-_BY_BURSTS = " (an estimate that allows for bursts of requests over the limit)"
+_BY_BURSTS = " (an estimate: slow requests come in bursts)"
 _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "cannot_tell": "inconclusive"}
 
 
@@ -243,6 +243,7 @@ def _load(found: CapacityResult) -> Iterator[str]:
         values = (_value(value, each.unit) for value in (each.idle, each.at_low, each.limit))
         rows.append([each.metric, *values, rate_text(each.rate, None, unit)])
     yield from aligned(rows)
+    yield f"{INDENT}Utilizations are shares of all cores, or of all GPUs."
     following = resources.next
     if following and following.rate is not None:
         yield f"{INDENT}First to saturate: {following.metric}, at {rate_text(following.rate, None, unit)}."

@@ -152,7 +152,7 @@ def require_a_search(data: CapacityResult) -> None:
     if confirmed_of(data) == "holds":
         assert not re.search("not confirmed|failed to confirm|cannot tell", first)
     if reported and reported[-1].verdict != "holds":
-        assert "an estimate that allows for bursts" not in text
+        assert "an estimate: slow requests" not in text
     spans = [tuple(float(end.replace(",", "")) for end in span) for span in SPAN.findall(text)]
     if any(one[1] < other[0] for one in spans for other in spans):
         assert any(word in text for word in EXPLAINED), text

@@ -23,7 +23,7 @@ def test_it_says_what_is_tried_and_where_the_answer_lies() -> None:
     assert progress_text([LIMIT], [met], 60) == "10 of 60 s: trying 16/s"
     assert progress_text([LIMIT], [met, running], 60) == "20 of 60 s: trying 32/s, limits met at 16/s"
     found = progress_text([LIMIT], [met, missed, running], None, in_users=True)
-    assert found == "30 s: trying 32 users, capacity between 16 and 64 users"
+    assert found == "30 s: trying 32 users, limits met at 16 users, missed at 64 users"
 
 
 def test_it_never_runs_backwards_where_a_stretch_is_discarded() -> None:
