@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from numbers import Number
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.returned import is_stream
@@ -27,7 +26,7 @@ class ProbeFacts:
     """In plain values, so that one process can send it to another. None: did not get that far, or unknown.
 
     ``payloads`` is how many are pre-computed, ``smallest`` and ``largest`` their bytes; ``answer`` is ``returned``
-    or ``streamed``; ``unread`` an iterator, or what is read like a file.
+    or ``streamed``; ``unread`` what is read like a file, ``heard`` by a session.
     ``addresses`` are those it was sent to; ``hidden_status`` that of a response that failed, though the request did
     not; ``raised_at`` the line of the user's code that failed, ``in_hand`` what that code had in its variables.
     """
@@ -41,6 +40,7 @@ class ProbeFacts:
     answer_type: str | None = None
     preview: str = ""
     unread: bool = False
+    heard: bool = False
     addresses: Sequence[Address] = ()
     is_sagemaker: bool = False
     hidden_status: str | None = None
@@ -55,7 +55,7 @@ class ProbeFacts:
 class Probe:
     """Stands in the place of ``invoke``: hands on what it gives, and remembers it.
 
-    ``heard``: a session hears the answer, so that a stream is read here only where ``invoke`` is a generator.
+    ``heard``: a session hears the answer, and what can be read only once is left to it.
     """
 
     def __init__(self, invoke: Callable[[Any], Any], *, heard: bool = False) -> None:
@@ -70,10 +70,7 @@ class Probe:
         self._payload = (payload,)
         answer = self._invoke(payload)
         self._answer = (answer,)
-        return self._handed_on(answer) if self._is_read(answer) else answer
-
-    def _is_read(self, answer: Any) -> bool:
-        return isinstance(answer, GeneratorType) if self._heard else is_stream(type(answer))
+        return self._handed_on(answer) if is_stream(type(answer)) else answer
 
     def _handed_on(self, pieces: Iterator[Any]) -> Iterator[Any]:
         for piece in pieces:
@@ -103,7 +100,7 @@ class Probe:
         if not self._answer:
             return {}
         (answer,) = self._answer
-        if self._is_read(answer):
+        if is_stream(type(answer)):
             kinds = " and ".join(dict.fromkeys(map(type_name, self._pieces)))
             return {
                 "answer": "streamed",
@@ -115,6 +112,7 @@ class Probe:
             "answer_type": type_name(answer),
             "preview": excerpt(_text(answer), _PREVIEW),
             "unread": hasattr(answer, "__next__"),
+            "heard": self._heard,
         }
 
 

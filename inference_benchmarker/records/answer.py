@@ -1,4 +1,4 @@
-"""The answer that a session receives where ``invoke`` yields it piece by piece."""
+"""The answer that a session receives where it came piece by piece."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from inference_benchmarker.records.piece import answered
 from inference_benchmarker.records.shown_text import shown_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from inference_benchmarker.records.response import Response
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A streamed answer: its ``pieces`` as ``invoke`` yielded them, and the ``text`` that they show, joined.
+    """A streamed answer: its ``pieces`` as they came, and the ``text`` that they show, joined.
 
-    Reasoning is in the pieces but not in the text. ``response`` is the usage that the answer reported, or None.
+    It is iterated as the stream that ``invoke`` returned: its pieces, as often as one likes. Reasoning is in the pieces
+    but not in the text. ``response`` is the usage that the answer reported, or None.
     """
 
     text: str
@@ -30,3 +31,6 @@ class Answer:
         """The answer of these pieces."""
         said = (piece if isinstance(piece, str) else shown_text(piece) for piece in pieces)
         return cls("".join(map(answered, said)), tuple(pieces), response)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.pieces)

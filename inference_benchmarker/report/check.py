@@ -23,6 +23,7 @@ SAGEMAKER_LIMIT = 6_291_456  # bytes of a real-time endpoint's payload: 6 MB
 _TITLE = "CHECK – InferenceBenchmarker"
 _HEAD = (_TITLE, "-" * len(_TITLE))
 _WIDTH = 100
+_READ_BY = {False: "a wave reads as one answer", True: "is left to the session, and its time is no part of the latency"}
 _OF_EVENTS = ("data:", "event:", "id:")
 """Beginnings of the lines of server-sent events."""
 
@@ -69,7 +70,7 @@ class Check:
             )
         if seen.unread:
             found["unread_answer"] = (
-                f"invoke returned a {seen.answer_type}, whose unread content a wave reads as one answer. "
+                f"invoke returned a {seen.answer_type}, whose unread content {_READ_BY[seen.heard]}. "
                 "Of a stream, yield the pieces, so that TTFT is measured."
             )
         if seen.answer == "streamed" and seen.preview.startswith(_OF_EVENTS):

@@ -89,6 +89,40 @@ def test_a_session_hears_what_invoke_returned_and_of_a_generator_an_answer() -> 
     assert records[-1].chunks == 3
 
 
+class SdkStream:
+    """A stream of an SDK: an iterator, and no generator."""
+
+    def __init__(self, *events: object) -> None:
+        self.events = iter(events)
+
+    def __iter__(self) -> SdkStream:
+        return self
+
+    def __next__(self) -> object:
+        gevent.sleep(0.01)
+        return next(self.events)
+
+
+def test_a_stream_of_an_sdk_is_timed_before_the_session_reads_it() -> None:
+    role: dict[str, object] = {"choices": []}
+    word = {"text": "so"}
+    heard: list[list[object]] = []
+
+    def session(_: int) -> Generator[Turn, Any, None]:
+        for _turn in range(2):
+            answer = yield Turn("q")
+            heard.append(list(answer))
+
+    first, second = Talks(session, lambda _: SdkStream(role, word, word)).run(0)
+    assert heard == [[role, word, word]] * 2
+    for record in (first, second):
+        assert record.chunks == 2
+        assert record.first_token is not None
+        assert record.first_token - record.sent >= 0.02 * NS
+        assert record.done - record.sent >= 0.03 * NS
+    assert second.build_ns < 0.01 * NS
+
+
 def test_a_session_ends_when_its_own_code_does() -> None:
     closed: list[int] = []
 

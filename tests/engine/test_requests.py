@@ -493,12 +493,6 @@ def test_a_stream_whose_status_says_so_failed() -> None:
     assert (record.error, record.chunks) == ("StatusError 503", 1)
 
 
-def test_a_session_reads_a_stream_of_an_sdk_for_itself() -> None:
-    stream = SdkStream("a")
-    look_of(stream, heard=True)(stream)
-    assert not stream.given
-
-
 def test_a_payload_that_cannot_be_built_is_a_failed_request_of_its_own_kind() -> None:
     def build() -> object:
         raise KeyError("x")

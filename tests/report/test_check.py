@@ -214,6 +214,7 @@ def test_an_error_is_reported_with_key_and_text() -> None:
         (check(seen=replace(SAGEMAKER, largest=SAGEMAKER_LIMIT + 1)), ["payload_size"]),  # not the one that was sent
         (check(seen=replace(SEEN, payloads=None, smallest=None, largest=None)), []),
         (check(seen=replace(SEEN, unread=True)), ["unread_answer"]),
+        (check(seen=replace(SEEN, unread=True, heard=True)), ["unread_answer"]),
         (check(streamed(0, 50, (10,)), replace(STREAM_SEEN, preview='data: {"choices": []}')), ["raw_events"]),
         (check(seen=replace(SEEN, preview="data: x")), []),
         (check(seen=replace(SEEN, hidden_status="503")), ["hidden_status"]),
@@ -230,6 +231,21 @@ def test_it_warns_of_what_would_spoil_a_wave(given: Check, codes: list[str]) -> 
     text = given.to_text()
     assert all(f"! {code}: " in text for code in codes)
     assert max(map(len, text.splitlines())) <= 120
+
+
+def test_what_is_read_but_once_is_told_as_the_sessions_where_one_hears_it() -> None:
+    told = [check(seen=replace(SEEN, unread=True, heard=heard)).warnings()["unread_answer"] for heard in (False, True)]
+    assert "a wave reads as one answer" in told[0]
+    assert "left to the session" in told[1]
+    assert "reads as one answer" not in told[1]
+
+
+@pytest.mark.parametrize("heard", [False, True])
+def test_a_stream_is_read_also_for_a_session(heard: bool) -> None:
+    probe = Probe(lambda _: iter(["a", "b"]), heard=heard)
+    assert list(probe(b"")) == ["a", "b"]
+    found = probe.seen(None, excerpt)
+    assert (found.answer, found.preview, found.unread) == ("streamed", "ab", False)
 
 
 def test_json_has_the_facts_as_values() -> None:

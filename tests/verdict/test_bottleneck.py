@@ -445,6 +445,16 @@ class TestPayloadBuilding:
         assert building.measured.endswith("on average")
         assert BUILD in building.advice
 
+    def test_of_sessions_it_may_be_what_they_read_themselves(self) -> None:
+        built = built_in(3 * MS)
+        facts = wave(
+            lambda r: built(r)._replace(session=r.index, turn=1, ended="completed"), environment={"sessions": True}
+        )
+        building = only(facts, "payload_building")
+        assert "read it in invoke, or yield its pieces" in building.advice
+        assert BUILD not in building.advice
+        assert "not the endpoint's" not in building.advice
+
     def test_where_it_was_caught_a_millisecond_is_enough(self) -> None:
         workers = (WorkerUse(block=block()), WorkerUse(block=block("payload", "build (mine.py:9)")))
         assert found(wave(built_in(MS - 1000), *workers)) == {}

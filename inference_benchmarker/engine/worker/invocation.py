@@ -106,7 +106,7 @@ class Invocation:
         if kind in self._looks:
             look = self._looks[kind]
         else:
-            look = None if is_stream(kind) and not self._heard else look_of(result, heard=self._heard)
+            look = None if is_stream(kind) else look_of(result, heard=self._heard)
             if len(self._looks) < _MOST_KINDS:
                 self._looks[kind] = look
         if look is None:

@@ -261,6 +261,15 @@ def _block_advice(evidence: Evidence, worker: WorkerUse) -> str:
     return f"{evidence.more_workers()[:1].upper()}{evidence.more_workers()[1:]}."
 
 
+_OF_PAYLOADS = (
+    'It adds to the response time, and is not the endpoint\'s: compute payloads before the wave ("pre_computed": True).'
+)
+_OF_SESSIONS = (
+    "It adds to the response time, and is the session's own code between two turns, also where that reads what invoke "
+    "left of an answer: read it in invoke, or yield its pieces there."
+)
+
+
 def _payload_building(evidence: Evidence) -> Iterator[Finding]:
     """Longer than a tenth of the latency, or long at all where it was caught holding up the event loop.
 
@@ -278,8 +287,7 @@ def _payload_building(evidence: Evidence) -> Iterator[Finding]:
             "warning",
             f"{duration_text(build.mean, limit)} on average{where}",
             duration_text(limit),
-            "It adds to the response time, and is not the endpoint's: compute payloads before the wave "
-            '("pre_computed": True).',
+            _OF_SESSIONS if evidence.facts.has_sessions else _OF_PAYLOADS,
         )
 
 
