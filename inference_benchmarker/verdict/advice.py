@@ -27,6 +27,15 @@ def search_waves(load: Load) -> str:
     return "waves of one --client-rps" if changes else "waves at lower --client-rps"
 
 
+def or_scale(side: str | None) -> str:
+    """What else than a lower rate may meet a limit, by the side that was the limit of the wave."""
+    if side == "client":
+        return "; first ease the client, which was the limit"
+    if side == "either":
+        return "; first find out whether the client was the limit"
+    return "; or scale the endpoint"
+
+
 def longer_load(load: Load) -> str:
     """The change that sends more requests: ``a longer --obs-time or more --num-requests``."""
     if isinstance(load, OpenLoop):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.verdict.advice import search_waves
+from inference_benchmarker.verdict.advice import or_scale, search_waves
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met, unclear_within
 from inference_benchmarker.words.wording import duration_text, number_text, percent_text, pluralize, precision_text
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from inference_benchmarker.summary.summary import Summary
 
 
-def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
-    """The success threshold and the limits that were missed, and a wave that sent nothing."""
+def threshold_findings(facts: WaveFacts, summary: Summary, side: str | None) -> Iterator[Finding]:
+    """The success threshold and the limits that were missed, and a wave that sent nothing.
+
+    ``side``: the one that was the limit, which decides the advice.
+    """
     target = facts.plan.success_threshold
     success = summary.success_rate
     if facts.ledger.sent == 0:
@@ -47,7 +50,7 @@ def threshold_findings(facts: WaveFacts, summary: Summary) -> Iterator[Finding]:
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
             text = slo_value(slo, measured, "≥" if may_be_longer(slo, part) else "", part)
-            advice = _slo_advice(facts, slo, measured, part)
+            advice = _slo_advice(facts, slo, measured, part, side)
             if share := unclear_within(slo, part):
                 text += f", within {precision_text(share)} of the limit, too close to decide"
                 if facts.counts is not None:
@@ -94,7 +97,7 @@ def _for_errors(slo: Slo, measured: float | None, summary: Summary) -> bool:
     return slo.stat == "success" or not ledger.ok
 
 
-def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Summary) -> str:
+def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Summary, side: str | None) -> str:
     if slo.stage and not summary.ledger.scheduled:
         return f"No arrival was due in stage {slo.stage} before the wave ended: there is nothing to measure."
     if _for_errors(slo, measured, summary):
@@ -108,7 +111,7 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
             f"Even the fastest request took {duration_text(least, slo.limit)}, so a lower rate does not help: make "
             "each request faster, or allow more."
         )
-    return f"To find the rate that meets this limit, send {search_waves(facts.plan.load)}; or scale the endpoint."
+    return f"To find the rate that meets this limit, send {search_waves(facts.plan.load)}{or_scale(side)}."
 
 
 def _unmeasured_advice(slo: Slo) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.verdict.advice import or_scale
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.verdict.server.limit_checks import held_against
 from inference_benchmarker.words.text import one_line
@@ -22,15 +23,20 @@ def waiting_limits(facts: WaveFacts) -> tuple[str, ...]:
     return () if facts.server_metrics is not None else tuple(limit.expression for limit in facts.plan.server_limits)
 
 
-def server_limit_findings(facts: WaveFacts) -> Iterator[Finding]:
-    """The limits that were missed; of those that were read, what the server did not report keeps none."""
+def server_limit_findings(facts: WaveFacts, side: str | None) -> Iterator[Finding]:
+    """The limits that were missed; of those that were read, what the server did not report keeps none.
+
+    ``side``: the one that was the limit, which decides the advice.
+    """
     for limit in facts.plan.server_limits if facts.server_metrics is not None else ():
         held = held_against(limit, facts.server_metrics or ())
         if not held.kept:
-            yield Finding("slo_missed", "missed", held.measured, limit.expression, _advice(held))
+            yield Finding("slo_missed", "missed", held.measured, limit.expression, _advice(held, side))
 
 
-def _advice(held: LimitCheck) -> str:
+def _advice(held: LimitCheck, side: str | None) -> str:
     if held.kept is None:
-        return f"{one_line(held.reason, _MOST_OF_A_REASON)}."
-    return "To find the rate that meets it, run benchmark capacity with this limit; or scale the endpoint."
+        reason = one_line(held.reason, _MOST_OF_A_REASON)
+        is_name = reason.startswith(held.limit.name)
+        return f"{reason if is_name else reason[:1].upper() + reason[1:]}."
+    return f"To find the rate that meets it, run benchmark capacity with this limit{or_scale(side)}."

@@ -80,14 +80,16 @@ class Verdict:
 
 def judge(facts: WaveFacts, summary: Summary) -> Verdict:
     """All findings on a wave, the gravest first."""
+    of_sides = bottleneck_findings(facts, summary)
+    side = limited_by(of_sides)
     found = [
         *host_findings(facts, summary),
         *process_findings(facts),
         *load_findings(facts),
-        *bottleneck_findings(facts, summary),
+        *of_sides,
         *abort_findings(facts),
-        *threshold_findings(facts, summary),
-        *server_limit_findings(facts),
+        *threshold_findings(facts, summary, side),
+        *server_limit_findings(facts, side),
         *recovery_findings(summary),
         *sample_findings(facts, summary),
         *session_findings(facts, summary),

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.plan import WavePlan
+from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
 from inference_benchmarker.summary.summarising import summarise
+from inference_benchmarker.verdict.missed_limits import threshold_findings
+from inference_benchmarker.verdict.missed_server_limits import server_limit_findings
 from inference_benchmarker.verdict.verdict import judge
 from tests.recordings import csv_of, replay_plan
 from tests.waves import MS, closed_plan, observe, on_time, open_plan
@@ -60,6 +65,29 @@ def test_it_names_what_the_load_was_given_by(kind: str, less: str, search: str, 
     assert f" {less}, or raise --max-in-flight" in found["dropped_arrivals"]
     assert search in found["slo_missed"]
     assert f": use {more}." in found["too_few_samples"]
+
+
+@pytest.mark.parametrize("side", ["client", "server", "either", None])
+def test_the_endpoint_is_scaled_only_where_the_client_is_not_the_limit(side: str | None) -> None:
+    limits = (Slo.parse("p99<20ms"),)
+    plan = open_plan(
+        "100", "10", slos=limits, warmup_s=Decimal(1), server_limits=(ServerLimit.parse("server.queue<1"),)
+    )
+    queue = ServerMetric("prometheus", "queue", {"Value": 2.0})
+    facts = replace(observe(plan, on_time(plan)), server_metrics=(queue,))
+    found = [*threshold_findings(facts, summarise(facts), side), *server_limit_findings(facts, side)]
+    assert [("scale the endpoint" in each.advice) for each in found] == [side in ("server", None)] * 2
+    assert [("ase the client" in each.advice or "whether the client" in each.advice) for each in found] == [
+        side in ("client", "either")
+    ] * 2
+
+
+def test_the_verdict_hands_on_the_side_that_was_the_limit() -> None:
+    plan = open_plan("100", "10", slos=(Slo.parse("p99<20ms"),), warmup_s=Decimal(1))
+    rows = [row._replace(sent=row.due + 50 * MS, done=row.done + 50 * MS) for row in on_time(plan)]
+    facts = observe(plan, rows)
+    assert judge(facts, summarise(facts)).limited_by == "client"
+    assert "ease the client" in advice(facts)["slo_missed"]
 
 
 FASTEST = "Even the fastest request took 20 ms, so a lower rate does not help"

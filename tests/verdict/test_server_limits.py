@@ -174,6 +174,20 @@ def test_a_limit_waits_for_its_metric_and_then_holds_or_not() -> None:
     assert [finding.measured for finding in final.findings] == ["CPUUtilization 78%"]
 
 
+@pytest.mark.parametrize(
+    ("text", "reason", "advice"),
+    [
+        ("server.CPUUtilization<70%", "the server has no sample", "The server has no sample."),
+        ("server.cpu<70ms", "", "cpu is not a time, but a plain number: write the limit without a unit."),
+    ],
+)
+def test_a_reason_is_a_sentence_and_a_name_stays_as_it_is(text: str, reason: str, advice: str) -> None:
+    facts = limited(text)
+    row = metric("cpu", None, {"Average": 1.0}) if not reason else replace(CPU, complete=False, reason=reason)
+    found = judge(replace(facts, server_metrics=(row,)), summarise(facts)).findings
+    assert [each.advice for each in found if each.code == "slo_missed"] == [advice]
+
+
 def test_limits_survive_a_plan_file() -> None:
     plan = limited("server.CPUUtilization<70%").plan
     assert plan.to_json()["slos"] == ["server.CPUUtilization<70%"]
