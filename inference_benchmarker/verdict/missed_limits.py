@@ -45,7 +45,7 @@ def threshold_findings(facts: WaveFacts, summary: Summary, side: str | None) -> 
         if part is None:
             advice = "The wave ended before the stage began."
             if slo.turns is not None:
-                advice = "No such turn was sent: requests are turns only if the file has a session_factory."
+                advice = f"No such turn was sent: {_no_session(facts)}."
             yield Finding("slo_missed", "missed", slo_value(slo, None, "", part), slo.expression, advice)
         elif not slo_met(slo, part):
             measured = part.measured(slo.metric, slo.stat)
@@ -105,7 +105,7 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
     if slo.is_on_user_metric:
         return _user_metric_advice(slo, measured)
     if measured is None:
-        return _unmeasured_advice(slo)
+        return _unmeasured_advice(facts, slo)
     if (least := _least_of_an_idle_endpoint(facts, slo, summary)) is not None:
         return (
             f"Even the fastest request took {duration_text(least, slo.limit)}, so a lower rate does not help: make "
@@ -114,10 +114,19 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
     return f"To find the rate that meets this limit, send {search_waves(facts.plan.load)}{or_scale(side)}."
 
 
-def _unmeasured_advice(slo: Slo) -> str:
+def _unmeasured_advice(facts: WaveFacts, slo: Slo) -> str:
     if slo.metric == "session":
-        return "No session was completed: arrivals are sessions only if the file has a session_factory."
+        return f"No session was completed: {_no_session(facts)}."
     return "No request of this wave has this metric (tokens need an invoke that yields them)."
+
+
+def _no_session(facts: WaveFacts) -> str:
+    """Why no session came so far as a limit asks."""
+    if facts.has_sessions:
+        return (
+            "each session was over before, as one ends with a turn that fails, with the wave, or where its code ends it"
+        )
+    return "arrivals are sessions, and requests their turns, only if the file has a session_factory"
 
 
 def _least_of_an_idle_endpoint(facts: WaveFacts, slo: Slo, summary: Summary) -> float | None:

@@ -90,6 +90,17 @@ def test_the_verdict_hands_on_the_side_that_was_the_limit() -> None:
     assert "ease the client" in advice(facts)["slo_missed"]
 
 
+@pytest.mark.parametrize("sessions", [True, False])
+@pytest.mark.parametrize("slo", ["turn3.p95<1s", "session.p95<1s"])
+def test_what_no_session_reached_is_not_told_as_no_session(slo: str, *, sessions: bool) -> None:
+    plan = open_plan("1", "3", slos=(Slo.parse(slo),), success_threshold=0.0)
+    rows = [row._replace(session=row.index, turn=1, ended="raised") for row in on_time(plan)]
+    facts = observe(plan, rows if sessions else on_time(plan), environment={"sessions": sessions})
+    found = advice(facts)["slo_missed"]
+    assert ("only if the file has a session_factory" in found) != sessions
+    assert ("each session was over before" in found) == sessions
+
+
 FASTEST = "Even the fastest request took 20 ms, so a lower rate does not help"
 
 
