@@ -52,6 +52,10 @@ class MetricsBlock(Protocol):
         """The metrics that it asks for."""
 
     @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables of its credentials."""
+
+    @property
     def bucket_s(self) -> float:
         """The seconds that one of its values is of; 0 where values are of an instant, or of the wave."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.file_flags import VARIABLE, settings_in
 from inference_benchmarker.cli.wave.pods_flags import OF_PODS, PODS_FLAGS
+from inference_benchmarker.cli.wave.server_metrics import blocks_of
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.words.redact import hidden, without
@@ -64,7 +65,8 @@ def wave_for_pods(parser: Parser, pods: Pods, options: Mapping[str, Any], addres
         files |= {str(path): path for path in plan.hosts.with_files}
     words = (*addresses, *_words(parser, {**there, **values, "set": _settings(plan, options)}))
     _refuse_secrets(words)
-    return WaveForPods(plan, words, files, tuple(_lacking(plan, cargo, words)))
+    asked = [name for block in blocks_of(options["endpoint_config"], plan.server_limits) for name in block.variables]
+    return WaveForPods(plan, words, files, tuple(_lacking(plan, [*cargo.asked, *asked], words)))
 
 
 def _cargo(plan: WavePlan) -> Cargo:
@@ -89,10 +91,12 @@ def _settings(plan: WavePlan, options: Mapping[str, Any]) -> list[str] | None:
     return [*(each for each in found if not each.startswith(passed)), *(options["set"] or ())] or None
 
 
-def _lacking(plan: WavePlan, cargo: Cargo, words: Sequence[str]) -> Iterator[str]:
-    """The variables of this environment that files or words name, each once."""
-    named = [name for word in words for pair in _REFERENCE.findall(word) for name in pair if name in os.environ]
-    yield from (name for name in dict.fromkeys([*cargo.asked, *named]) if name not in plan.hosts.pass_env)
+def _lacking(plan: WavePlan, asked: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    """The variables of this environment that files ask for or words name, each once."""
+    named = [name for word in words for pair in _REFERENCE.findall(word) for name in pair]
+    for name in dict.fromkeys([*asked, *named]):
+        if name in os.environ and name not in plan.hosts.pass_env:
+            yield name
 
 
 def _other_files(options: Mapping[str, Any]) -> tuple[dict[str, Path], dict[str, Any]]:

@@ -35,6 +35,7 @@ class CloudWatchBlock:
 
     stream: ClassVar[str] = "cloudwatch"
     is_live_only: ClassVar[bool] = False
+    variables: ClassVar[tuple[str, ...]] = ()
 
     namespace: str
     dimensions: Dimensions

@@ -50,6 +50,11 @@ class Credentials:
     user: str | None = None
     password_variable: str | None = None
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that are named."""
+        return tuple(filter(None, (self.token_variable, self.password_variable)))
+
     @classmethod
     def of(cls, block: dict[str, Any]) -> Credentials:
         """Those of a block with nothing wrong."""
@@ -92,6 +97,12 @@ class _Common:
     stream: ClassVar[str] = "prometheus"
     dimensions: ClassVar[tuple[tuple[str, str], ...]] = ()
     bucket_s: ClassVar[float] = 0.0
+    credentials: Credentials
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables of its credentials."""
+        return self.credentials.variables
 
     def waiting(self, wait_s: float) -> Self:
         """The same block: its values are there at once."""

@@ -39,6 +39,9 @@ WAVE = ("--factories-file", "f.py", "--client-rps", "400", "--obs-time", "60")
 PODS = ("--pods", "4", "--job-name", "load", "--workers", "8")
 
 
+TOKEN = {"bearer_token_env": "METRICS_TOKEN"}
+
+
 @pytest.fixture(autouse=True)
 def _a_folder_with_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here" / "lib").mkdir(parents=True)
@@ -48,7 +51,9 @@ def _a_folder_with_factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "f.py": FACTORIES,
         "lib/client.py": "",
         "data.csv": "a,b\n",
-        "metrics.json": "[]",
+        "metrics.json": json.dumps(
+            [{"stream": "prometheus", "url": "http://10.0.0.9", "queries": {"x": "y"}, **TOKEN}]
+        ),
         "body.json": "{}",
         "schema.json": "{}",
         "wave.toml": "pods = 4\njob-name = 'load'\nworkers = 8\n"
@@ -156,6 +161,14 @@ def test_what_this_environment_adds_is_among_the_words_or_is_named(
     assert mentions(err, "--pass-env ENDPOINT_KEY")
 
 
+def test_the_variables_of_an_endpoint_config_are_named(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    wave = (*PODS, "http://10.0.0.1:8080/", "--client-rps", "1", "--obs-time", "1", "--endpoint-config", "metrics.json")
+    assert "METRICS_TOKEN" not in printed(*wave)[2]
+    monkeypatch.setenv("METRICS_TOKEN", VALUE)
+    assert mentions(printed(*wave)[2], "The pods lack METRICS_TOKEN", "--pass-env METRICS_TOKEN")
+    assert "METRICS_TOKEN" not in printed(*wave, "--pass-env", "METRICS_TOKEN")[2]
+
+
 @pytest.mark.parametrize(
     ("name", "text", "named"),
     [
@@ -179,7 +192,7 @@ def test_a_configuration_file_says_the_same_as_flags(printed: Printed) -> None:
 
 def test_files_of_other_flags_go_with_the_wave(printed: Printed) -> None:
     objects, _, _ = printed(*PODS, *WAVE, "--endpoint-config", str(Path.cwd() / "metrics.json"))
-    assert mounted(objects)[f"{FILES}/metrics.json"] == "[]"
+    assert mounted(objects)[f"{FILES}/metrics.json"] == Path("metrics.json").read_text()
     assert "--endpoint-config=metrics.json" in container(objects)["args"]
     objects, _, _ = printed(*PODS, "http://10.0.0.1/", "--client-rps", "1", "--obs-time", "1", "--body", "@body.json")
     assert (mounted(objects), container(objects)["args"][0]) == ({f"{FILES}/body.json": "{}"}, "http://10.0.0.1/")
