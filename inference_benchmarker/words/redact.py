@@ -57,11 +57,13 @@ _SEPARATOR = (
 )
 _WORD_VALUE = r"[^\s\"'&,;]{4,}+"
 _VALUE = rf"(?:(?<=\")[^\"\r\n]{{4,}}+|(?<=')[^'\r\n]{{4,}}+|{_WORD_VALUE})"
+_NO_WORD = r"(?!(?-i:: [A-Z]?+[a-z]{1,14}+)[.!?)]?+(?:[\s\"'&,;]|\Z))"  # as behind what a message is about
 _NAME = (
-    r"(?:(?:api|access|secret|private|account|subscription|signing|auth)[-_]?key|secret|passw(?:or)?d|passphrase"
+    r"(?:(?:api|access|secret|private|account|subscription|signing|auth)[-_]?key"
+    r"|(?<!/)(?:secret|passw(?:or)?d|passphrase)"
+    rf"|(?<=/)(?:secret|passw(?:or)?d|passphrase){_NO_WORD}"  # "/etc/passwd: Permission denied" is about a file
     r"|(?<=[_;-])p(?:ass|wd)"
-    # "invalid token: expired" is about an error, not a token
-    r"|(?:token|signature|credential)(?!(?-i:: [A-Z]?+[a-z]{1,14}+)[.!?)]?+(?:[\s\"'&,;]|\Z)))"
+    rf"|(?:token|signature|credential){_NO_WORD})"  # "invalid token: expired" is about an error
 )
 _SCHEME = r"(?:Bearer|Basic|Token|Api-?Key|Key|Digest|Negotiate|NTLM|Bot|SharedKey|AWS4-HMAC-SHA256)(?:\s++|%20|\+)"
 _NO_VALUE = r"(?!(?:auth\w{0,12}|credentials?|tokens?|realm=?|scheme|headers?|format|errors?|requests?)\b)"

@@ -101,6 +101,7 @@ LEAKS = [
     f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n{SECRET}==\n-----END RSA PRIVATE KEY-----",
     f"-----BEGIN PRIVATE KEY-----\\n{SECRET}\\n-----END PRIVATE KEY-----\\n",
     f"{{'Cookie': 'session={SECRET}; b={SECRET}'}}",
+    f"https://host/passwd: {SECRET}",
     f'"set-cookie": "session={SECRET}; Path=/; HttpOnly"',
 ]
 
@@ -128,6 +129,8 @@ def test_a_credential_is_replaced() -> None:
         "model meta-llama/Llama-3.1-8B-Instruct, endpoint my-endpoint-2026-01-01",
         "ExpiredTokenException: The security token included in the request is expired",
         "InvalidToken: Authentication failed. Invalid token: expired, or malformed token: wrong.",
+        "--with-file /etc/passwd: Give a path below the current folder",
+        "/run/secret: Permission denied",
         "Basic authentication failed; bearer tokens are required; WWW-Authenticate: Basic realm=models",
         "User: arn:aws:iam::123456789012:user/me is not authorized to perform: sagemaker:InvokeEndpoint",
         "authorization: denied by policy",
