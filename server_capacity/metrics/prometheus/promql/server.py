@@ -106,7 +106,7 @@ class PrometheusServer:
                 dimensions=dict(labels),
                 start=start,
                 end=interval.end,
-                complete=math.isfinite(value) and reaches is None,
+                complete=math.isfinite(value),
                 reason=joined(not_finite(value), reaches, *warnings, trouble),
                 series_of=VALUE if course.get(labels) else None,
                 series=course.get(labels, ()),
@@ -114,6 +114,8 @@ class PrometheusServer:
             for labels, value in largest(series)
         ]
         rows = [_bounded(row, bounds.get(tuple(sorted(row.dimensions.items())))) for row in rows]
+        if reaches is not None:
+            rows = [replace(row, complete=False) for row in rows]
         if hides_quantile(query):
             rows = [replace(row, bounds={VALUE: "about"}, reason=joined(row.reason, IN_A_BUCKET)) for row in rows]
         return left_out(rows, len(series))

@@ -326,12 +326,16 @@ def test_a_real_servers_quantiles_are_bounds_where_they_are_no_more(prometheus: 
     coarse = gained.replace(name, f'{name}{{le=~"0.005|0.01|.Inf"}}')
     beyond = gained.replace(name, f'{name}{{le=~"0.001|0.0025|.Inf"}}')
     queries = {each: f"histogram_quantile(0.9, {text})" for each, text in (("in", gained), ("in_first", coarse))}
+    before = f'increase({name}{{le=~"0.005|0.01|.Inf"}}[1h])'
+    queries["before"] = f"histogram_quantile(0.9, {before})"
     found = ask(prometheus, wave, **queries, in_last=f"histogram_quantile(0.9, {beyond})")
     assert (found["in"].bounds, 0.0025 < cast("float", found["in"].statistics["Value"]) < 0.005) == ({}, True)
     assert found["in"].buckets == {"Value": (0.0025, 0.005)}
     assert (found["in_first"].statistics, found["in_first"].bounds) == ({"Value": 0.005}, {"Value": "at_most"})
     assert (found["in_last"].statistics, found["in_last"].bounds) == ({"Value": 0.0025}, {"Value": "at_least"})
     assert next(metric_lines([found["in_first"]])).startswith("   in_first: Value<=0.005")
+    assert (found["before"].bounds, found["before"].complete) == ({"Value": "at_most"}, False)
+    assert "its range of 3600 s begins before the window" in str(found["before"].reason)
 
 
 @pytest.mark.process
