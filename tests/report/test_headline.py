@@ -189,7 +189,7 @@ def test_the_last_line_of_a_wave_that_passed_begins_as_the_first() -> None:
     assert (lines[0].partition(":")[0], lines[-1]) == ("PASSED", f"PASSED{BELIEVED}")
 
 
-@pytest.mark.parametrize("code", ["not_recovered", "cache_from_before"])
+@pytest.mark.parametrize("code", ["not_recovered", "cache_from_before", "hidden_statuses", "no_connection"])
 def test_a_finding_that_leaves_a_met_limit_open_takes_its_word_and_is_told(code: FindingCode) -> None:
     facts = wave(slos="p99<1s")
     summary = summarise(facts)
