@@ -51,7 +51,18 @@ OTHER_PROGRAMS_FLAGS = {
     *("--cpus", "--from", "--network", "--no-cache-dir", "--rm", "--target", "--ulimit", "--user"),
     *("--easy-way", "--held-out", "--processes", "--results", "--scenario", "--searches"),
     *("--kind", "--most-rate", "--stream-interval"),
-    *("--follow", "--for", "--from-file", "--output", "--patch", "--selector", "--tail", "--timeout", "--type"),
+    *(
+        "--follow",
+        "--for",
+        "--from-file",
+        "--from-literal",
+        "--output",
+        "--patch",
+        "--selector",
+        "--tail",
+        "--timeout",
+        "--type",
+    ),
 }
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
