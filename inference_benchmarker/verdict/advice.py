@@ -28,7 +28,7 @@ def search_waves(load: Load) -> str:
 
 
 def or_scale(side: str | None) -> str:
-    """What else than a lower rate may meet a limit, by the side that was the limit of the wave."""
+    """The advice beside a lower rate, by the side that was the limit of the wave."""
     if side == "client":
         return "; first ease the client, which was the limit"
     if side == "either":

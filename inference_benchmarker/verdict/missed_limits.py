@@ -121,7 +121,7 @@ def _unmeasured_advice(facts: WaveFacts, slo: Slo) -> str:
 
 
 def _no_session(facts: WaveFacts) -> str:
-    """Why no session came so far as a limit asks."""
+    """The reason why no session came so far as a limit asks."""
     if facts.has_sessions:
         return (
             "each session was over before, as one ends with a turn that fails, with the wave, or where its code ends it"

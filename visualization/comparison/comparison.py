@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.facts.wave_facts import WaveFacts
 from inference_benchmarker.records.user_metrics import PREFIX
+from inference_benchmarker.verdict.client.answers import answer_warnings
+from inference_benchmarker.verdict.client.evidence import Evidence
 from visualization.comparison.changes import (
     HIGHER_IS_BETTER,
     LEAST_CHANGE,
@@ -91,6 +93,11 @@ class Side:
         """Tells whether every run of it is VALID."""
         return all(wave.verdict.valid for wave in self.waves)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Clauses on what speaks against counting the answers of its runs as a success."""
+        return tuple(answer_warnings([Evidence(wave, wave.summary) for wave in self.waves]))
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -135,9 +142,17 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Tells whether limits were given and each was kept, by runs of one load: what is undecided is not."""
+        """Tells whether limits were given and each was kept, by runs of one load: what is undecided is not.
+
+        Nor is what was kept by answers that may be none.
+        """
         kept = bool(self.checks) and all(check.state == "kept" for check in self.checks)
-        return kept and self.outcome == "passed" and not self.loads
+        return kept and self.outcome == "passed" and not self.loads and not self.warnings
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Clauses on what speaks against counting answers as a success, each with the name of its side."""
+        return tuple(f"{side.name}: {each}" for side in (self.base, self.new) for each in side.warnings)
 
     @property
     def exit_code(self) -> int:

@@ -30,6 +30,7 @@ def headline(comparison: Comparison) -> str:
     """
     cut, loads = comparison.cut, comparison.loads if comparison.base.valid and comparison.new.valid else ""
     found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
+    found = f"{found} {'. '.join(comparison.warnings)}." if comparison.warnings else found
     if cut is not None:
         return f"{ended_early(comparison.outcome, cut)}: {found}"
     decided = comparison.outcome == "failed" or comparison.passed

@@ -117,6 +117,8 @@ def to_junit(comparison: Comparison) -> str:
         case = _case(suite, f"{side.name} is VALID")
         if not side.valid:
             ElementTree.SubElement(case, "error", message=_side_text(side))
+        elif side.warnings:
+            ElementTree.SubElement(case, "skipped", message="; ".join(side.warnings))
     _cut_case(suite, comparison)
     for check in comparison.checks:
         case = _case(suite, check.limit.expression)
@@ -156,6 +158,7 @@ def _legend(comparison: Comparison) -> str:
 def _run_lines(comparison: Comparison, quoted: Callable[[str], str] = plain) -> Iterator[str]:
     yield _side_text(comparison.base, quoted)
     yield _side_text(comparison.new, quoted)
+    yield from (f"! {each}." for each in comparison.warnings)
     if same := comparison.on_both_sides:
         yield _on_both_sides(comparison, same)
     if comparison.unlike:
@@ -279,6 +282,7 @@ def _closing_lines(comparison: Comparison, quoted: Callable[[str], str] = plain)
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
         *(["different loads"] if comparison.checks and comparison.loads else ()),
+        *(["doubtful answers"] if comparison.warnings else ()),
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"

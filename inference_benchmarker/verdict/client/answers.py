@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.verdict.finding import Finding
 from inference_benchmarker.words.wording import duration_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from inference_benchmarker.facts.client_use import WorkerUse
     from inference_benchmarker.verdict.client.evidence import Evidence
 
 QUICK_S = 0.001
@@ -23,22 +25,35 @@ def answer_findings(evidence: Evidence) -> Iterator[Finding]:
         yield from check(evidence)
 
 
+def answer_warnings(waves: Sequence[Evidence]) -> Iterator[str]:
+    """Clauses on all that speaks against counting the answers of several waves as a success."""
+    workers = [worker for evidence in waves for worker in evidence.workers]
+    if hidden := _hidden(workers, sum(evidence.summary.ledger.ok for evidence in waves)):
+        yield hidden
+    yield from islice((found.measured for evidence in waves for found in _no_connection(evidence)), 1)
+
+
 def _hidden_statuses(evidence: Evidence) -> Iterator[Finding]:
+    if hidden := _hidden(evidence.workers, evidence.summary.ledger.ok):
+        yield Finding(
+            "hidden_statuses",
+            "warning",
+            hidden,
+            "0",
+            "They count as ok because invoke returned no status: call raise_for_status() in it, or return the response "
+            "itself, unless such an answer is as good as any.",
+        )
+
+
+def _hidden(workers: Iterable[WorkerUse], ok: int) -> str:
+    """The number of requests that count as ok though their response had failed, in words; empty where none did."""
     hidden: Counter[str] = Counter()
-    for worker in evidence.workers:
+    for worker in workers:
         hidden.update(worker.answers.hidden)
     if not hidden:
-        return
+        return ""
     each = ", ".join(f"{status}: {count:,}" for status, count in hidden.most_common())
-    yield Finding(
-        "hidden_statuses",
-        "warning",
-        f"{sum(hidden.values()):,} of {evidence.summary.ledger.ok:,} ok requests received a response with a status from"
-        f" 400 on ({each})",
-        "0",
-        "They count as ok because invoke returned no status: call raise_for_status() in it, or return the response "
-        "itself, unless such an answer is as good as any.",
-    )
+    return f"{sum(hidden.values()):,} of {ok:,} ok requests received a response with a status from 400 on ({each})"
 
 
 def _textless_streams(evidence: Evidence) -> Iterator[Finding]:

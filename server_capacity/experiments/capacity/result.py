@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.verdict.client.answers import answer_warnings
 from inference_benchmarker.verdict.client.evidence import Evidence
 from inference_benchmarker.verdict.client.network import seen_aside
 from inference_benchmarker.version import SCHEMA_VERSION
@@ -85,6 +86,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         memory=None if answer.memory is None else Memory(side_of(answer.memory.below), side_of(answer.memory.above)),
         slower=_slower(explored),
         own_waits=_own_waits(explored),
+        warnings=_warnings(explored, confirmed),
         resources=None if question.in_users else attached.resources(question.plan.server_limits, low),
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
         tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
@@ -177,11 +179,19 @@ def _created(explored: SearchEvidence) -> str | None:
     return waves[0].window.start if waves else None
 
 
+def _all_waves(explored: SearchEvidence, confirmed: list[Confirmed]) -> list[Wave]:
+    return list({id(wave): wave for wave in (*explored.waves, *(each.wave for each in confirmed))}.values())
+
+
+def _warnings(explored: SearchEvidence, confirmed: list[Confirmed]) -> list[str] | None:
+    """Clauses on all that speaks against counting answers as a success; None where nothing does."""
+    return list(answer_warnings([Evidence(wave, wave.summary) for wave in _all_waves(explored, confirmed)])) or None
+
+
 def _errors(explored: SearchEvidence, confirmed: list[Confirmed]) -> list[Failed]:
     """The keys of all errors, those that came most often first, and how many requests failed with each."""
-    waves = {id(wave): wave for wave in (*explored.waves, *(each.wave for each in confirmed))}.values()
     counts: Counter[str] = Counter()
-    for wave in waves:
+    for wave in _all_waves(explored, confirmed):
         counts.update({row.key: row.count for row in wave.summary.errors})
     return [Failed(key, count) for key, count in counts.most_common()]
 

@@ -40,11 +40,12 @@ def answer(found: CapacityResult) -> str:
 
 
 def _beside(found: CapacityResult, found_out: str) -> Iterator[str]:
-    """Whatever makes its exit code graver than that of the answer: each is a sentence without a period."""
+    """Whatever makes its exit code graver than that of the answer, or that doubtful: sentences without a period."""
     early = why_early(found)
     if early and early not in found_out:
         yield f"{EARLY}{early}"
     yield from left_behind(found)
+    yield from found.warnings or []
     if is_unsaved(found):
         yield UNSAVED.rstrip(".")
 

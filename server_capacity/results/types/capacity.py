@@ -145,6 +145,7 @@ class CapacityResult:
     users: Users | None = None
     suspended: Suspended | None = None
     own_waits: str | None = None
+    warnings: list[str] | None = field(default=None, metadata=OMITTED)
     soak: Soak | None = None
     ended: Ended | None = None
     confirmed: Verdict | None = None

@@ -133,6 +133,7 @@ def warnings_of(found: CapacityResult) -> Iterator[str]:
     elif verdict != "holds":
         yield "no wave confirmed it"
     yield from _violated(found)
+    yield from (f"of its search, {each}" for each in found.warnings or [])
 
 
 def is_unsaved(found: CapacityResult) -> bool:

@@ -23,6 +23,7 @@ from inference_benchmarker.cli.live.colours import coloured
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.data.json_file import FOREIGN
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.client_use import Answers, WorkerUse
 from inference_benchmarker.facts.server_metric import ServerMetric
 from inference_benchmarker.plan.expectation import Expectation
 from inference_benchmarker.plan.model_mix import ModelMix
@@ -427,6 +428,23 @@ def test_the_last_line_of_a_terminal_has_the_answer() -> None:
     found = compare(wave(drawn(1)), wave(drawn(2)))
     first, *_, last = to_text(found, 79).splitlines()
     assert last == first == headline(found)
+
+
+def test_answers_that_hid_their_statuses_are_told_in_every_form_and_pass_no_limit() -> None:
+    shed = WorkerUse(answers=Answers(hidden={"503": 7}))
+    base, new = wave(drawn(1, seconds=60)), replace(wave(drawn(2, seconds=60)), workers=(shed,))
+    good, bad = (compare(base, each, limits("success=50%")) for each in (wave(drawn(2, seconds=60)), new))
+    told = "ok requests received a response with a status from 400 on (503: 7)"
+    assert (good.passed, bad.passed) == (True, False)
+    assert headline(good).startswith("PASSED")
+    assert not headline(bad).startswith("PASSED")
+    text = to_text(bad)
+    assert told in headline(bad)
+    assert f"   ! new: 7 of {new.ledger.ok:,} {told}" in text
+    assert text.splitlines()[-1] == "UNDECIDED (doubtful answers)"
+    assert told in to_markdown(bad)
+    assert told in read_xml(to_junit(bad)).findall(".//skipped")[0].attrib["message"]
+    assert "doubtful" not in to_text(good)
 
 
 def test_a_run_against_itself_says_so(tmp_path: Path) -> None:

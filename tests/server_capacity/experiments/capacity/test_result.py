@@ -12,7 +12,7 @@ import pytest
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import INVALID, MISSED
-from inference_benchmarker.facts.client_use import Connections, WorkerUse
+from inference_benchmarker.facts.client_use import Answers, Connections, WorkerUse
 from inference_benchmarker.plan.load import ClosedLoop
 from inference_benchmarker.plan.problems import problems_of_values
 from inference_benchmarker.plan.slo import Slo
@@ -29,7 +29,7 @@ from server_capacity.results.capacity_folder import exit_code_of, read, save
 from server_capacity.results.codec import check_capacity
 from server_capacity.results.text.capacity import to_text
 from server_capacity.results.types.capacity import Failed
-from server_capacity.results.types.result_status import settled
+from server_capacity.results.types.result_status import settled, warnings_of
 from server_capacity.search.answer import Answer
 from server_capacity.search.stretch import NOTHING_VIOLATED
 from tests.explorations import FOUND, LIMITS, explored, question
@@ -76,6 +76,19 @@ def test_a_search_whose_requests_waited_within_invoke_says_that_the_limit_may_be
     assert mentions(to_text(data), "The limit may be the client's: 90% of the requests in flight")
     check_capacity(encoded(data))
     assert content(question(), explored(), FOUND, []).own_waits is None
+
+
+def test_a_search_whose_answers_hid_their_statuses_says_so_first_and_to_all_that_builds_on_it() -> None:
+    seen = explored()
+    shed = WorkerUse(answers=Answers(hidden={"503": 7}))
+    seen.waves = [replace(wave, workers=(shed,)) for wave in seen.waves]
+    data = content(question(), seen, FOUND, [])
+    told = "ok requests received a response with a status from 400 on (503: 7)"
+    assert told in data.headline
+    assert told in "; ".join(warnings_of(data))
+    assert to_text(data).splitlines()[0] == data.headline
+    check_capacity(encoded(data))
+    assert content(question(), explored(), FOUND, []).warnings is None
 
 
 def test_at_least_without_a_bound_of_the_users_is_no_success() -> None:
