@@ -108,9 +108,10 @@ class ServerMetric:
     the statistic named ``series_of``. ``instances``: (bucket start, how many reported) where the stream reports.
     ``reason`` also says what a reader of the values must know. ``samples``: how many readings of a gauge, or
     observations of a histogram, the values are taken from, where the stream reports. ``bounds``: the statistics whose
-    value is only a bound, or only near the window's own. ``buckets``: those that are interpolated within a bucket, and
-    its two bounds, between which the truth lies. ``asked``: False where the configuration does not name the
-    metric and it was read to know when the data is complete. ``hardware``: of metrics that instances report.
+    value is only a bound, or only near the window's own. ``buckets``: those that are interpolated within a bucket, or
+    have the warm-up's requests in them, and two bounds, between which the truth lies. ``asked``: False where the
+    configuration does not name the metric and it was read to know when the data is complete. ``hardware``: of metrics
+    that instances report.
     """
 
     stream: str
@@ -142,9 +143,17 @@ class ServerMetric:
         """Tells whether any value came."""
         return any(value is not None for value in self.statistics.values())
 
+    def bound(self, statistic: str) -> Bound | None:
+        """The side of a value on which the window's own lies; None where it is the value itself.
+
+        What is interpolated within a server's bucket counts as the value; a mean that has others' requests in it, not.
+        """
+        has_others = self.stream == "cloudwatch" and statistic in self.buckets
+        return self.bounds.get(statistic) or ("about" if has_others else None)
+
     def side(self, statistic: str) -> Bound | None:
-        """The side of the value on which the truth lies; None where it is the value itself."""
-        return self.bounds.get(statistic) or (None if self.complete else "about")
+        """The same, of what is not of the whole window, too."""
+        return self.bound(statistic) or (None if self.complete else "about")
 
     def is_near(self, statistic: str) -> bool:
         """Tells whether the value is of a part of the window, or of more: the truth may lie on either side."""

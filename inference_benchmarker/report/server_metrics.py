@@ -58,5 +58,5 @@ def _metric_line(metric: ServerMetric, *, several: bool, reported_before: bool) 
 
 def _statistic(metric: ServerMetric, name: str, value: float | None) -> str:
     """A value, or on which side of it the truth lies."""
-    sign = {"at_most": "<=", "at_least": ">=", "about": "~"}.get(metric.bounds.get(name, ""), "=")
+    sign = {"at_most": "<=", "at_least": ">=", "about": "~"}.get(metric.bound(name) or "", "=")
     return f"{one_line(name)}{sign}{metric_text(value)}"

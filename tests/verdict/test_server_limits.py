@@ -139,6 +139,12 @@ def test_what_idle_time_dilutes_keeps_no_limit_and_says_what_to_do() -> None:
     assert (held.kept, held.text, held.reason) == (None, "≈67%", why)
 
 
+@pytest.mark.parametrize(("limit", "kept"), [("10ms", None), ("50ms", True), ("1ms", False)])
+def test_a_mean_with_others_requests_proves_a_limit_outside_of_its_range_alone(limit: str, kept: bool | None) -> None:
+    row = replace(LATENCY, buckets={"Average": (5_000.0, 40_000.0)})
+    assert held_against(ServerLimit.parse(f"server.ModelLatency<{limit}"), [row]).kept is kept
+
+
 def test_of_several_rows_a_limit_that_one_surely_misses_is_missed() -> None:
     rows = [replace(HISTOGRAM, bounds={"p99": "at_least"}), replace(HISTOGRAM, statistics={"p99": 0.5})]
     assert held_against(ServerLimit.parse("server.wait_seconds.p99<400ms"), rows).kept is False

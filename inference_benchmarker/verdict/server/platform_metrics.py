@@ -247,7 +247,7 @@ class PlatformMetrics:
     def mean_s(self, namespace: str, name: str) -> float | None:
         """The mean of a metric that is a time; None where it is one of other requests, too."""
         rows = list(self.rows(namespace, name))
-        if any(row.side("Average") == "about" for row in rows):
+        if any(row.bounds.get("Average") == "about" or not row.complete for row in rows):
             return None
         if self._warmup_differs and any("Average" in row.buckets for row in rows):
             return None

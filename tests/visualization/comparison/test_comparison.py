@@ -32,6 +32,7 @@ from inference_benchmarker.plan.slo import MaxRegression, Slo
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.counts import PRECISION
 from inference_benchmarker.records.record import Ledger
+from inference_benchmarker.report.server_metrics import metric_lines
 from tests.counted import counted
 from tests.parts import in_memory
 from tests.waves import closed_plan, drawn, open_plan, spooled, stored, wave
@@ -365,6 +366,20 @@ def test_between_bounds_there_is_no_change() -> None:
     reported = compare(with_metrics(wave(drawn(1)), before), with_metrics(wave(drawn(2)), metric("Queue", 0.4)))
     assert "Queue Average ≤0.3 0.4 -" in [" ".join(line.split()) for line in to_text(reported).splitlines()]
     assert encoded(result_of(reported))["server_metrics"][0]["signs"] == ["≤", ""]
+
+
+def test_a_mean_with_the_warm_ups_requests_in_it_is_near_and_has_no_change() -> None:
+    mean = ServerMetric("cloudwatch", "ModelLatency", {"Average": 1.5e6}, buckets={"Average": (0.0, 4.3e6)})
+    interpolated = ServerMetric("prometheus", "wait", {"p99": 0.3}, buckets={"p99": (0.25, 0.5)})
+    run = with_metrics(wave(drawn(1)), mean, interpolated)
+    near, known = server_rows([run], [run])
+    assert (near.signs, near.change) == (("≈", "≈"), None)
+    assert (known.signs, known.change) == (("", ""), 0.0)
+    assert [line.split(":")[1].split(" ")[1] for line in metric_lines([mean, interpolated])] == [
+        "Average~1,500,000",
+        "p99=0.3",
+    ]
+    assert (mean.exact("Average"), interpolated.exact("p99")) == (None, 0.3)
 
 
 def test_a_value_of_a_part_of_the_window_has_no_change() -> None:
