@@ -31,6 +31,7 @@ from server_capacity.metrics.prometheus.scraping.series import (
     ended,
     gap_of,
     interpolated,
+    is_mixed,
     pick,
     rates,
 )
@@ -114,9 +115,11 @@ def _distribution(
     values, misfits = pick(known | {name: each.value for name, each in found.items()}, asked, kind)
     course = _course(asked[0], times, rows, bounds, numbers)
     marks = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
-    reasons = (*interpolated(times, gone), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
+    reasons = (*interpolated(times, gone, window), *_unobserved(kind, buckets), *_unsummed(values, buckets), *misfits)
     if jump := window.mixed or jumped([row[-1] for row in rows], known=window.known):
-        marks, reasons = about(values), (*reasons, jump)
+        reasons = (*reasons, jump)
+    if jump or is_mixed(times, window):
+        marks = about(values)
     within = {statistic: estimate.bucket for statistic, estimate in found.items() if estimate.bucket}
     gap = ended(shared, window) or gap_of(len(shared), len(window.span))
     observed = round(max(buckets[-1][1], 0.0))

@@ -28,6 +28,9 @@ MOST_POINTS = 1000
 LEAST_THERE = 0.75
 """Of the pages of the window, as of CloudWatch's buckets."""
 
+MOST_MIXED = 0.15
+"""Of the window's time: so much may lie in one step with the warm-up's, by whose gain it is only interpolated."""
+
 Points = tuple[tuple[float, float], ...]
 
 
@@ -153,8 +156,8 @@ def counter(track: Track, asked: tuple[str, ...], window: Window) -> SeriesValue
     rate = increase([value for _, value in within]) / spread if 3 * spread > window.length else gained / window.length
     values, reasons = pick({"Rate": rate, "Total": total}, asked, "counter")
     jump = window.mixed or jumped(numbers, known=window.known)
-    notes = (*reasons, *interpolated(times, gone), *((jump,) if jump else ()))
-    bounds = about(values) if jump else {}
+    notes = (*reasons, *interpolated(times, gone, window), *((jump,) if jump else ()))
+    bounds = about(values) if jump or is_mixed(times, window) else {}
     gap = ended([i for i, _ in points], window) or gap_of(len(points), len(window.span))
     return SeriesValues(values, times[0], times[-1], rates(times, numbers), notes, bounds=bounds, gap=gap)
 
@@ -177,9 +180,16 @@ def early(times: Sequence[float], cut: float | None) -> float:
     return 0.0 if cut is None else min(max(cut - times[0], 0.0) / (times[1] - times[0]), 1.0)
 
 
-def interpolated(times: Sequence[float], gone: float) -> tuple[str, ...]:
+def is_mixed(times: Sequence[float], window: Window) -> bool:
+    """Tells whether the first step has too much of both the warm-up and the window to know what each gained."""
+    cut = window.cut
+    return cut is not None and min(cut - times[0], times[1] - cut) > MOST_MIXED * window.length
+
+
+def interpolated(times: Sequence[float], gone: float, window: Window) -> tuple[str, ...]:
     """The sentence that says so, where the first step has such a share."""
     apart = f"{times[1] - times[0]:.2g} s apart"
+    apart += f", which says too little of {window.length:.3g} s: scrape more often" if is_mixed(times, window) else ""
     said = f"without the warm-up: what was counted by its end is interpolated between scrapes {apart}"
     return (said,) if gone else ()
 

@@ -202,6 +202,18 @@ def test_a_total_leaves_the_warm_up_out() -> None:
     assert cold.reason is None
 
 
+@pytest.mark.parametrize(("start", "known"), [(105.0, False), (101.0, True), (109.5, True)])
+@pytest.mark.parametrize("kind", ["counter", "summary"])
+def test_scrapes_far_apart_do_not_tell_the_warm_up_from_the_window(start: float, known: bool, kind: str) -> None:
+    """Of ten seconds with quick requests and then slow ones one scrape tells the mean of both alone."""
+    seconds = {100.0: (0, 0.0), 110.0: (200, 65.0), 114.0: (280, 113.0)}
+    text = "# TYPE m summary\nm_count {}\nm_sum {}\n" if kind == "summary" else "# TYPE m counter\nm {}\n"
+    (row,) = rows(["m"], {at: text.format(*values) for at, values in seconds.items()}, (start, 113.5), begin=100.0)
+    assert row.statistics["Total"]
+    assert {row.side(statistic) for statistic in row.statistics} == {None if known else "about"}
+    assert ("scrapes 10 s apart, which says too little" in str(row.reason)) != known
+
+
 def test_a_histogram_leaves_the_warm_up_out() -> None:
     pages: dict[float, str | None] = {
         100.0: histogram([0, 0, 0], 0.0), 101.0: histogram([10, 0, 0], 1.0), 102.0: histogram([10, 40, 0], 7.0)
