@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from inference_benchmarker.cli.dispatch import main
+from inference_benchmarker.cli.kubernetes import in_pods
+from inference_benchmarker.cli.kubernetes.bringing_home import bring_home
 from tests.case import case
 from tests.kube.conftest import wait_until
 from tests.kube.made import job
@@ -19,6 +22,7 @@ from tests.performance.stamp_server import StampServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.cli.kubernetes.bringing_home import Abroad
     from tests.bench import Bench, Finished, Running
     from tests.kube.cluster import Cluster
     from tests.kube.kubectl import Kubectl
@@ -225,6 +229,29 @@ def test_ctrl_c_ends_the_wave_with_its_report(scene: Scene) -> None:
     summary = scene.judge_results(finished)
     assert (finished.code, summary["interrupted"]) == (130, True)
     assert "RESULTS" in finished.out
+    assert finished.err.count(f"GET {scene.server.url}") == 1
+
+
+@pytest.mark.slow
+def test_an_interrupt_before_the_wave_is_followed_ends_it_too(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It comes as soon as the pods have started, while nobody hears them yet."""
+
+    def interrupted(abroad: Abroad) -> int:
+        signal.raise_signal(signal.SIGINT)
+        return bring_home(abroad)
+
+    monkeypatch.setattr(in_pods, "bring_home", interrupted)
+    monkeypatch.chdir(scene.folder)
+    for name, value in scene.kubectl.environment.items():
+        monkeypatch.setenv(name, value)
+    load = ["--pods=1", "--client-rps=20", "--obs-time=120", "--output-dir=home"]
+    code = main([scene.server.url, "--kubernetes", *load])
+    said = capfd.readouterr().err
+    assert code == 130, said
+    assert "Interrupted: the wave ends" in said
+    scene.judge_rest()
 
 
 @pytest.mark.slow

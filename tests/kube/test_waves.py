@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.version import __version__
 from tests.case import case
 from tests.conftest import ROOT
 from tests.kube.conftest import wait_until
@@ -269,6 +270,33 @@ def test_a_secret_that_is_deleted_early_is_missed_before_the_start_only(
     assert wave.summary()["ledger"]["ok"] == 4 * RATE == len(server.log())
     assert wave.script(create).returncode == 0
     wave.end()
+
+
+@pytest.mark.slow
+def test_an_image_of_another_version_is_refused_with_both_before_any_load(
+    kubectl: Kubectl, cluster: Cluster, server: StampServer, tmp_path: Path
+) -> None:
+    wave = Wave(kubectl, tmp_path, server.url, "--pods=1", seconds=1)
+    wave.manifest.write_text(
+        re.sub(
+            rf"(?<=!= ){re.escape(__version__)}|(?<=for ){re.escape(__version__)}", "99.1", wave.manifest.read_text()
+        )
+    )
+    wave.start()
+    fetched = subprocess.run(
+        [sys.executable, "-m", "inference_benchmarker.cli", "kubernetes", "fetch", "load"],
+        cwd=tmp_path,
+        env=kubectl.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=2 * PATIENCE_S,
+    )
+    assert fetched.returncode == 2, fetched.stderr
+    assert f"The image has version {__version__} of this tool, and its Job is for 99.1" in fetched.stderr
+    assert len(server.log()) == 0
+    kubectl("delete", "secret", "load", "--ignore-not-found")
+    kubectl("delete", "service", "load", "--ignore-not-found")
 
 
 @pytest.mark.slow

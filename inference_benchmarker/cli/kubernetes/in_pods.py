@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import string
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,18 +63,19 @@ def run(arguments: list[str]) -> int:
         say(asked.lacking_text)
     passing("Asking the cluster…", quiet=options["quiet"])
     kubectl = Kubectl.of_user(asked.pods.namespace)
-    job = _begun(kubectl, asked, options)
-    return bring_home(
-        Abroad(
-            kubectl=kubectl,
-            job=asked.pods.job,
-            uid=job["metadata"]["uid"],
-            output_dir=output_dir,
-            as_json=bool(options["json"]),
-            quiet=bool(options["quiet"]),
-            may_end=True,
+    with ExitStack() as following:
+        job = _begun(kubectl, asked, options, following)
+        return bring_home(
+            Abroad(
+                kubectl=kubectl,
+                job=asked.pods.job,
+                uid=job["metadata"]["uid"],
+                output_dir=output_dir,
+                as_json=bool(options["json"]),
+                quiet=bool(options["quiet"]),
+                may_end=True,
+            )
         )
-    )
 
 
 def in_pods_parser() -> Parser:
@@ -90,10 +92,14 @@ def in_pods_parser() -> Parser:
     )
 
 
-def _begun(kubectl: Kubectl, asked: AskedPods, options: dict[str, Any]) -> dict[str, Any]:
-    """The Job, whose pods have all started. Where they do not, nothing is left of it."""
+def _begun(kubectl: Kubectl, asked: AskedPods, options: dict[str, Any], following: ExitStack) -> dict[str, Any]:
+    """The Job, whose pods have all started. Where they do not, nothing is left of it.
+
+    From then on ``following`` counts interrupts: one that comes before anybody follows the wave ends it all the same.
+    """
     from inference_benchmarker.engine.pods.making import check_rights, making
     from inference_benchmarker.engine.pods.waiting import await_pods
+    from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 
     tell: Callable[[str], None] = say_nothing if options["quiet"] else say
     pods, wave = asked.pods, asked.wave
@@ -102,6 +108,7 @@ def _begun(kubectl: Kubectl, asked: AskedPods, options: dict[str, Any]) -> dict[
     with making(kubectl, pods, wave, variables, tell) as job:
         tell(f"Job {pods.job}: starting {pods.pods + 1} pods{_place(kubectl)}.")
         await_pods(kubectl, pods, pods_of(job["metadata"]["uid"]), wave.join_timeout_s, tell)
+        following.enter_context(counting_interrupts())
     return job
 
 

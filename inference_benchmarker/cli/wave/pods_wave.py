@@ -54,7 +54,8 @@ def wave_for_pods(parser: Parser, pods: Pods, options: Mapping[str, Any], addres
         "workers": options["workers"] or str(pods.pods),
         "join_timeout": options["join_timeout"] or str(JOIN_TIMEOUT_S),
     }
-    here = {"host_keys": "own.json", "listen": "127.0.0.1:5557", "pass_env": options["pass_env"]}
+    # What is sent is said there, once it is.
+    here = {"host_keys": "own.json", "listen": "127.0.0.1:5557", "pass_env": options["pass_env"], "quiet": True}
     plan = wave_of([*addresses, *_words(parser, {**there, **here})])
     cargo = _cargo(plan)
     files, values = _other_files(options)

@@ -44,6 +44,7 @@ class Attendant:
         self._asked: SimpleQueue[Message] = SimpleQueue()
         self._heard_at = self._beaten_at = time.monotonic()
         self._at: int | None = None  # in the words of the wave, once somebody follows
+        self._is_to_end = False  # as soon as it has begun
 
     def run(self) -> None:
         """Until it is over."""
@@ -56,6 +57,7 @@ class Attendant:
                     break
                 self._heard_at = time.monotonic()
                 self._do(message)
+            self._end_wave()
             self._pass_on()
             self._beat()
         self._lines.end(_LAST_S)
@@ -65,7 +67,7 @@ class Attendant:
             case {"do": "follow", "at": int(at)}:
                 self._at = at
             case {"do": "end"}:
-                self._end_wave()
+                self._is_to_end = True
             case {"do": "list"}:
                 files = {str(path.relative_to(self._runs)): path.stat().st_size for path in self._files()}
                 self._lines.send({"say": "files", "files": files})
@@ -106,9 +108,11 @@ class Attendant:
         return None
 
     def _end_wave(self) -> None:
-        """Let the wave end early, with its report."""
-        process = self._number("process")
-        if process is not None and self._number("code") is None:
+        """Let the wave end early, with its report, if somebody wants that."""
+        if not self._is_to_end or (process := self._number("process")) is None:
+            return
+        self._is_to_end = False
+        if self._number("code") is None:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.protocol import NODE
+from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -43,13 +44,20 @@ MOST_BYTES = 1_000_000
 _USER = 1000
 _NO_KEY = re.compile(r"[^A-Za-z0-9._-]")
 _INDEX = "JOB_COMPLETION_INDEX"
+_TERMINATED = 128 + 15  # as a shell counts a process that SIGTERM ended
 _COMMAND = f"""\
 if [ "${_INDEX}" != 0 ]; then
   exec benchmark hosts join --address "$PRIMARY" --host-keys {KEYS} --join-timeout "$JOIN_TIMEOUT"
 fi
+mkdir {SAID}
+benchmark --version >{SAID}/version
+read -r _ version <{SAID}/version
+if [ "$version" != {__version__} ]; then
+  echo "benchmark: The image has version $version of this tool, and its Job is for {__version__} (--pod-image)." >&2
+  exit {BAD_INPUT:d}
+fi
 # What the wave says goes to the log, and to whoever follows it.
 rm -f {FETCHED}
-mkdir {SAID}
 mkfifo {SAID}/pipe
 tee {SAID}/words <{SAID}/pipe >&2 &
 # SIGTERM ends the wave, with its report; afterwards it ends the wait.
@@ -62,6 +70,7 @@ while :; do
   code=$?
   kill -0 $wave 2>/dev/null || break
 done
+[ "$code" != {_TERMINATED} ] || code={INTERRUPTED:d} # before it could listen
 echo "$code" >{SAID}/ended
 mv {SAID}/ended {SAID}/code
 set -- {RUNS}/*/

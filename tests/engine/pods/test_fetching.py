@@ -6,6 +6,8 @@ import base64
 import hashlib
 import os
 import random
+import signal
+import subprocess
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread
@@ -168,6 +170,21 @@ def test_words_come_by_whole_lines_while_the_wave_goes_on(pod: Pod, tmp_path: Pa
                 message = heard.get(timeout=PATIENCE_S)
                 assert message is not None
                 follower.take(message)
+
+
+def test_a_wave_that_is_to_end_before_it_has_begun_ends_as_soon_as_it_has(pod: Pod) -> None:
+    (pod.said / "process").unlink()
+    with subprocess.Popen(["sleep", "60"]) as wave:
+        try:
+            with pod.attended() as (lines, heard):
+                for asked in ({"do": "end"}, {"do": "fetched"}):
+                    lines.send(asked)
+                while (message := heard.get(timeout=PATIENCE_S)) is None or message["say"] != "confirmed":
+                    assert message is not None, "the attendant has left"
+                (pod.said / "process").write_text(f"{wave.pid}\n")
+                assert wave.wait(PATIENCE_S) == -signal.SIGTERM
+        finally:
+            wave.kill()
 
 
 def block(name: str, at: int, data: bytes, digest: str | None = None) -> dict[str, Any]:
