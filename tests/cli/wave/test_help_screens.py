@@ -49,7 +49,7 @@ def test_the_common_flags_are_those_of_a_wave() -> None:
 
 
 def test_every_flag_that_a_screen_mentions_exists() -> None:
-    known = {*ALL, "--help", "--help-all", "--format", "--output"}
+    known = {*ALL, "--kubernetes", "--help", "--help-all", "--format", "--output"}
     assert set(re.findall(r"--[a-z][a-z-]+", FIRST_SCREEN + common_help())) <= known
 
 
