@@ -120,16 +120,22 @@ def joined(*sections: Iterator[str]) -> str:
 def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
     """The requests sent and answered; counts that are equal are one line."""
     ledger = summary.ledger
-    all_answered = 0 < ledger.sent == ledger.completed
     yield _TITLE
     yield "-" * len(_TITLE)
-    yield f"{_INDENT}Total requests fired: {ledger.sent}{', all answered' if all_answered else ''}"
+    yield f"{_INDENT}Total requests fired: {ledger.sent}{all_ended(ledger.sent, ledger.ok, ledger.failed)}"
     yield ""
     yield f"{_INDENT}Duration:         {summary.duration_s:.1f}s"
     yield f"{_INDENT}Server RPS:       {summary.rates.server_rps:.1f} req/s"
-    if not all_answered or _of_warmup(summary):
+    if not 0 < ledger.sent == ledger.completed or _of_warmup(summary):
         yield f"{_INDENT}Total requests:   {ledger.completed}{_of_warmup(summary)}"
     yield success_line(summary.success_rate, facts.plan.success_threshold)
+
+
+def all_ended(sent: int, ok: int, failed: int) -> str:
+    """How all requests ended, where none was left: one that failed may never have been answered."""
+    if not 0 < sent == ok + failed:
+        return ""
+    return f", {'all' if failed == sent else failed} failed" if failed else ", all answered"
 
 
 def _of_warmup(summary: Summary) -> str:

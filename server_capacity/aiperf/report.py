@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.report.server_metrics import metric_lines
-from inference_benchmarker.report.text import joined, success_line
+from inference_benchmarker.report.text import all_ended, joined, success_line
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import INDENT, aligned, duration_text, percent_text
 
@@ -47,11 +47,14 @@ def shortfall(result: AiperfResult) -> str:
 def _block(result: AiperfResult) -> Iterator[str]:
     yield _TITLE
     yield "-" * len(_TITLE)
-    yield f"{INDENT}Total requests fired: {result.fired}"
+    unknown = result.interrupted or result.gave_up  # there may be requests that it has not written
+    ended = "" if unknown else all_ended(result.fired, result.ok, result.requests - result.ok)
+    yield f"{INDENT}Total requests fired: {result.fired}{ended}"
     yield ""
     yield f"{INDENT}Duration:         {result.duration_s:.1f}s"
     yield f"{INDENT}Server RPS:       {result.server_rps:.1f} req/s"
-    yield f"{INDENT}Total requests:   {result.requests}"
+    if not ended:
+        yield f"{INDENT}Total requests:   {result.requests}"
     yield success_line(result.success_rate, result.success_threshold, at_most=result.gave_up)
 
 

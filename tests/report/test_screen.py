@@ -83,6 +83,14 @@ def test_a_plain_wave_is_one_screen_from_its_counts_on() -> None:
     assert "Total requests: " not in "\n".join(lines)
 
 
+@pytest.mark.parametrize(("failing", "told"), [(0, "all answered"), (7, "7 failed"), (1000, "all failed")])
+def test_requests_that_failed_are_not_told_as_answered(failing: int, told: str) -> None:
+    lines = report(
+        wave(lambda r: r._replace(outcome="failed", error="ConnectionRefusedError") if r.index < failing else r)
+    )
+    assert place(lines, f"Total requests fired: 1000, {told}$")
+
+
 def test_counts_that_differ_are_two_lines() -> None:
     lines = report(wave(lambda r: r._replace(outcome="abandoned") if r.index < 5 else r))
     assert place(lines, "Total requests fired: 1000$") < place(lines, "Total requests:   995")

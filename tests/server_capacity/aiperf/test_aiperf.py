@@ -64,7 +64,7 @@ def test_the_key_arrives_and_is_seen_nowhere(by: str, bench: Bench, stand_in: di
     assert "aiperf" in (done.folder_of_aiperf / "cmdline.txt").read_text()
     assert files_holding(done.folder_of_aiperf.parent, [KEY]) == []
     assert KEY not in done.out + done.err
-    assert "Total requests:   4" in done.out
+    assert "Total requests fired: 4, all answered" in done.out
 
 
 @pytest.mark.process

@@ -39,6 +39,8 @@ def test_counts_and_the_window_come_from_its_records(tmp_path: Path) -> None:
     found = read_export(export(tmp_path, records), 0.95, interrupted=False)
     assert found is not None
     result, interval = found
+    assert "Total requests fired: 3, 1 failed\n" in aiperf_text(result)
+    assert "Total requests:" not in aiperf_text(result)
     assert interval == Interval(begin=98, start=100, end=104, sent=4)
     assert (result.requests, result.ok, result.duration_s) == (3, 2, 4.0)
     assert result.server_rps == 0.75
@@ -61,7 +63,8 @@ def test_requests_that_it_gave_up_on_are_missing_in_its_export_and_count(tmp_pat
     assert (result.fired, result.requests, result.ok, result.exit_code) == (6, 4, 4, 1)
     assert result.success_rate == pytest.approx(4 / 6)
     assert result.server_rps == 4 / result.duration_s
-    assert "Total requests fired: 6" in aiperf_text(result)
+    assert "Total requests fired: 6\n" in aiperf_text(result)
+    assert "Total requests:   4\n" in aiperf_text(result)
     assert "gave up on 2 requests" in aiperf_text(result)
     result.save()
     assert AiperfResult.load(tmp_path) == result
