@@ -106,7 +106,7 @@ def _slo_advice(facts: WaveFacts, slo: Slo, measured: float | None, summary: Sum
         return _user_metric_advice(slo, measured)
     if measured is None:
         return _unmeasured_advice(facts, slo)
-    if (least := _least_of_an_idle_endpoint(facts, slo, summary)) is not None:
+    if (least := least_of_an_idle_endpoint(facts, slo, summary)) is not None:
         return (
             f"Even the fastest request took {duration_text(least, slo.limit)}, so a lower rate does not help: make "
             "each request faster, or allow more."
@@ -129,7 +129,7 @@ def _no_session(facts: WaveFacts) -> str:
     return "arrivals are sessions, and requests their turns, only if the file has a session_factory"
 
 
-def _least_of_an_idle_endpoint(facts: WaveFacts, slo: Slo, summary: Summary) -> float | None:
+def least_of_an_idle_endpoint(facts: WaveFacts, slo: Slo, summary: Summary) -> float | None:
     """The least of a time, where it alone is over the limit, and the endpoint was idle when the wave began."""
     found = summary.distribution(slo.metric)
     from_idle = facts.open_loop and not facts.plan.warmup_ns and not slo.stage

@@ -54,12 +54,15 @@ def _check(wave: Wave, options: Mapping[str, Any]) -> Iterator[str]:
 def _search(wave: Wave, options: Mapping[str, Any]) -> Iterator[str]:
     """The search, where few words say what it needs."""
     from inference_benchmarker.plan.load import OpenLoop
+    from inference_benchmarker.verdict.missed_limits import least_of_an_idle_endpoint
 
     plan = wave.plan
     steady = isinstance(plan.load, OpenLoop) and not plan.load.is_steered and wave.summary.sessions is None
     endpoint = _endpoint(wave, options)
     if not (endpoint and wave.verdict.valid and steady and wave.summary.ledger.ok) or plan.server_limits:
         return
+    if any(least_of_an_idle_endpoint(wave, slo, wave.summary) is not None for slo in plan.slos):
+        return  # which no rate keeps
     usual = [] if options.get("demo") else [_MODEL_LIMIT if wave.summary.ttft is not None else _LIMIT]
     limits = [slo.expression for slo in plan.slos] or usual
     yield f"benchmark capacity {endpoint}{''.join(f' --slo {shlex.quote(limit)}' for limit in limits)}"

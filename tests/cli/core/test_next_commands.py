@@ -63,5 +63,13 @@ def test_the_search_has_every_limit_of_the_wave_and_needs_one_that_a_client_meas
             assert found == ([f"benchmark capacity {endpoint} {ends}"] if ends else [])
 
 
+@pytest.mark.parametrize(("limit", "is_proposed"), [("p99<15ms", False), ("p99<30ms", True)])
+def test_no_search_for_a_limit_that_even_the_fastest_request_of_an_idle_endpoint_missed(
+    limit: str, monkeypatch: pytest.MonkeyPatch, *, is_proposed: bool
+) -> None:
+    sent = wave(slos=limit)
+    assert proposed(sent, monkeypatch, address=URL) == ([f"benchmark capacity {URL} --slo '{limit}'"] * is_proposed)
+
+
 def test_where_nothing_succeeded_one_request_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proposed(wave(failing(*range(1000))), monkeypatch, address=URL) == [f"benchmark check {URL}"]
