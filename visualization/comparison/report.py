@@ -287,8 +287,7 @@ def _closing_lines(comparison: Comparison, quoted: Callable[[str], str] = plain)
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"
     elif comparison.checks or comparison.cut is not None:
-        is_open = comparison.outcome == "passed" and not comparison.passed
-        yield ("UNDECIDED" if is_open else comparison.outcome.upper()) + (f" ({', '.join(clauses)})" if clauses else "")
+        yield comparison.outcome.upper() + (f" ({', '.join(clauses)})" if clauses else "")
 
 
 def _check_text(check: Check, comparison: Comparison) -> str:

@@ -472,7 +472,7 @@ def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
 def test_an_answer_where_there_was_none_is_no_regression() -> None:
     failing = wave(drawn(1), outcomes=["failed"] * 2000)
     reported = compare(failing, wave(drawn(2)), limits("success=1%"))
-    assert reported.outcome == "passed"
+    assert reported.outcome == "undecided"
     assert "? success=1%: success 0% in base, 100% in new." in to_text(reported)
 
 
@@ -520,13 +520,16 @@ class TestInWords:
         reported = compare(wave(drawn(1)), wave(drawn(2)), limits("p99=10%"))
         assert to_text(reported).endswith("\nUNDECIDED (1 of 1 limits undecided)\n")
         assert headline(reported).startswith("Cannot tell ")
+        assert (result_of(reported).outcome, reported.exit_code) == ("undecided", 0)
+        assert result_of(replace(reported, strict=True)).outcome == "failed"
+        assert result_of(compare(wave(drawn(1)), wave(drawn(2)), limits("rate=5%"))).outcome == "passed"
 
     def test_limits_kept_by_different_loads_have_not_passed(self) -> None:
         reported = compare(wave(drawn(1)), wave(drawn(3)[:, ::2]), limits("p50=50%"))
         assert reported.checks[0].state == "kept"
         assert headline(reported).startswith("Different loads (")
         assert to_text(reported).endswith("\nUNDECIDED (different loads)\n")
-        assert reported.exit_code == 0
+        assert (result_of(reported).outcome, reported.exit_code) == ("undecided", 0)
 
     @pytest.mark.parametrize(("limit", "outcome"), [((), "asked for"), (("rate=5%",), "worse")])
     def test_a_rate_that_was_asked_for_is_no_verdict_unless_a_limit_names_it(
