@@ -78,7 +78,9 @@ function barText(bar, unit) {
 }
 
 function intervalText(bar) {
-  return bar.low === null ? "" : `95%: ${format(bar.low)} – ${format(bar.high)}`;
+  if (bar.low === null) return "";
+  const [low, high] = [format(bar.low), format(bar.high)];
+  return low === high ? "" : `95%: ${low} – ${high}`; // of a whole number of instances both ends may be one
 }
 
 function percentText(nines) {

@@ -124,7 +124,7 @@ function addStatistics() {
   const charts = data.sections.flatMap((section) => section.charts);
   const names = [...new Set(charts.flatMap((chart) => (chart.statistics ? Object.keys(chart.statistics) : chart.lines.map((line) => line.statistic))).filter(Boolean))];
   if (!names.includes(statistic)) statistic = names[0] || "";
-  byId("statistics").hidden = !names.length;
+  byId("statistics").hidden = names.length < 2;
   names.forEach((name) => {
     const radio = make("input", { type: "radio", name: "statistic", value: name });
     radio.checked = name === statistic;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,13 @@ import pytest
 
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
-from server_capacity.results.capacity_folder import read
 from tests.browser import CHROMIUM, Tab, tab
 from tests.rankings import ranked
+from tests.visualization.pages.test_ranking import drawn
 from tests.waves import START, facts_of, make_run
 from visualization.figures.figures import Bar, Figures, Section, Table, TableRow, Tile
 from visualization.figures.reading import read_runs
 from visualization.pages.html import page as page_of
-from visualization.pages.ranking import ranking_figures
 from visualization.pages.series import make_figures
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def test_the_pictures_of_a_forest_have_one_middle(browser: Tab, tmp_path: Path, 
 
 def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(browser: Tab, tmp_path: Path) -> None:
     browser.complaints.clear()
-    figures = ranking_figures(ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)), tmp_path, read)
+    figures = drawn(tmp_path, ranked(1000, ("m5", 300, 0.32), ("c5", 250, 0.204)))
     (tmp_path / "ranking.html").write_text(page_of(figures), encoding="utf-8")
 
     for width in (1280, 390):
@@ -366,6 +366,11 @@ def test_a_ranking_s_table_is_on_the_first_screen_of_a_desktop_and_of_a_phone(br
         browser.resolve()
         assert browser.ask("document.documentElement.scrollWidth") <= width
         assert browser.ask("document.querySelector('#answer').getBoundingClientRect().bottom") < 900
+    assert browser.ask("document.querySelectorAll('#statistics input').length") == 1
+    assert browser.ask("document.querySelector('#statistics').hidden"), "there is nothing to choose"
+    spans = re.findall(r"95%: (\S+) – ([\d.,]+)", browser.ask("document.querySelector('#main').textContent"))
+    assert spans
+    assert not [ends for ends in spans if ends[0] == ends[1]]
     names = "[...document.querySelectorAll('#answer tbody th')].map((cell) => cell.innerText)"
     assert browser.ask(names) == ["c5", "m5"]
     assert browser.ask("document.querySelectorAll('#answer svg.range').length") == 2
