@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from inference_benchmarker.summary.statistics.distribution import least_count
 from inference_benchmarker.verdict.limits_met import may_be_longer, slo_met
 from inference_benchmarker.verdict.missed_limits import slo_value
 from inference_benchmarker.verdict.server.limit_checks import held_against
@@ -24,11 +25,15 @@ MARKS: dict[Outcome, str] = {"kept": "✓", "missed": "✗", "pending": "…"}
 
 @dataclass(frozen=True, slots=True)
 class CheckedLimit:
-    """One limit: as it was given, what was measured of it, and what came of it. ``pending`` waits for the server."""
+    """One limit: as it was given, what was measured of it, and what came of it. ``pending`` waits for the server.
+
+    ``too_few``: it is kept by a percentile that is simply the largest of so few values, as ``measured`` says.
+    """
 
     expression: str
     measured: str
     outcome: Outcome
+    too_few: bool = False
 
     @property
     def mark(self) -> str:
@@ -61,7 +66,15 @@ def _ours(slo: Slo, summary: Summary) -> CheckedLimit:
         return CheckedLimit(slo.expression, slo_value(slo, None, "", None), "missed")
     mark = "≥" if may_be_longer(slo, part) else ""
     measured = slo_value(slo, part.measured(slo.metric, slo.stat), mark, part)
-    return CheckedLimit(slo.expression, measured, "kept" if slo_met(slo, part) else "missed")
+    if not slo_met(slo, part):
+        return CheckedLimit(slo.expression, measured, "missed")
+    too_few = _of_too_few(slo, part)
+    return CheckedLimit(slo.expression, measured + (", of too few samples" if too_few else ""), "kept", too_few)
+
+
+def _of_too_few(slo: Slo, part: Summary) -> bool:
+    found = part.distribution(slo.metric)
+    return found is not None and slo.stat[1:2].isdigit() and found.count < least_count(float(slo.stat[1:]))
 
 
 def _of_server(limit: ServerLimit, facts: WaveFacts) -> CheckedLimit:

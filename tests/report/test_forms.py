@@ -84,6 +84,16 @@ def test_limits_stand_with_what_was_measured() -> None:
     assert "| `p50<1s` | response time p50 20 ms | ✓ |" in lines
 
 
+def test_a_limit_that_too_few_samples_met_says_so_in_every_form() -> None:
+    facts = wave(slos="p99.99<1s p50<1s p99.99<1ms")
+    told = "response time p99.99 20 ms, of too few samples"
+    lines = markdown_of(facts).splitlines()
+    assert f"| `p99.99<1s` | {told} | ✓ |" in lines
+    assert "| `p50<1s` | response time p50 20 ms | ✓ |" in lines
+    assert "| `p99.99<1ms` | response time p99.99 20 ms | ✗ |" in lines
+    assert suite_of(facts).findtext("testcase[@name='p99.99<1s']/system-out") == told
+
+
 def test_a_limit_that_waits_for_the_server_is_an_error() -> None:
     plan = replace(open_plan("10", "1"), server_limits=(ServerLimit.parse("server.CPUUtilization<70%"),))
     facts = observe(plan, on_time(plan))
