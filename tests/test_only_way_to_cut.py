@@ -154,6 +154,7 @@ TAKEN_APART = {
         "server_capacity/experiments/server_side/time_breakdown.py:time_breakdown",
         "server_capacity/planning/text.py:_folded",
         "server_capacity/results/text/model.py:folded_sentence",
+        "server_capacity/results/text/capacity.py:_notes",
         "server_capacity/results/text/capacity.py:_windows",
         "server_capacity/results/text/ranking.py:_folded",
         "visualization/comparison/report.py:_fitted",

@@ -142,12 +142,8 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Tells whether limits were given and each was kept, by runs of one load: what is undecided is not.
-
-        Nor is what was kept by answers that may be none.
-        """
-        kept = bool(self.checks) and all(check.state == "kept" for check in self.checks)
-        return kept and self.outcome == "passed" and not self.loads and not self.warnings
+        """Tells whether limits were given and each was kept: what is undecided is not."""
+        return bool(self.checks) and self.outcome == "passed"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -164,9 +160,13 @@ class Comparison:
 
     @property
     def outcome(self) -> Outcome:
-        """The word of the exit code; of one that says that no limit is missed, whether each is kept."""
+        """The word of the exit code; of one that says that no limit is missed, whether each is kept.
+
+        None is kept by runs of several loads, or by answers that may be none.
+        """
         word = OUTCOMES[self.exit_code]
-        kept = all(check.state == "kept" for check in self.checks) and not (self.checks and self.loads)
+        doubtful = self.checks and (self.loads or self.warnings)
+        kept = not doubtful and all(check.state == "kept" for check in self.checks)
         return word if word != "passed" or kept else "undecided"
 
 

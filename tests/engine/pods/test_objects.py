@@ -6,7 +6,6 @@ import base64
 import shutil
 import subprocess
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
 
 import kubernetes_validate
 import pytest
@@ -17,12 +16,9 @@ from inference_benchmarker.engine.pods.objects import wave_objects
 from inference_benchmarker.engine.pods.pods import Pods
 from inference_benchmarker.engine.pods.yaml_text import as_yaml
 from tests.case import case
+from tests.engine.pods.pod_rules import VERSIONS, violations
 from tests.engine.pods.waves import ARGUMENTS, FILES, WHOLE, a_wave, container, objects
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-VERSIONS = ("1.29", "1.33", "1.37")
 EVERY = {
     "everything": (WHOLE, a_wave()),
     "the least": (Pods(1), a_wave(files={}, variables=())),
@@ -42,26 +38,6 @@ def test_a_field_that_kubernetes_does_not_know_would_be_seen() -> None:
     job["spec"]["backoffLimitPerindex"] = job["spec"].pop("backoffLimitPerIndex")
     with pytest.raises(kubernetes_validate.ValidationError, match="backoffLimitPerindex"):
         kubernetes_validate.validate(job, VERSIONS[0], strict=True)
-
-
-def violations(pod: dict[str, Any]) -> Iterator[str]:
-    """The rules of Pod Security's level "restricted" that a pod breaks, by the field (its page of Kubernetes' docs)."""
-    yield from (name for name in ("hostNetwork", "hostPID", "hostIPC", "initContainers") if name in pod)
-    kinds = {"configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"}
-    yield from (f"volumes: {each}" for each in pod["volumes"] if {*each} - {"name"} - kinds)
-    context = pod["securityContext"]
-    if context.get("runAsNonRoot") is not True or context.get("runAsUser", 1) == 0:
-        yield "runAsNonRoot"
-    if context.get("seccompProfile", {}).get("type") not in ("RuntimeDefault", "Localhost"):
-        yield "seccompProfile"
-    for each in pod["containers"]:
-        own = each["securityContext"]
-        if own.get("allowPrivilegeEscalation") is not False or own.get("privileged"):
-            yield "allowPrivilegeEscalation"
-        if own.get("capabilities", {}).get("drop") != ["ALL"] or own["capabilities"].get("add", []):
-            yield "capabilities"
-        if "hostPort" in str(each):
-            yield "hostPort"
 
 
 def test_the_pods_keep_the_rules_of_restricted_namespaces() -> None:
