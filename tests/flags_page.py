@@ -35,6 +35,7 @@ COMMANDS = (
     "hosts join",
     "manifests",
     "--kubernetes",
+    "capacity --kubernetes",
     "kubernetes fetch",
     "kubernetes clean",
     "kubernetes attend",

@@ -178,11 +178,9 @@ def _heed_no_more() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    if "--kubernetes" in arguments[1:] and arguments[0] in (*COMMANDS, "plot"):
-        raise BenchmarkError(
-            f"--kubernetes is for a wave, not for `benchmark {arguments[0]}`.",
-            "Its flags: benchmark --kubernetes --help.",
-        )
+    if "--kubernetes" in arguments:
+        _refuse_in_pods(arguments[0])
+        return _run("in_pods", arguments)
     if arguments and arguments[0] in COMMANDS:
         return _run(arguments[0], arguments[1:])
     if "--compare" in arguments:
@@ -191,8 +189,6 @@ def _dispatch(arguments: list[str]) -> int:
         return _run("plot", arguments[1:])
     if any(argument.partition("=")[0] == "--plot" for argument in arguments):
         return _run("plot", arguments)
-    if "--kubernetes" in arguments:
-        return _run("in_pods", arguments)
     if arguments and arguments[0] in ("--init", "--self-test"):
         raise BenchmarkError(
             f"{arguments[0]} is for the launcher of a clone (./benchmark); this installation is set up."
@@ -203,6 +199,15 @@ def _dispatch(arguments: list[str]) -> int:
     if arguments and not arguments[0].startswith("-") and not _is_address(arguments[0]):
         raise _no_command(arguments[0])
     return _run("wave", arguments)
+
+
+def _refuse_in_pods(command: str) -> None:
+    """Only waves and searches are sent from pods."""
+    if command in (*COMMANDS, "plot") and command != "capacity":
+        raise BenchmarkError(
+            f"--kubernetes is for a wave or a search, not for `benchmark {command}`.",
+            "Its flags: benchmark --kubernetes --help, benchmark capacity --kubernetes --help.",
+        )
 
 
 def _is_address(word: str) -> bool:

@@ -200,7 +200,13 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
                 "endpoint, endpoints, hosts, manifests, kubernetes, completion, plot; a wave is given by flags."
             ],
         ),
-        (["capacity", "http://a/", "--kubernetes"], ["--kubernetes is for a wave, not for `benchmark capacity`."]),
+        (["ab", "a", "b", "--kubernetes"], ["--kubernetes is for a wave or a search, not for `benchmark ab`."]),
+        (
+            ["capacity", "http://a/", "--kubernetes", "--pods=1", "--vary=a=1", "--verify=x", "--suspend-scaling"],
+            ["--vary is not for pods", "--verify is not for pods", "--suspend-scaling is not for pods"],
+        ),
+        (["capacity", "http://a/", "--kubernetes", "--pods=1", "--stages=1x1s"], ["--stages is not for a search"]),
+        (["capacity", "http://a/", "--kubernetes", "--pods=1", "--slo=p99<1s"], ["How long this takes is not known"]),
         (["facory", "x"], ["There is no command 'facory'. Did you mean factory? Commands"]),
         (["plots", "x"], ["There is no command 'plots'. Did you mean plot? Commands"]),
         (["example.org/infer"], ["There is no command 'example.org/infer'. Did you mean http://example.org/infer? "]),

@@ -146,6 +146,31 @@ def test_a_wave_from_three_pods_comes_home_and_leaves_nothing(scene: Scene) -> N
     assert VALUE not in seen + running.out + running.err + fetched
 
 
+@pytest.mark.slow
+def test_a_search_from_pods_is_one_job_and_its_folder_comes_home(scene: Scene) -> None:
+    """The server takes one request at a time, for 20 ms each: it cannot serve 50 a second."""
+    scene.server.stop()
+    with StampServer(address=scene.cluster.address, delay_ms=20, servers=1) as server:
+        load = ("--slo", "p99<300ms", "--time", 20, "--max-rps", 60, "--seed", 7)
+        pods = ("--pods", 2, "--job-name", "search", "--deadline", 600, "--output-dir", "home")
+        running = scene.other("capacity", server.url, "--kubernetes", *pods, *load)
+        running.wait_for(lambda: len(server.log()), "the first request")
+        before = {pod["metadata"]["uid"] for pod in scene.pods()}
+        finished = running.finish(180)
+        arrived = len(server.log())
+    assert len(before) == 3
+    (found,) = scene.folder.glob("home/*_capacity/capacity.json")
+    capacity = json.loads(found.read_text())
+    assert finished.code == capacity["exit_code"], finished.err
+    waves = [json.loads(path.read_text()) for path in found.parent.glob("*/summary.json")]
+    assert len(waves) > 1
+    assert sum(wave["ledger"]["ok"] for wave in waves) == arrived
+    assert capacity["interval"]["low"] < 50
+    assert {host["name"] for wave in waves for host in wave["hosts"]} == {"search-1", "search-2"}
+    assert f"{found.parent.relative_to(scene.folder)}" in finished.out
+    scene.judge_rest()
+
+
 def refusals(scene: Scene) -> Iterator[tuple[tuple[object, ...], tuple[str, ...]]]:
     """What a cluster refuses, and what is said of it."""
     scene.cluster.deny("create", "secrets")

@@ -13,7 +13,7 @@ import yaml
 from inference_benchmarker.engine.pods.pods import IMAGE
 from tests.case import case
 from tests.conftest import ROOT
-from tests.engine.pods.pod_rules import VERSIONS, violations
+from tests.engine.pods.rules import VERSIONS, violations
 from tests.kube.kubectl import PATIENCE_S
 from tests.performance.stamp_server import StampServer
 

@@ -32,13 +32,19 @@ from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.terminal import how_far, passing, print_json, print_report, say, say_nothing
 from inference_benchmarker.cli.wave.export_flags import exports_of
 from inference_benchmarker.cli.wave.exporting import exporting
+from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.memory import give_back_large_blocks
+from inference_benchmarker.words.redact import HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from inference_benchmarker.cli.capacity.vary_flags import VariantsRequest
+    from inference_benchmarker.cli.wave.export_flags import Exports
     from inference_benchmarker.cli.wave.exporting import Export
+    from inference_benchmarker.engine.endpoint.address_options import Described
+    from inference_benchmarker.plan.plan import WavePlan
     from server_capacity.experiments.measurements.question import Question
     from server_capacity.experiments.ranking.jobs import Job
     from server_capacity.results.types.capacity import CapacityResult
@@ -62,22 +68,9 @@ exit codes: 0 found (also if every limit is met at --max-rps); 1 no rate meets t
 def run(arguments: list[str]) -> int:
     """The command, and its exit code."""
     refuse_several(arguments)
-    arguments, problems = without_others(arguments)
-    parser = capacity_parser()
-    arguments, addresses = without_addresses(arguments, parser.flags)
-    options, unknown = parser.parsed(arguments)
-    options, wrong = with_config(options, parser.flags)
+    options, addresses, problems = search_options(capacity_parser(), arguments)
     planned = planned_by(options, addresses)
-    if options["demo"]:
-        fill_in_demo(options)
-    problems = [*problems, *unknown, *wrong]
-    without_turns(options, problems)
-    described = take_endpoint(options, problems, addresses, os.environ)
-    asked = asked_of(options, problems)
-    exports = exports_of(options, problems)
-    if exports.asked and options["vary"]:
-        problems.append("--export is for one search, and --vary runs several, each in a process of its own.")
-    question = make_question(options, problems)
+    question, asked, exports, described = _understood(options, addresses, problems)
     give_back_large_blocks()
     tell = say_nothing if options["quiet"] else say
     if described is not None:
@@ -103,6 +96,47 @@ def run(arguments: list[str]) -> int:
         from server_capacity.results.capacity_folder import exit_code_of
 
         return exit_code_of(found)
+
+
+def search_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Flags as text, from the command line and the configuration file; the addresses beside them, and what is wrong."""
+    arguments, problems = without_others(arguments)
+    arguments, addresses = without_addresses(arguments, parser.flags)
+    options, unknown = parser.parsed(arguments)
+    options, wrong = with_config(options, parser.flags)
+    return options, addresses, [*problems, *unknown, *wrong]
+
+
+def search_of(arguments: list[str]) -> WavePlan:
+    """The plan of the waves of a search, as a command line describes it; BenchmarkError where it describes none.
+
+    Also where an endpoint would be made for it. The headers of its address are in the environment then.
+    """
+    from server_capacity.experiments.ranking.jobs import jobs_of
+
+    os.environ.pop(HEADERS, None)
+    question, asked, *_ = _understood(*search_options(capacity_parser(), arguments))
+    if any(job.arguments is not None for job in jobs_of(question.plan, asked.endpoints, make=True)):
+        raise BenchmarkError(
+            "endpoint_factory would make an endpoint, which stays if the pod that made it is lost.",
+            "Make it before, and give --endpoint-name NAME.",
+        )
+    return question.plan
+
+
+def _understood(
+    options: dict[str, Any], addresses: list[str], problems: list[str]
+) -> tuple[Question, VariantsRequest, Exports, Described | None]:
+    """The search, the endpoints to make, where figures go, and the requests to an address; or one error."""
+    if options["demo"]:
+        fill_in_demo(options)
+    without_turns(options, problems)
+    described = take_endpoint(options, problems, addresses, os.environ)
+    asked = asked_of(options, problems)
+    exports = exports_of(options, problems)
+    if exports.asked and options["vary"]:
+        problems.append("--export is for one search, and --vary runs several, each in a process of its own.")
+    return make_question(options, problems), asked, exports, described
 
 
 def _searched(

@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.wave.pods_flags import take_pods
-from inference_benchmarker.cli.wave.pods_wave import read_files, wave_for_pods
+from inference_benchmarker.cli.wave.pods_wave import WAVE, read_files, wave_for_pods
 from inference_benchmarker.errors import BenchmarkError, refuse
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.cli.core.arguments import Parser
     from inference_benchmarker.cli.core.flags import Table
+    from inference_benchmarker.cli.wave.pods_wave import CommandForPods
     from inference_benchmarker.engine.pods.objects import PodsWave
     from inference_benchmarker.engine.pods.pods import Pods
     from inference_benchmarker.plan.plan import WavePlan
@@ -34,8 +35,12 @@ _NOT_IN_PODS = {
     "requirements": "install the packages in the image",
     "output_dir": "the pods have a place of their own",
     "api_key": "it would be printed: set the variable BENCHMARK_API_KEY, and give --pass-env BENCHMARK_API_KEY",
+    "vary": "endpoints that a pod makes stay if it is lost: search one that is there",
+    "verify": "instances that a pod starts stay if it is lost: run it on machines",
+    "suspend_scaling": "what a pod suspends stays so if it is lost: suspend it before",
+    "price_file": "prices are for --vary: leave it out",
 }
-"""Flags of a wave that are not for pods, each with its reason."""
+"""Flags of a wave or a search that are not for pods, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,13 @@ class AskedPods:
 
 
 def asked_pods(
-    parser: Parser, options: dict[str, Any], problems: list[str], addresses: Sequence[str], job: str | None = None
+    parser: Parser,
+    options: dict[str, Any],
+    problems: list[str],
+    addresses: Sequence[str],
+    job: str | None = None,
+    *,
+    command: CommandForPods = WAVE,
 ) -> AskedPods:
     """The pods and the wave that were asked for. ``job``: the name of the Job where none was given.
 
@@ -67,7 +78,7 @@ def asked_pods(
     pods = take_pods({"keys_dir": None, **options, "job_name": options["job_name"] or job}, problems)
     problems += _refused(options)
     refuse(problems)
-    given = wave_for_pods(parser, pods, options, addresses)
+    given = wave_for_pods(parser, pods, options, addresses, command)
     hosts = given.plan.hosts
     wave = PodsWave(
         arguments=given.words,
@@ -93,7 +104,7 @@ def of_pods(flags: Table, but: str = "") -> Table:
 def _refused(options: Mapping[str, Any]) -> Iterator[str]:
     """Flags that make no sense in a pod, each in a sentence."""
     for name, why in _NOT_IN_PODS.items():
-        if options[name]:
+        if options.get(name):
             yield f"--{name.replace('_', '-')} is not for pods: {why}."
 
 
@@ -105,7 +116,7 @@ def _deadline_s(pods: Pods, plan: WavePlan) -> int:
         return ceil(pods.deadline_s)
     if plan.expected_s is None:
         raise BenchmarkError(
-            "The length of this wave is not known beforehand.", "Give --deadline S: Kubernetes ends the Job then."
+            "How long this takes is not known beforehand.", "Give --deadline S: Kubernetes ends the Job then."
         )
     waits = plan.hosts.join_timeout_s + plan.load_timeout_s + plan.warmup_s + plan.drain_timeout_s
     return ceil(float(waits) + plan.expected_s) + KEPT_S

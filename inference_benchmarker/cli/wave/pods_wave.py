@@ -16,7 +16,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.words.redact import hidden, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from inference_benchmarker.cli.core.arguments import Parser
     from inference_benchmarker.engine.hosts.shipping import Cargo
@@ -45,8 +45,24 @@ class WaveForPods:
     lacking: tuple[str, ...]
 
 
-def wave_for_pods(parser: Parser, pods: Pods, options: Mapping[str, Any], addresses: Sequence[str]) -> WaveForPods:
-    """The wave that was asked for, checked as any wave is. BenchmarkError with what is wrong."""
+@dataclass(frozen=True, slots=True)
+class CommandForPods:
+    """A command that pods run. ``name``: its words after ``benchmark``. ``plan_of``: the plan of its waves.
+
+    That is made from the words after its name; BenchmarkError with what is wrong with them.
+    """
+
+    name: tuple[str, ...]
+    plan_of: Callable[[list[str]], WavePlan]
+
+
+WAVE = CommandForPods((), wave_of)
+
+
+def wave_for_pods(
+    parser: Parser, pods: Pods, options: Mapping[str, Any], addresses: Sequence[str], command: CommandForPods
+) -> WaveForPods:
+    """The wave or waves that were asked for, checked as any are. BenchmarkError with what is wrong."""
     there = {
         **options,
         **dict.fromkeys(_NOT_THERE),
@@ -56,7 +72,7 @@ def wave_for_pods(parser: Parser, pods: Pods, options: Mapping[str, Any], addres
     }
     # What is sent is said there, once it is.
     here = {"host_keys": "own.json", "listen": "127.0.0.1:5557", "pass_env": options["pass_env"], "quiet": True}
-    plan = wave_of([*addresses, *_words(parser, {**there, **here})])
+    plan = command.plan_of([*addresses, *_words(parser, {**there, **here})])
     cargo = _cargo(plan)
     files, values = _other_files(options)
     if options["locust_file"] is not None or _is_file(options["factories_file"]):
@@ -64,7 +80,7 @@ def wave_for_pods(parser: Parser, pods: Pods, options: Mapping[str, Any], addres
         values |= cargo.places
     else:
         files |= {str(path): path for path in plan.hosts.with_files}
-    words = (*addresses, *_words(parser, {**there, **values, "set": _settings(plan, options)}))
+    words = (*command.name, *addresses, *_words(parser, {**there, **values, "set": _settings(plan, options)}))
     _refuse_secrets(words)
     asked = [name for block in blocks_of(options["endpoint_config"], plan.server_limits) for name in block.variables]
     return WaveForPods(plan, words, files, tuple(_lacking(plan, [*cargo.asked, *asked], words)))
@@ -106,7 +122,8 @@ def _other_files(options: Mapping[str, Any]) -> tuple[dict[str, Path], dict[str,
     values: dict[str, Any] = {}
     problems = []
     for name, before in _BEFORE_A_FILE.items():
-        given = options[name] if isinstance(options[name], list) else [options[name]]
+        value = options.get(name)
+        given = value if isinstance(value, list) else [value]
         for text in filter(None, given):
             path = Path(text.removeprefix(before)).expanduser().absolute()
             if not text.startswith(before):

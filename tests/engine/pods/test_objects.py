@@ -16,7 +16,7 @@ from inference_benchmarker.engine.pods.objects import wave_objects
 from inference_benchmarker.engine.pods.pods import Pods
 from inference_benchmarker.engine.pods.yaml_text import as_yaml
 from tests.case import case
-from tests.engine.pods.pod_rules import VERSIONS, violations
+from tests.engine.pods.rules import VERSIONS, violations
 from tests.engine.pods.waves import ARGUMENTS, FILES, WHOLE, a_wave, container, objects
 
 EVERY = {

@@ -1,4 +1,4 @@
-"""What the objects of pods are held against: versions of Kubernetes, and its Pod Security."""
+"""The rules that objects keep: the versions of Kubernetes that take them, and Pod Security's strictest level."""
 
 from __future__ import annotations
 
