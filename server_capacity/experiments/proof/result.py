@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, MISSED, OK
+from inference_benchmarker.verdict.client.answers import answer_warnings
+from inference_benchmarker.verdict.client.evidence import Evidence
 from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.units import NS
 from inference_benchmarker.words.wording import length_text, percent_text, pluralize
@@ -59,6 +61,7 @@ def content(
             latency=_times(proven),
             server_metrics=confirmation.server_metrics,
             directory=confirmation.directory,
+            hidden=list(answer_warnings([Evidence(wave, wave.summary)])) or None,
         )
     )
 
@@ -104,7 +107,8 @@ def headline(data: ProofResult) -> str:
     left = [f"{each[:1].upper()}{each[1:]}." for each in left_behind(data)]
     other = [*_other_limits(data), *data.differences]
     differs = [f"Not as in its plan's search: {'; '.join(other)}."] if other else []
-    return " ".join([_answer(data), *differs, *open_ones, *left])
+    hidden = [f"{each[:1].upper()}{each[1:]}." for each in data.hidden or []]
+    return " ".join([_answer(data), *hidden, *differs, *open_ones, *left])
 
 
 def _other_limits(data: ProofResult) -> list[str]:

@@ -67,7 +67,8 @@ class ProofResult:
 
     ``plan_exit_code`` and ``warnings``: of the plan that it is a proof of. ``ended_early``: why its wave was not sent
     to its end, None where it was. ``differences``: clauses on the requests that are not those of the plan's search.
-    ``plan_limits``: those that the plan is for, None in files of earlier versions.
+    ``plan_limits``: those that the plan is for, None in files of earlier versions. ``hidden``: clauses on all that
+    speaks against counting its answers as a success.
     """
 
     schema_version: Version
@@ -101,3 +102,4 @@ class ProofResult:
     digest: str | None = field(default=None, metadata=OMITTED)
     suspended: Suspended | None = None
     clean_up: CleanUp | None = None
+    hidden: list[str] | None = field(default=None, metadata=OMITTED)

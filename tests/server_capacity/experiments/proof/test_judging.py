@@ -11,6 +11,7 @@ import pytest
 
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.facts.client_use import Answers, WorkerUse
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.capacity.waves import Waves
@@ -255,3 +256,10 @@ def test_an_endpoint_of_the_planned_type_or_of_an_unknown_one_is_verified(
     of_type = replace(PLANNED, endpoint=Endpoint(instance_type=planned))
     with pytest.raises(RuntimeError):  # of the wave, which there is none of
         prove(question, of_type, Waves(tmp_path, print, _no_wave, ServerSide([], {}), print), Before([], None))
+
+
+def test_a_proof_whose_answers_hid_their_statuses_says_so_beside_its_answer() -> None:
+    shed = replace(ran(0.0), workers=(WorkerUse(answers=Answers(hidden={"503": 7})),))
+    told = "ok requests received a response with a status from 400 on (503: 7)."
+    assert told in proof(shed).headline
+    assert proof(ran(0.0)).hidden is None
