@@ -107,6 +107,8 @@ class PlatformMetrics:
     @cached_property
     def _warmup_differs(self) -> bool:
         """Tells whether the warm-up's requests took another time, so that a mean with theirs is not the window's."""
+        if not self.facts.warmup_sent:
+            return False
         counts = self.facts.counts
         ok = 0 if counts is None else counts.warmup.total("ok")
         if counts is None or not ok or not self.latency_s:

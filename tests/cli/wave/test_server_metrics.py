@@ -92,7 +92,7 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
         )
         running.wait_for_arrivals(endpoint, 40)
         somebody = HTTPConnection("127.0.0.1", endpoint.port)
-        for _ in range(5):
+        for _ in range(3):  # fewer than leave a mean unknown
             somebody.request("POST", "/invocations", b"{}")
             somebody.getresponse().read()
         somebody.close()
@@ -100,9 +100,9 @@ def test_what_the_metrics_say_is_what_happened_at_the_server(bench: Bench) -> No
         log = endpoint.arrivals()
     remarks = {remark["code"]: remark["measured"] for remark in wave.summary["diagnosis"]}
     failed = log["status"].count(500)
-    assert f"{failed} of 165 requests ended in a server error" in remarks["server_errors"]
+    assert f"{failed} of 163 requests ended in a server error" in remarks["server_errors"]
     assert remarks["cold_start"].startswith("The first 10 requests took")
-    assert mentions(remarks["foreign_traffic"], "165 requests", "160", "5 came")
+    assert mentions(remarks["foreign_traffic"], "163 requests", "160", "3 came")
     assert "of 800% (" in remarks["cpu"], "8 servers have a core each"
     assert set(remarks) >= {"time", "cpu"}
     assert f"log group /aws/sagemaker/Endpoints/demo has {6 * failed} events" in " ".join(wave.out.split())
@@ -154,8 +154,8 @@ def test_metrics_are_what_the_server_did(bench: Bench) -> None:
     assert truth.p99_us == pytest.approx(truth.true_p99_us, rel=0.01)
     assert truth.invocations == truth.arrivals == len(wave.everything) == 3400
     reasons = {row["name"]: row["reason"] for row in wave.summary["server_metrics"]}
-    others = reasons.pop("ModelLatency")  # where the warm-up lies in the same whole minute, its percentile says so
-    assert others is None or others.startswith("p99: of the ")
+    others = reasons.pop("ModelLatency")  # of the 3,400 the warm-up has 200, of which the first bucket may hold some
+    assert others is None or re.match(r"p99: of the |about [1-6]% of the requests in these buckets of 10 s are", others)
     assert list(reasons.values()) == [None, None]
     assert "server_metrics" not in wave.findings
 
