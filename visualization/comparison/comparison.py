@@ -136,6 +136,11 @@ class Comparison:
         return max(len(self.base.waves), len(self.new.waves)) > 1
 
     @property
+    def too_short(self) -> bool:
+        """Tells whether one run a side was too short, or of too changing a rate, for any interval."""
+        return not self.several and all(row.interval is None for row in self.rows)
+
+    @property
     def failed(self) -> tuple[Check, ...]:
         """The limits for which it fails."""
         return tuple(check for check in self.checks if check.broken or (self.strict and check.undecided))

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from visualization.comparison.ending import ended_early
+from visualization.comparison.estimates import LEAST_BLOCKS
 from visualization.comparison.sessions import SESSION, is_of_sessions
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from visualization.comparison.changes import MetricChange
     from visualization.comparison.comparison import Comparison
 
+NEEDED = f"one run a side needs {LEAST_BLOCKS} s of load at one rate"
 _USUAL = ("response_time", "latency")
 _TIMES = {"response_time": "response time", "latency": "latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
 _AT_MOST = 3
@@ -60,7 +62,9 @@ def _outcome(comparison: Comparison) -> str:
     if open_:
         text = _joined([f"{_place(row, alone=alone)} {_span(row)}" for row in open_])
         return f"Cannot tell whether {new} is slower than {base}: {text}."
-    return f"Cannot tell whether {new} is slower than {base}: the changes {_without(comparison)} have no intervals."
+    needed = f" ({NEEDED})" if comparison.too_short else ""
+    bare = f"the changes {_without(comparison)} have no intervals{needed}"
+    return f"Cannot tell whether {new} is slower than {base}: {bare}."
 
 
 def _without(comparison: Comparison) -> str:

@@ -25,7 +25,7 @@ from inference_benchmarker.words.wording import (
     unit_text,
 )
 from visualization.comparison.changes import TIMES, is_success
-from visualization.comparison.headline import NOTHING_LEFT, headline
+from visualization.comparison.headline import NEEDED, NOTHING_LEFT, headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -300,7 +300,7 @@ def _check_text(check: Check, comparison: Comparison) -> str:
         return f"{check.limit.expression}: {row.name} was not measured on both sides."
     found = f"{check.limit.expression}: {row.name} {_percent(row.change)}"
     if (interval := _interval(row)) == _NO_INTERVAL:
-        return f"{found}, cannot tell: more runs are needed"
+        return f"{found}, cannot tell: {NEEDED if comparison.too_short else 'more runs are needed'}"
     return f"{found} ({interval}), {_STATES[check.state]}"
 
 

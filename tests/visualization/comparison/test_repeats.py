@@ -163,8 +163,11 @@ class TestSides:
     def test_short_runs_tell_where_there_are_several(self) -> None:
         single = compare(several(1, 1), several(2, 1))
         assert headline(single) == (
-            "Cannot tell whether new is slower than base: the changes in the table have no intervals."
+            "Cannot tell whether new is slower than base: the changes in the table have no intervals "
+            "(one run a side needs 20 s of load at one rate)."
         )
+        limited = replace(single, checks=compare(several(1, 1), several(2, 1), [MaxRegression.parse("p50=1%")]).checks)
+        assert "cannot tell: one run a side needs 20 s of load at one rate" in to_text(limited)
         assert compare(several(1), several(2)).rows[0].low is not None
 
     def test_a_first_line_without_an_interval_denies_none_of_the_table(self) -> None:
