@@ -150,9 +150,9 @@ compare() {
     tell exit-code "$code"
 }
 
-# A wave that kept its limits is folded. A report that cannot be made is no pass.
+# A wave that kept its limits is folded under its first word. A report that cannot be made is no pass.
 report() {
-    local run_dir open number=0 worst=0
+    local run_dir open word number=0 worst=0
     {
         printf '%s\n## Load test: %s\n\n' "$marker" "$name"
         if [[ -f $comparison ]]; then
@@ -170,7 +170,8 @@ report() {
             judge_by "$folder/wave.md"
             if [[ $code == 0 ]]; then open=''; fi
             worst=$(worse "$worst" "$code")
-            printf '\n<details%s><summary>Wave %d</summary>\n\n' "$open" "$number"
+            word=$(sed -n '1s/^### \([A-Z][A-Z ]*\)[:,].*/: \1/p' "$folder/wave.md" 2>/dev/null) || word=''
+            printf '\n<details%s><summary>Wave %d%s</summary>\n\n' "$open" "$number" "$word"
             cat "$folder/wave.md" 2>/dev/null || echo "The report of this wave failed; the log of the job says why."
             printf '\n</details>\n'
         done

@@ -154,7 +154,7 @@ def test_a_fork_without_a_base_has_its_report_in_the_summary(github: GitHub, tmp
     assert "::notice::No push to main has an artifact 'benchmark' yet" in forked.log
     assert "::warning::The comment cannot be written" in forked.log
     assert "There is no run of the base branch to compare with yet." in forked.summary
-    assert "<details open><summary>Wave 1</summary>\n\n### INVALID" in forked.summary
+    assert "<details open><summary>Wave 1: INVALID</summary>\n\n### INVALID" in forked.summary
     assert (forked.code, forked.outputs["exit-code"]) == (3, "3")
     assert github.load("comments") == []
 

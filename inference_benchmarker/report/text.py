@@ -132,7 +132,7 @@ def _block(facts: WaveFacts, summary: Summary) -> Iterator[str]:
 
 
 def all_ended(sent: int, ok: int, failed: int) -> str:
-    """How all requests ended, where none was left: one that failed may never have been answered."""
+    """The end of all requests, where none was left: one that failed may never have been answered."""
     if not 0 < sent == ok + failed:
         return ""
     return f", {'all' if failed == sent else failed} failed" if failed else ", all answered"
