@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from server_capacity.results.capacity_folder import read
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.types.price import Price
-from tests.capacities import searched
+from tests.capacities import found, searched
+from visualization.pages.ranking import ranking_figures
 
 if TYPE_CHECKING:
-    from server_capacity.results.types.ranking import RankedRow, RankingResult
+    from pathlib import Path
 
+    from server_capacity.results.types.ranking import RankedRow, RankingResult
+    from visualization.figures.figures import Figures
+
+POINTS = [{"rate": rate, "p99": 0.02 + rate / 5000, "share_over": [rate / 1e5]} for rate in (50.0, 100.0, 200.0)]
 CURVE = [{"rate": 10.0, "p50": 0.02, "p99": 0.03}, {"rate": 1000.0, "p50": 0.04, "p99": 0.3}]
 
 
@@ -42,3 +49,11 @@ def ranked(target_rps: float | None, *asked: tuple[str, float, float | None], **
     """The ranking of types by name, lower end and price of an hour."""
     aim = Aim(target_rps)
     return ranking([row(name, low, price=price, aim=aim) for name, low, price in asked], aim, **more)
+
+
+def drawn(folder: Path, data: RankingResult) -> Figures:
+    """The figures of a ranking, each of whose searches has a folder."""
+    for name in (each.capacity for each in data.rows if each.capacity):
+        (folder / name).mkdir()
+        (folder / name / "capacity.json").write_text(json.dumps(found(schema_version=1, curve=POINTS)))
+    return ranking_figures(data, folder, read)

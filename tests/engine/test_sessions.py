@@ -687,7 +687,7 @@ def test_a_payload_that_is_no_json_is_sent_and_counted_as_any_other(bench: Bench
     assert (len(wave.rows), wave.ledger["abandoned"], wave.ledger["sessions_completed"]) == (16, 0, 8)
     check_books(wave)
     assert wave.summary["prompts"]["requests"] == 4
-    assert "could have been; prompts known for 4 of 16 answered requests" in wave.out
+    assert "could have been cached; prompts known for 4 of 16 answered requests" in wave.out
 
 
 def test_a_cache_is_warmed_before_the_wave_and_in_none_of_its_numbers(bench: Bench) -> None:

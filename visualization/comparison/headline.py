@@ -30,13 +30,18 @@ def headline(comparison: Comparison) -> str:
     It first says if waves are missing, or if limits that were given are violated or all kept, and of numbers that can
     be trusted if the loads differ.
     """
-    cut, loads = comparison.cut, comparison.loads if comparison.base.valid and comparison.new.valid else ""
-    found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
-    found = f"{found} {'. '.join(comparison.warnings)}." if comparison.warnings else found
+    cut, found = comparison.cut, finding(comparison)
     if cut is not None:
         return f"{ended_early(comparison.outcome, cut)}: {found}"
     decided = comparison.outcome == "failed" or comparison.passed
     return f"{comparison.outcome.upper()}: {found}" if decided else found
+
+
+def finding(comparison: Comparison) -> str:
+    """The first line without its word: what is known of the sides, whatever was allowed."""
+    loads = comparison.loads if comparison.base.valid and comparison.new.valid else ""
+    found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
+    return f"{found} {'. '.join(comparison.warnings)}." if comparison.warnings else found
 
 
 def _outcome(comparison: Comparison) -> str:

@@ -25,7 +25,7 @@ from inference_benchmarker.words.wording import (
     unit_text,
 )
 from visualization.comparison.changes import TIMES, is_success
-from visualization.comparison.headline import NEEDED, NOTHING_LEFT, headline
+from visualization.comparison.headline import NEEDED, NOTHING_LEFT, finding, headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,11 +78,22 @@ def to_text(comparison: Comparison, width: int | None = None) -> str:
     ):
         lines += ["", INDENT + title, *aligned(rows, width)] if rows else []
     lines += ["", *wrapped(_legend(comparison), min(_WIDTH, width or _WIDTH), INDENT, INDENT)]
-    again = [] if width is None else [headline(comparison)]  # where the first line may have scrolled away
-    if closing := list(_closing_lines(comparison)) or again:
+    closing = list(_closing_lines(comparison))
+    if width is not None:  # the first line may have scrolled away
+        closing = _with_answer(closing, comparison)
+    if closing:
         lines += ["", *closing]
     # the one way out: a line stays one, whatever name stands in it
     return _fitted([*head, *table, *lines], width) + "\n"
+
+
+def _with_answer(closing: list[str], comparison: Comparison) -> list[str]:
+    """The last lines with the first one's answer; of INVALID sides there is none beside the word."""
+    if not closing:
+        return [headline(comparison)]
+    if not (comparison.base.valid and comparison.new.valid):
+        return closing
+    return [*closing[:-1], f"{closing[-1]}: {finding(comparison)}"]
 
 
 def _fitted(lines: Sequence[str], width: int | None) -> str:

@@ -462,6 +462,15 @@ def test_answers_that_hid_their_statuses_are_told_in_every_form_and_pass_no_limi
     assert "doubtful" not in to_text(good)
 
 
+@pytest.mark.parametrize(
+    ("limit", "word"), [("p50=50%", "PASSED: "), ("p99.9=1%", "UNDECIDED (1 of 1 limits undecided): ")]
+)
+def test_the_last_line_of_a_terminal_has_the_answer_behind_the_word_of_the_limits(limit: str, word: str) -> None:
+    found = compare(wave(drawn(1)), wave(drawn(2)), limits(limit))
+    assert " ".join(to_text(found, 79).split()).endswith(f" {word}{headline(found).removeprefix('PASSED: ')}")
+    assert to_text(found).splitlines()[-1] == word.removesuffix(": ")
+
+
 def test_a_run_against_itself_says_so(tmp_path: Path) -> None:
     path = stored(wave(drawn(1)), tmp_path).path
     once, again = Wave.load(path), Wave.load(path)
@@ -500,7 +509,8 @@ class TestInWords:
         text = to_text(reported, width=width)
         longest = max(len(word) for line in to_text(reported).splitlines() for word in line.split())
         assert max(map(len, text.splitlines())) <= max(width, longest)
-        assert {*to_text(reported).split()} == {*text.split()}
+        answered = text.replace("undecided):", "undecided)")  # the answer behind the last line's word
+        assert {*to_text(reported).split()} == {*answered.split()}
 
     def test_what_changed_has_a_colour_on_a_terminal(self) -> None:
         plain, shown = to_text(self.found), coloured(to_text(self.found))

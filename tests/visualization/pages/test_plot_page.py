@@ -12,8 +12,7 @@ import pytest
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.wave import Wave
 from tests.browser import CHROMIUM, Tab, tab
-from tests.rankings import ranked
-from tests.visualization.pages.test_ranking import drawn
+from tests.rankings import drawn, ranked
 from tests.waves import START, facts_of, make_run
 from visualization.figures.figures import Bar, Figures, Section, Table, TableRow, Tile
 from visualization.figures.reading import read_runs

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from server_capacity.results.capacity_folder import read
 from server_capacity.results.ranking_order import ranking
 from server_capacity.results.ranking_row import Aim, failed_row
-from tests.capacities import found
 from tests.mentions import mentions
-from tests.rankings import ranked, row
+from tests.rankings import drawn, ranked, row
 from visualization.pages.html import page
-from visualization.pages.ranking import ranking_figures
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from server_capacity.results.types.ranking import RankingResult
     from visualization.figures.figures import Bar, Bars, Figures
-
-POINTS = [{"rate": rate, "p99": 0.02 + rate / 5000, "share_over": [rate / 1e5]} for rate in (50.0, 100.0, 200.0)]
-
-
-def drawn(folder: Path, data: RankingResult) -> Figures:
-    """The figures of a ranking, each of whose searches has a folder."""
-    for name in (each.capacity for each in data.rows if each.capacity):
-        (folder / name).mkdir()
-        (folder / name / "capacity.json").write_text(json.dumps(found(schema_version=1, curve=POINTS)))
-    return ranking_figures(data, folder, read)
 
 
 def bars(figures: Figures, title: str) -> tuple[Bar, ...]:
