@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.slo import Slo
     from inference_benchmarker.plan.stage import Stage
     from inference_benchmarker.plan.turn import Turn
-    from inference_benchmarker.records.answer import Answer
+    from inference_benchmarker.records.pieces import Answer
     from inference_benchmarker.records.response import Response
     from inference_benchmarker.wave.wave import Wave
 
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answer": "records.answer",
+    "Answer": "records.pieces",
     "Response": "records.response",
     "Turn": "plan.turn",
     "BenchmarkError": "errors",

@@ -23,7 +23,7 @@ from inference_benchmarker.clients.piece_tokens import TokenCounter
 from inference_benchmarker.clients.pool import Answer
 from inference_benchmarker.clients.sse import EventReader
 from inference_benchmarker.clients.usage import read_usage
-from inference_benchmarker.records.piece import Reasoning, answered
+from inference_benchmarker.records.pieces import Reasoning, answered
 from inference_benchmarker.records.response import FAILING_REASONS, Response
 from inference_benchmarker.records.user_metrics import PIECES
 

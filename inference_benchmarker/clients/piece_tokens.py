@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inference_benchmarker.records.piece import Piece, Reasoning
+from inference_benchmarker.records.pieces import Piece, Reasoning
 
 _HIDDEN = 16
 """Tokens that a piece may have beyond its bytes: those of its template are not shown."""

@@ -8,8 +8,8 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.facts.returned import is_stream
+from inference_benchmarker.records.pieces import shown_text
 from inference_benchmarker.records.response import Response
-from inference_benchmarker.records.shown_text import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

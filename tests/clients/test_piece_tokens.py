@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference_benchmarker.clients.piece_tokens import MOST_COUNTED, TokenCounter
-from inference_benchmarker.records.piece import Piece, Reasoning
+from inference_benchmarker.records.pieces import Piece, Reasoning
 
 
 def tokens_of(*pieces: tuple[str, Any]) -> tuple[list[int | None], TokenCounter]:

@@ -11,7 +11,7 @@ import pytest
 from inference_benchmarker import Response
 from inference_benchmarker.engine.worker.canaries import Canaries, ask_alone
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.records.answer import Answer
+from inference_benchmarker.records.pieces import Answer
 
 if TYPE_CHECKING:
     from inference_benchmarker.embedded.running import RunningEndpoint

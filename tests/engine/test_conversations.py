@@ -17,7 +17,7 @@ from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.think import Think
-from inference_benchmarker.records.piece import Piece, Reasoning
+from inference_benchmarker.records.pieces import Piece, Reasoning
 from inference_benchmarker.words.units import NS
 from tests.request_bench import Bench
 

@@ -19,7 +19,7 @@ from gevent import Greenlet
 from gevent.event import AsyncResult
 
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
-from inference_benchmarker.engine.worker import requested_model
+from inference_benchmarker.engine.worker import payloads as worker_payloads
 from inference_benchmarker.engine.worker.in_flight import Slot
 from inference_benchmarker.facts.returned import StatusError, look_of
 from inference_benchmarker.plan.pacing import Arrival
@@ -763,7 +763,7 @@ def test_a_failed_request_is_labelled_by_the_model_it_asked_for(payload: Any, la
 def test_what_names_no_model_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures come at the rate of the load: to parse a tensor for each would make the client late."""
     parsed: list[object] = []
-    monkeypatch.setattr(requested_model, "loads", parsed.append)
+    monkeypatch.setattr(worker_payloads, "loads", parsed.append)
     tensor = json.dumps({"inputs": [0.5] * 100})
     assert [one(failing_at(0), payload).label for payload in (tensor, tensor.encode(), "text")] == [""] * 3
     assert parsed == []
@@ -776,7 +776,7 @@ def test_a_payload_that_is_used_again_is_parsed_once(monkeypatch: pytest.MonkeyP
         parsed.append(text)
         return json.loads(text)
 
-    monkeypatch.setattr(requested_model, "loads", loads)
+    monkeypatch.setattr(worker_payloads, "loads", loads)
     payloads = [b'{"model": "a"}', b'{"model": "b"}', b'{"no": "model"}']
     found = Bench(Endpoint(invoke=failing_at(*range(9)), payloads=payloads)).send(*range(9))
     assert [record.label for record in found] == ["a", "b", ""] * 3
@@ -785,7 +785,7 @@ def test_a_payload_that_is_used_again_is_parsed_once(monkeypatch: pytest.MonkeyP
 
 def test_a_long_payload_is_parsed_where_it_is_used_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is built for each request would cost its parsing with each failure."""
-    long = json.dumps({"model": "m", "prompt": "a" * requested_model.MOST_EACH})
+    long = json.dumps({"model": "m", "prompt": "a" * worker_payloads.MOST_EACH})
     (built,) = Bench(Endpoint(invoke=failing_at(0), build=lambda: long)).send(0)
     (kept,) = Bench(Endpoint(invoke=failing_at(0), payloads=[long])).send(0)
     assert (built.label, kept.label) == ("", "m")

@@ -15,8 +15,7 @@ from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.facts import prompt_reuse
 from inference_benchmarker.facts.prompt_reuse import PromptReuse, PromptsSent, TurnReuse
-from inference_benchmarker.records.answer import Answer
-from inference_benchmarker.records.piece import Reasoning
+from inference_benchmarker.records.pieces import Answer, Reasoning
 from inference_benchmarker.records.prompts import BLOCK_BYTES, MOST_REQUESTS, ROW, TOO_LONG
 from inference_benchmarker.records.response import Response
 

@@ -17,8 +17,8 @@ from inference_benchmarker.engine.worker.sent_prompts import SentPrompts
 from inference_benchmarker.engine.worker.sessions import Sessions, invoke_sessions
 from inference_benchmarker.plan.pacing import Arrival
 from inference_benchmarker.plan.turn import Turn
-from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.batch_writer import BatchWriter
+from inference_benchmarker.records.pieces import Answer
 from tests.performance.figures import Figure, Program, below
 
 if TYPE_CHECKING:

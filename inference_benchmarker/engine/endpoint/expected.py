@@ -17,7 +17,7 @@ import msgspec
 
 from inference_benchmarker.engine.endpoint.schema_work import SchemaWork
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.records.answer import Answer
+from inference_benchmarker.records.pieces import Answer
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.text import one_line

@@ -17,8 +17,8 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.returned import is_stream
 from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.plan.turn import Turn
-from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
+from inference_benchmarker.records.pieces import Answer
 from inference_benchmarker.records.response import Response
 from inference_benchmarker.records.user_metrics import CANARY_DIFFERS, CANARY_SWAPPED
 from inference_benchmarker.words.redact import excerpt, quoted

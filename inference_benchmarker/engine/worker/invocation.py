@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.answer_size import AnswerTooLargeError, largest_answer
 from inference_benchmarker.facts.returned import Look, is_stream, look_of, raise_for_status, status_of_answer
-from inference_benchmarker.records.answer import Answer
 from inference_benchmarker.records.error_key import error_key, error_text
-from inference_benchmarker.records.piece import Piece, Reasoning
+from inference_benchmarker.records.pieces import Answer, Piece, Reasoning, shown_text
 from inference_benchmarker.records.record import NONE
 from inference_benchmarker.records.response import Response
-from inference_benchmarker.records.shown_text import shown_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,8 @@ import gevent
 from gevent.event import Event
 
 from inference_benchmarker.engine.worker import statuses
+from inference_benchmarker.engine.worker.payloads import requested_model
 from inference_benchmarker.engine.worker.raised import Tracebacks
-from inference_benchmarker.engine.worker.requested_model import requested_model
 from inference_benchmarker.records.batch import FINISH_SHIFT, HAS_STREAM, OUTCOME
 from inference_benchmarker.records.error_cause import causes, local_errno
 from inference_benchmarker.records.names import MAX_NAMES

@@ -10,8 +10,7 @@ from base64 import b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.records.answer import Answer
-from inference_benchmarker.records.piece import Reasoning
+from inference_benchmarker.records.pieces import Answer, Reasoning
 from inference_benchmarker.records.prompts import (
     BEGIN,
     MOST_BYTES,

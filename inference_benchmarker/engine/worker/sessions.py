@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from inference_benchmarker.engine.worker.conversations import Conversations, TurnRequests
 from inference_benchmarker.engine.worker.in_flight import OneKind
 from inference_benchmarker.engine.worker.invocation import Invocation
-from inference_benchmarker.engine.worker.payloads import KeptPayloads, Payloads
-from inference_benchmarker.engine.worker.requested_model import AskingModels
+from inference_benchmarker.engine.worker.payloads import AskingModels, KeptPayloads, Payloads
 from inference_benchmarker.engine.worker.requests import Requests
 from inference_benchmarker.engine.worker.retrying import Retrying
 

@@ -15,7 +15,7 @@ from inference_benchmarker.clients.openai import Completion
 from inference_benchmarker.engine.endpoint.expected import MOST_CHECKED, AnswerCheck, UnexpectedAnswerError
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.error_key import error_key
-from inference_benchmarker.records.piece import Reasoning
+from inference_benchmarker.records.pieces import Reasoning
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,13 +1,18 @@
-"""The text that an event of an SDK's stream shows, whether it is an object or a dict. Pure.
+"""The pieces of a stream: the text that each shows, and the answer that they make. Pure.
 
-An event that shows none (a role, an end, a usage) is no token, and neither is one of a kind that is not known here.
+An event of an SDK's stream, whether it is an object or a dict, may show no text (a role, an end, a usage): it is no
+token, and neither is one of a kind that is not known here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
-from inference_benchmarker.records.piece import Reasoning
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from inference_benchmarker.records.response import Response
 
 _WRAPPERS = ("data", "chunk")
 """Members in which events have one of OpenAI's API: of Mistral's streams, and of the openai package's own."""
@@ -24,6 +29,59 @@ _PLACES = (
     ("text", ("",)),  # Gemini, and many a small SDK
 )
 """Members of an event, and the paths from there to a text; "" for a member that is one itself."""
+
+
+class Piece(str):
+    """A piece of a stream of which the server gave the number of ``tokens``; 0: its token came with the one before."""
+
+    __slots__ = ("tokens",)
+    tokens: int
+
+    def __new__(cls, text: str, tokens: int) -> Self:
+        """The piece with its text."""
+        piece = super().__new__(cls, text)
+        piece.tokens = tokens
+        return piece
+
+
+class Reasoning(Piece):
+    """A piece in which a model reasons: ``answer`` is the part of it that belongs to the answer, mostly none."""
+
+    __slots__ = ("answer",)
+    answer: str
+
+    def __new__(cls, text: str, answer: str = "", tokens: int = 1) -> Self:
+        """The piece with its text."""
+        piece = super().__new__(cls, text, tokens)
+        piece.answer = answer
+        return piece
+
+
+def answered(piece: str) -> str:
+    """The part of a piece that belongs to the answer."""
+    return piece.answer if isinstance(piece, Reasoning) else piece
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A streamed answer: its ``pieces`` as they came, and the ``text`` that they show, joined.
+
+    It is iterated as the stream that ``invoke`` returned: its pieces, as often as one likes. Reasoning is in the pieces
+    but not in the text. ``response`` is the usage that the answer reported, or None.
+    """
+
+    text: str
+    pieces: tuple[Any, ...]
+    response: Response | None = None
+
+    @classmethod
+    def of(cls, pieces: Sequence[Any], response: Response | None) -> Self:
+        """The answer of these pieces."""
+        said = (piece if isinstance(piece, str) else shown_text(piece) for piece in pieces)
+        return cls("".join(map(answered, said)), tuple(pieces), response)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.pieces)
 
 
 def shown_text(event: Any) -> str:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
-from inference_benchmarker.records.piece import Reasoning
-from inference_benchmarker.records.shown_text import shown_text
+from inference_benchmarker.records.pieces import Reasoning, shown_text
 
 
 def as_object(value: Any) -> Any:
