@@ -50,16 +50,16 @@ def test_a_container_has_what_its_description_says(kubectl: Kubectl) -> None:
     kubectl("create", "secret", "generic", "keys", "--from-literal=load-7.json={}", "--from-literal=NAME=hidden")
     kubectl.create(object_of("ConfigMap", "files", data={"0-a.py": "a = 1\n"}, binaryData={"1-b": "/wA="}))
     script = """
-        id -u; id -g; id -G; pwd; cat /keys/own.json; stat -c '%a %g' /keys/own.json; cat /work/lib/a.py
-        od -An -tx1 /work/b; echo "$SECRET $INDEX $ADDRESS $$$$"; echo "$@"; hostname
-        touch /root-file /keys/own.json /work/b 2>/dev/null || echo read-only; touch /runs/file && echo written
+        id -u; id -g; id -G; pwd; cat /keys/own.json; stat -c '%a %g' /keys/own.json; cat /files/lib/a.py
+        od -An -tx1 /files/b; echo "$SECRET $INDEX $ADDRESS $$$$"; echo "$@"; hostname
+        touch /root-file /keys/own.json /files/b 2>/dev/null || echo read-only; touch /runs/file && echo written
         grep -h CapEff /proc/self/status; grep -h NoNewPrivs /proc/self/status
     """
     secret = {"secretKeyRef": {"name": "keys", "key": "NAME"}}
     container = {
         "command": ["sh", "-c", script, "x"],
         "args": ["$(INDEX)", "$$(INDEX)", "$(NONE)", "$"],
-        "workingDir": "/work",
+        "workingDir": "/files",
         "env": [
             {"name": "INDEX", "value": "7"},
             {"name": "SECRET", "valueFrom": secret},
@@ -68,8 +68,8 @@ def test_a_container_has_what_its_description_says(kubectl: Kubectl) -> None:
         "securityContext": {"readOnlyRootFilesystem": True},
         "volumeMounts": [
             {"name": "keys", "mountPath": "/keys/own.json", "subPathExpr": "load-$(INDEX).json", "readOnly": True},
-            {"name": "files", "mountPath": "/work/lib/a.py", "subPath": "0-a.py", "readOnly": True},
-            {"name": "files", "mountPath": "/work/b", "subPath": "1-b", "readOnly": True},
+            {"name": "files", "mountPath": "/files/lib/a.py", "subPath": "0-a.py", "readOnly": True},
+            {"name": "files", "mountPath": "/files/b", "subPath": "1-b", "readOnly": True},
             {"name": "runs", "mountPath": "/runs"},
         ],
     }
@@ -82,7 +82,7 @@ def test_a_container_has_what_its_description_says(kubectl: Kubectl) -> None:
     kubectl.create(pod("all", "", container=container, volumes=volumes, securityContext=context, hostname="host-7"))
     wait_until(lambda: kubectl.object("pod", "all")["status"]["phase"] in ("Succeeded", "Failed"))
     said = kubectl("logs", "all").splitlines()
-    assert said[:4] == ["1234", "1235", "1235 1236", "/work"]
+    assert said[:4] == ["1234", "1235", "1235 1236", "/files"]
     assert said[4:6] == ["{}440 1236", "a = 1"]
     assert said[6:8] == [" ff 00", "hidden 7 all 1"]
     assert said[8:10] == ["7 $(INDEX) $(NONE) $", "host-7"]
