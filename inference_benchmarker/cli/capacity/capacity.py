@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.chat_flags import without_turns
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
+from inference_benchmarker.cli.core.next_commands import after_a_search
 from inference_benchmarker.cli.core.pages import draw_capacity
 from inference_benchmarker.cli.core.terminal import how_far, passing, print_json, print_report, say, say_nothing
 from inference_benchmarker.cli.wave.export_flags import exports_of
@@ -95,7 +97,10 @@ def run(arguments: list[str]) -> int:
             tell(f"Page: {page}")
         from server_capacity.results.capacity_folder import exit_code_of
 
-        return exit_code_of(found)
+        code = exit_code_of(found)
+        if sys.stdout.isatty() and (proposed := after_a_search(found, folder, code)):
+            tell(f"Next: {proposed}")
+        return code
 
 
 def search_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any], list[str], list[str]]:

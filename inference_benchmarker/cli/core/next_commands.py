@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
+from inference_benchmarker.exit_codes import OK
 from inference_benchmarker.words.redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
+    from server_capacity.results.types.capacity import CapacityResult
 
 _PAGE = "benchmark report --format html --output report.html"
 _LIMIT, _MODEL_LIMIT = "p99<200ms", "ttft.p99<1s"
@@ -36,6 +39,13 @@ def next_commands(wave: Wave, options: Mapping[str, Any]) -> list[str] | None:
     if options.get("verbose") or not sys.stdout.isatty():
         return None
     return [each for each in (*_check(wave, options), *_page(wave), *_search(wave, options)) if redact(each) == each]
+
+
+def after_a_search(found: CapacityResult, folder: Path, code: int) -> str | None:
+    """The plan for some rate; None without a confirmed answer in requests per second."""
+    if code != OK or found.rate is None or found.in_ != "rps":
+        return None
+    return f"benchmark plan {shlex.quote(str(folder))} --target-rps 1000"
 
 
 def _page(wave: Wave) -> Iterator[str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from inference_benchmarker.cli.core.next_commands import next_commands
+from inference_benchmarker.cli.core.next_commands import after_a_search, next_commands
 from inference_benchmarker.plan.plan import limits_of
 from inference_benchmarker.wave.wave import Wave
+from tests.capacities import searched
 from tests.situations import failing, wave
 
 if TYPE_CHECKING:
@@ -73,3 +75,16 @@ def test_no_search_for_a_limit_that_even_the_fastest_request_of_an_idle_endpoint
 
 def test_where_nothing_succeeded_one_request_is_checked_first(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proposed(wave(failing(*range(1000))), monkeypatch, address=URL) == [f"benchmark check {URL}"]
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "command"),
+    [
+        ({}, 0, "benchmark plan 'my runs/x_capacity' --target-rps 1000"),
+        ({}, 1, None),
+        ({"rate": None, "interval": None, "outcome": "cannot_tell"}, 0, None),
+        ({"in": "users"}, 0, None),
+    ],
+)
+def test_after_a_search_comes_the_plan(more: dict[str, Any], code: int, command: str | None) -> None:
+    assert after_a_search(searched(**more), Path("my runs/x_capacity"), code) == command
