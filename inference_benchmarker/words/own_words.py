@@ -12,9 +12,9 @@ def is_own_word(text: str) -> bool:
 # that is a part of another, as rate is of target_rate, is left out.
 _OWN = """
 true false null
-abandoned abort_on aborted above advice alarm_s answers asked_s at_least at_low at_most attempts_per_arrival average
-backoff base below block bounds broken buckets build by_attempts by_input_length by_label cache calibration called caps
-clear_until_s closed cloudwatch collections comparison completed_rate condition confirmation confirmed_at
+abandoned abort_on aborted above advice alarm_s answers asked_s aside at_least at_low at_most attempts_per_arrival
+average backoff base below block bounds broken buckets build by_attempts by_input_length by_label cache calibration
+called caps clear_until_s closed cloudwatch collections comparison completed_rate condition confirmation confirmed_at
 constant conversations counted counts cpu_percent cpu_share current debug descriptor_limit descriptors desired diagnosis
 differ dimensions direction discarded disk_error drain_timeout_s dropped duration_s end_s end_time endpoint_name
 environment errors even_arrivals events exit_code exponential expression factories_file factory_settings
@@ -29,7 +29,7 @@ mean measured memory namespace next none not_told num_requests number opened out
 overhead_s p99_9 pauses payload_arguments payloads pending phases planned_s poisson port primary_lost processes
 prometheus purpose rates recorded records recovery refused remarks repeated repeats replay request_latency
 request_throughput request_timeout_s requests_per_s resources response_time_p99_s retries round routing rows
-run_dir runs sample_client_hw samples scheduled schema_version seconds seed sent_each series_of served_s
+run_dir runs sample_client_hw samples scheduled schema_version seconds seed seen sent_each series_of served_s
 server_logs server_metrics server_rps servers service_20_shorter severity share_over side silence_s since_s
 slos_met_share spans stages start_s start_time start_unix_ns start_unix_s starved_share statistics status stdev
 steered step_s steps stopped_at_s stream stretches strict success_by_user success_rate success_threshold

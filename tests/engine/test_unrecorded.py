@@ -18,7 +18,7 @@ import pytest
 from inference_benchmarker import Turn, Wave
 from inference_benchmarker.data.json_file import write_json
 from inference_benchmarker.engine.endpoint.factories_file import Endpoint
-from inference_benchmarker.engine.worker import conversations
+from inference_benchmarker.engine.worker import conversations, statuses
 from inference_benchmarker.engine.worker import requests as worker_requests
 from inference_benchmarker.engine.worker.in_flight import OpenSession, Slot
 from inference_benchmarker.engine.worker.requests import Requests
@@ -101,8 +101,10 @@ def sent(writer: BatchWriter, kind: str, room: Room) -> Requests:
     requests = Requests(lambda *_: None, writer, on_failure=lambda *_: None)
     requests.t0 = time.monotonic_ns()
     writer.metric_numbers.take_up(["told"])
+    statuses.note(503)  # of a response that failed, which is looked at after each request
 
     def attempt(slot: Slot) -> None:
+        statuses.note(503)
         slot.sent = now = time.monotonic_ns() - requests.t0
         assert slot.arrival is not None
         number = slot.arrival.index
@@ -124,6 +126,7 @@ def sent(writer: BatchWriter, kind: str, room: Room) -> Requests:
             is_victim = number == VICTIM and slot.attempt == (kind == "attempt")
             with room.only() if is_victim else nullcontext():
                 requests.execute(slot, arrival, attempt)
+    statuses.take()
     requests.abandon()
     return requests
 
@@ -169,7 +172,7 @@ def out_of_memory_once(writer: BatchWriter, method: str) -> None:
 def test_a_request_is_recorded_whole_or_not_at_all_wherever_memory_ends(kind: str, again: str) -> None:
     """``again``: there is none either for that step of taking back what was written."""
     lost = 0
-    for askings in count(step=4 if again else 1):
+    for askings in count(step=2 if again else 1):
         room, writer = Room(askings), BatchWriter()
         if again:
             out_of_memory_once(writer, again)
@@ -196,7 +199,7 @@ def test_a_request_is_recorded_whole_or_not_at_all_wherever_memory_ends(kind: st
 @pytest.mark.parametrize("kind", KINDS[:3])
 def test_a_request_is_counted_or_not_at_all_wherever_memory_ends(kind: str, again: str) -> None:
     lost = 0
-    for askings in count(step=4 if again else 1):
+    for askings in count(step=2 if again else 1):
         room, writer = Room(askings), CountingBatchWriter()
         if again:
             out_of_memory_once(writer, again)

@@ -170,9 +170,12 @@ class Requests:
 
     def _note_status(self, slot: Slot, arrival: Arrival) -> None:
         """Count a request whose response failed, though nothing was raised."""
-        status = statuses.take()
-        if status is not None and slot.failure is None and arrival.index >= 0:
-            self.hidden[str(status)] += 1
+        try:
+            status = statuses.take()
+            if status is not None and slot.failure is None and arrival.index >= 0:
+                self.hidden[str(status)] += 1
+        except MemoryError:  # it is recorded all the same
+            return
 
     def _is_heard(self, slot: Slot, arrival: Arrival) -> bool:
         """Let a slot's session go on, which may take its time; False where there was no memory for it."""
