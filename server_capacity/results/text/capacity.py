@@ -39,13 +39,13 @@ _OUTCOMES = {"holds": "every limit met", "fails": "but a limit was violated", "c
 
 
 def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -> str:
-    """The report: the answer with what confirmed it first and last, at most 80 columns but for names.
+    """The report: the answer first and last, each beside what confirmed it, at most 80 columns but for names.
 
     ``verbose``: with the figures of the queueing model; without, it only says where that disagrees.
     """
-    answer = [headline(found), *(f"{INDENT}{line}" for line in _confirmed(found))]
+    answer, confirmed = headline(found), [f"{INDENT}{line}" for line in _confirmed(found)]
     sections = (
-        answer,
+        [answer, *confirmed],
         _limits(found),
         _confidence(found),
         model_lines(found) if verbose else disagreement(found),
@@ -53,7 +53,7 @@ def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -
         generation(found),
         stretch_rows(found, _of_requests(found)),
         cache_of_stretches(found, shown_stretches(found)),
-        [*answer, *([f"Folder: {folder}"] if folder else [])],
+        [*confirmed, answer, *([f"Folder: {folder}"] if folder else [])],
     )
     return "\n\n".join("\n".join(map(plain, lines)) for section in sections if (lines := list(section))) + "\n"
 
