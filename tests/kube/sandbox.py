@@ -157,7 +157,7 @@ class Sandbox:
         here, until = Path("/").stat(), time.monotonic() + _PATIENCE_S
         while time.monotonic() < until and not self.ended():
             with suppress(OSError):
-                if not os.path.samestat(Path(f"/proc/{self._first}/root/").stat(), here):
+                if not os.path.samestat(Path(f"/proc/{self._first}/root").stat(), here):
                     return
             time.sleep(0.002)
 
