@@ -46,7 +46,7 @@ def _dropped_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.dropped, 'arrival', 'arrivals')} ({percent_text(share)})",
             "0",
-            "As many requests as allowed were in flight: answers came more slowly than arrivals. Use "
+            "The maximum number of requests was in flight: answers came more slowly than arrivals. Use "
             f"{less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
     if ledger.dropped_turns:
@@ -55,7 +55,7 @@ def _dropped_findings(facts: WaveFacts) -> Iterator[Finding]:
             "invalid",
             f"{pluralize(ledger.dropped_turns, 'later turn', 'later turns')} of sessions, which ended with them",
             "0",
-            "As many requests as allowed were in flight: answers came more slowly than turns. "
+            "The maximum number of requests was in flight: answers came more slowly than turns. "
             f"Use {less_load(facts.plan.load)}, or raise --max-in-flight (and ulimit -n).",
         )
 

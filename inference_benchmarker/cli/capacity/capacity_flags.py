@@ -137,7 +137,7 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--time",
                 "S",
-                f"seconds of load that the search may send (default {USUAL_TIME_S:g})",
+                f"seconds of load that the search may send (default {USUAL_TIME_S:g}; with --demo 60)",
                 parse_number,
                 sets="time_s",
             ),

@@ -81,7 +81,7 @@ PLAN_FLAGS: Table = table_for(
             Flag(
                 "--utilisation",
                 "P%",
-                "run each instance at this share of its measured capacity (default 70%)",
+                "load each instance to this share of the rate at its interval's lower end (default 70%)",
                 parse_share,
             ),
             Flag("--spare", "N", "number of instances that may fail while the limit is still met", parse_int),

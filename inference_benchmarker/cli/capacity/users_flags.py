@@ -35,7 +35,7 @@ USER_FLAGS = [
     Flag(
         "--start-users",
         "N",
-        "with --in users: the first number to try (default: as many as send about one request per second)",
+        "with --in users: the first number to try (default: enough to send about one request per second)",
         parse_int,
     ),
 ]

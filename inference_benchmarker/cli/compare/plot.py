@@ -82,7 +82,9 @@ def plot_parser() -> Parser:
     )
     which = "run directories, or folders of them (default: the last run in .tmp)"
     parser.add_argument("runs", metavar="DIR", nargs="*", help=which)
-    parser.add_argument("--plot", metavar="DIR", nargs="*", action="extend", help="the same, as a flag")
+    parser.add_argument(
+        "--plot", metavar="DIR", nargs="*", action="extend", help="the same as DIR: `benchmark --plot DIR` works, too"
+    )
     parser.add_flags(PLOT)
     return parser
 

@@ -74,7 +74,7 @@ class Flag(NamedTuple):
             return self.about
         about = (
             self.about
-            if "(default " in self.about or "{default}" in self.about
+            if "(default" in self.about or "{default}" in self.about
             else f"{self.about} (default {{default}})"
         )
         return about.replace("{default}", _shown(self.default))

@@ -112,7 +112,7 @@ HOSTS_FLAGS = table_for(
             Flag(
                 "--host-keys",
                 "FILE",
-                "the key file of this command, made by `benchmark hosts keys`. The hosts then connect to --listen "
+                "this machine's key file, made by `benchmark hosts keys`. The hosts then connect to --listen "
                 "themselves, without ssh",
                 parse_path,
             ),

@@ -139,7 +139,7 @@ def line(plan: WavePlan, snapshot: Snapshot) -> str:
     end = "" if plan.bounds.duration_s is None else f"/{_shortest(plan.bounds.duration_s)}s"
     parts = [
         f"{snapshot.now_s:.0f}s{end} {snapshot.state}",
-        f"sent {snapshot.sent:,}",
+        f"sent {snapshot.sent:,} so far",
         *_counts(snapshot),
         *_times(snapshot),
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.cli.core.hosts_flags import OF_HOSTS
 from inference_benchmarker.cli.wave.pods_flags import take_pods
 from inference_benchmarker.cli.wave.pods_wave import WAVE, read_files, wave_for_pods
 from inference_benchmarker.errors import BenchmarkError, refuse
@@ -41,6 +42,20 @@ _NOT_IN_PODS = {
     "price_file": "prices are for --vary: leave it out",
 }
 """Flags of a wave or a search that are not for pods, each with its reason."""
+_OF_AIPERF = ("aiperf_args", "aiperf_pause")
+_CLOCKS_AND_FILES = "joining, clocks and files of the pods"
+_ABOUT_PODS = {
+    "workers": "worker processes in all pods together (default: one per pod)",
+    "join_timeout": "seconds to wait for every pod to join, not counting the time to load the factories file",
+    "max_clock_error": "warn if a pod's clock may be off by more than this (default 2ms); if it may be off by more "
+    "than ten times this, the wave is INVALID",
+    "pass_env": "pass this environment variable to the pods, repeatable; its value appears in no argument, log or "
+    "report",
+    "with_file": "copy this file to every pod, repeatable; it must be below the current folder and gets the same "
+    "relative path there",
+    "url": "base URL for a --locust-file that sets none; in other cases the same as a bare URL",
+}
+"""The help of flags that speaks of pods where that of a wave speaks of hosts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +108,13 @@ def asked_pods(
 
 
 def of_pods(flags: Table, but: str = "") -> Table:
-    """The flags of a wave; the help leaves out those that are refused, ``but`` one that means something here."""
-    hidden = _NOT_IN_PODS.keys() - {but}
+    """The flags of a wave, of pods instead of hosts; the help leaves out those that are refused, ``but`` one."""
+    hidden = {*_NOT_IN_PODS, *_OF_AIPERF} - {but}
     return {
-        group: [flag._replace(hidden=True) if flag.name in hidden else flag for flag in some]
+        _CLOCKS_AND_FILES if group == OF_HOSTS else group: [
+            flag._replace(hidden=flag.hidden or flag.name in hidden, about=_ABOUT_PODS.get(flag.name, flag.about))
+            for flag in some
+        ]
         for group, some in flags.items()
     }
 

@@ -48,10 +48,11 @@ commands (each with --help):
   benchmark client             measure how much load this machine can send
   benchmark endpoint           run the embedded endpoint on its own
   benchmark hosts COMMAND      set up, check and clean hosts that send load
-  benchmark --kubernetes       send the wave from pods, through your kubectl
-  benchmark kubernetes fetch   fetch the results of that wave; clean removes it
+  benchmark --kubernetes       send a wave from pods, through your kubectl
+  benchmark kubernetes fetch   fetch the results of that wave
+  benchmark kubernetes clean   remove the Kubernetes objects of that wave
   benchmark manifests          print Kubernetes objects for a wave from pods
-  benchmark endpoints clean    remove what killed commands left behind
+  benchmark endpoints clean    remove endpoints left behind by killed commands
   benchmark completion SHELL   print the completion script for bash or zsh
 """
 EXIT_CODES = """\

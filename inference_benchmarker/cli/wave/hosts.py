@@ -29,7 +29,7 @@ Manages hosts that send load, over your own ssh. Commands (each with --help):
   clean    remove what prepare installed
 
 For hosts that connect by themselves, without ssh:
-  keys     make a file of keys for each host, and one for this host
+  keys     make a key file for each host, and one for this machine
   join     run this on such a host, to offer it to a command with --listen
 """
 _ABOUT = {

@@ -58,7 +58,7 @@ PODS_FLAGS: Table = table_for(
                 sets="tolerations",
                 repeatable=True,
             ),
-            Flag("--service-account", "NAME", "service account of the pods, for credentials of AWS"),
+            Flag("--service-account", "NAME", "service account of the pods, which may give them AWS credentials"),
             Flag(
                 "--deadline",
                 "S",
@@ -70,8 +70,8 @@ PODS_FLAGS: Table = table_for(
             Flag(
                 "--keys-dir",
                 "DIR",
-                "make this folder, which only you can read, with the content of the pods' Secret: their keys, and the "
-                "values of --pass-env",
+                "create this folder, readable only by you, and write into it what the pods' Secret contains: their "
+                "keys, and the values of --pass-env",
                 parse_path,
             ),
         ]

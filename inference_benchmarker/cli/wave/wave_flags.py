@@ -60,7 +60,7 @@ def _seconds_to_wait(flag: str, text: str) -> float:
 
 
 REPLAY_FLAGS = [
-    Flag("--window", "FROM..TO", "replay a part of the recording: 10:00..11:00, +10m..+20m, or two timestamps"),
+    Flag("--window", "FROM..TO", "use only this part of the recording: 10:00..11:00, +10m..+20m, or two timestamps"),
     Flag(
         "--replay-column",
         "NAME",
@@ -215,8 +215,8 @@ WAVE_FLAGS = table_for(
             Flag(
                 "--workers",
                 "W",
-                "worker processes (default {default}; use about one per core); with --hosts, the number on all hosts "
-                "that have no *N, together (default: one per core)",
+                "worker processes (default {default}; use about one per core); with --hosts, the total over all hosts "
+                "that are listed without *N (default: one per core)",
                 parse_int,
             ),
         ],

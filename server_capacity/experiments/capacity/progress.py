@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 def progress_text(
     limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, *, in_users: bool = False
 ) -> str:
-    """``34 of 60 s: trying 176/s, limits met at 160/s, missed at 190/s``.
+    """``34 of 60 s of load: trying 176/s, limits met at 160/s, missed at 190/s``.
 
-    Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s (8 s discarded)``.
+    Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s of load (8 s discarded)``.
     """
     loads = [stretch for stretch in stretches if stretch.rate > 0]
     sent, void = (sum(stretch.seconds for stretch in loads if stretch.void or of_all) for of_all in (True, False))
@@ -24,7 +24,7 @@ def progress_text(
     doing = f"trying {running.rate:,.4g}{unit}" if running.rate else "waiting until no request is in flight"
     of = "" if time_s is None else f" of {time_s + void:.0f}"
     beside = f" ({void:.0f} s discarded)" if round(void) else ""
-    return f"{sent:.0f}{of} s{beside}: {doing}{_between(limits, loads, unit)}"
+    return f"{sent:.0f}{of} s of load{beside}: {doing}{_between(limits, loads, unit)}"
 
 
 def _between(limits: Sequence[Limit], loads: Sequence[Stretch], unit: str) -> str:

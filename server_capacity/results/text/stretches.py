@@ -43,6 +43,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
         yield f"{INDENT}… and {pluralize(number - len(shown), 'shorter step', 'shorter steps')}, in capacity.json"
     if judged is not None:
         yield f"{INDENT}over: the share of requests beyond the limit of {names[judged]}"
+    yield f"{INDENT}from: since the search began; for: the time of load, without pauses"
     for purposes, meaning in _MEANINGS:
         if explained := [each for each in purposes if any(row.purpose == each for row in shown)]:
             yield from folded_sentence(f"{', '.join(_PURPOSES.get(each, each) for each in explained)}: {meaning}")

@@ -90,12 +90,12 @@ def test_it_knows_how_far_the_wave_is(plan: Any, at_s: float, counts: dict[str, 
 def test_a_line_says_it_in_words() -> None:
     seen = snapshot(*cells(5, 10), sent=1003, ok=1000, failed=1, dropped=7)
     assert line(PLAN, seen) == (
-        "10s/60s running, sent 1,003, completed 100.0/s of 100/s, in flight 2, "
+        "10s/60s running, sent 1,003 so far, completed 100.0/s of 100/s, in flight 2, "
         "errors 1, dropped 7, latency p50 20 ms p99 20 ms, lag p99 1 ms"
     )
     closed = closed_plan(1, None, 5)
     assert line(closed, snapshot(plan=closed, sent=1)) == (
-        "10s running, sent 1, completed 0.0/s, in flight 1, errors 0"
+        "10s running, sent 1 so far, completed 0.0/s, in flight 1, errors 0"
     )
 
 
