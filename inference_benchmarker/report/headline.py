@@ -25,8 +25,9 @@ OUTCOMES = (PASSED, FAILED, LIMIT_MISSED)
 _GRAVEST_FIRST = ("INVALID", FAILED, LIMIT_MISSED, "PENDING", VALID, PASSED)
 _MISSED, _MET = "missed ", "met "
 _SAID_BY = {LIMIT_MISSED: _MISSED, PASSED: _MET}
-_DOUBTED = ("not_recovered", "hidden_statuses", "no_connection")
-_LEAVE_OPEN = (*_DOUBTED, "cache_from_before")
+DOUBTED = ("not_recovered", "hidden_statuses", "no_connection")
+"""The findings by which answers may be none, or the endpoint may still be slower than before."""
+_LEAVE_OPEN = (*DOUBTED, "cache_from_before")
 """The findings by which a limit that was met may be missed by a longer wave, or one of whose answers more is known."""
 # What was measured is the sentence, or becomes one by this word: its limit is no quantity, or nothing at all.
 _SENTENCES = {
@@ -152,7 +153,7 @@ def _causes(summary: Summary, verdict: Verdict) -> Iterator[str]:
     yield from (
         finding.measured for finding in findings if finding.code == LATE_ARRIVALS and P99_MOVED in finding.measured
     )
-    open_by = [finding for finding in findings if finding.code in (_LEAVE_OPEN if verdict.met else _DOUBTED)]
+    open_by = [finding for finding in findings if finding.code in (_LEAVE_OPEN if verdict.met else DOUBTED)]
     yield from (f"{finding.code.replace('_', ' ')}: {finding.measured}" for finding in open_by)
     yield from (f"{limit} waits for the server's metrics" for limit in verdict.pending)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from inference_benchmarker.report.headline import headline
+from inference_benchmarker.report.headline import DOUBTED, headline
 from inference_benchmarker.verdict.limit_rows import limit_rows
 from inference_benchmarker.words.text import one_line, plain_lines
 
@@ -49,8 +49,11 @@ def _verdict_case(suite: ElementTree.Element, summary: Summary, verdict: Verdict
     reasons = [f"{each.code}: {_sentence(each)}" for each in verdict.findings if each.severity == "invalid"]
     if verdict.interrupted:
         reasons.append("interrupted: the wave ended early")
+    doubts = [_sentence(each) for each in verdict.findings if each.code in DOUBTED]
     if reasons:
         _tell(case, "error", headline(summary, verdict), "\n".join(reasons))
+    elif doubts:
+        _tell(case, "skipped", headline(summary, verdict), "\n".join(doubts))
 
 
 def _limit_case(suite: ElementTree.Element, row: CheckedLimit, missed: list[Finding]) -> None:

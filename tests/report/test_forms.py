@@ -14,6 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from inference_benchmarker.facts.aborted import Aborted
+from inference_benchmarker.facts.client_use import Answers, WorkerUse
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.report.csv_rows import COLUMNS, csv_row, to_csv
 from inference_benchmarker.report.headline import headline
@@ -135,6 +136,14 @@ def test_names_of_others_are_no_mark_up_and_mention_nobody() -> None:
     assert escaped("@team") == "@<!-- -->team"
     assert literal("a`b") == "`` a`b ``"
     assert in_a_fence("```\nx").startswith("````text\n")
+
+
+def test_junit_skips_the_verdict_of_answers_that_may_be_none() -> None:
+    plan = open_plan("10", "1")
+    shed = WorkerUse(answers=Answers(hidden={"503": 7}))
+    (skipped,) = suite_of(observe(plan, on_time(plan), workers=(shed,))).iter("skipped")
+    assert "7 of 10 ok requests received a response with a status from 400 on" in skipped.attrib["message"]
+    assert not list(suite_of(observe(plan, on_time(plan))).iter("skipped"))
 
 
 def test_junit_bears_any_name() -> None:

@@ -111,7 +111,8 @@ def with_intervals(rows: Sequence[MetricChange]) -> list[MetricChange]:
     significant.
     """
     tested = [row for row in rows if _testable(row)]
-    done = {row.name: with_interval(row, CONFIDENCE) for row in tested if _is_constant(row)}
+    done = {row.name: with_interval(row, CONFIDENCE) for row in rows if _is_opposite(row)}
+    done |= {row.name: with_interval(row, CONFIDENCE) for row in tested if _is_constant(row)}
     left = {row.name: row for row in tested if row.name not in done}
     weights = _weights(left.values())
     while left:
@@ -138,6 +139,12 @@ def _is_constant(row: MetricChange) -> bool:
     assert base is not None
     assert new is not None
     return base.value == new.value and base.is_constant and new.is_constant
+
+
+def _is_opposite(row: MetricChange) -> bool:
+    """Tells whether all requests of one side succeeded and none of the other's: too few seconds leave that not open."""
+    values = {value.value for value in (row.base, row.new) if isinstance(value, Ratio)}
+    return is_success(row.metric) and values == {0.0, 1.0}
 
 
 def _testable(row: MetricChange) -> bool:

@@ -159,19 +159,22 @@ class Comparison:
     def exit_code(self) -> int:
         """Of its command: the gravest of how it ended, of INVALID runs and of broken limits."""
         invalid = not (self.base.valid and self.new.valid)
+        missed = self.failed or (self.strict and self.doubts)
         return worst_exit_code(
-            OK if self.cut is None else self.cut.exit_code, INVALID if invalid else OK, MISSED if self.failed else OK
+            OK if self.cut is None else self.cut.exit_code, INVALID if invalid else OK, MISSED if missed else OK
         )
 
     @property
-    def outcome(self) -> Outcome:
-        """The word of the exit code; of one that says that no limit is missed, whether each is kept.
+    def doubts(self) -> tuple[str, ...]:
+        """What leaves every limit open, whatever was measured: runs of several loads, and answers that may be none."""
+        loads = ("different loads",) if self.loads else ()
+        return (*loads, *(("doubtful answers",) if self.warnings else ())) if self.checks else ()
 
-        None is kept by runs of several loads, or by answers that may be none.
-        """
+    @property
+    def outcome(self) -> Outcome:
+        """The word of the exit code; of one that says that no limit is missed, whether each is kept."""
         word = OUTCOMES[self.exit_code]
-        doubtful = self.checks and (self.loads or self.warnings)
-        kept = not doubtful and all(check.state == "kept" for check in self.checks)
+        kept = not self.doubts and all(check.state == "kept" for check in self.checks)
         return word if word != "passed" or kept else "undecided"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.words.text import one_line
 from visualization.comparison.ending import ended_early
 from visualization.comparison.estimates import LEAST_BLOCKS
 from visualization.comparison.sessions import SESSION, is_of_sessions
@@ -19,6 +20,8 @@ NEEDED = f"one run a side needs {LEAST_BLOCKS} s of load at one rate"
 _USUAL = ("response_time", "latency")
 _TIMES = {"response_time": "response time", "latency": "latency", "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT"}
 _AT_MOST = 3
+_OPEN = "Cannot tell whether"
+_LONGEST = 160  # of what was measured differently; all of it stands above the table
 NOTHING_LEFT = -0.9995  # a change that is rounded to -100%
 _WHOLE = 0.095  # from a change of 10% on its digits after the point say nothing,
 _NARROW = 0.02  # unless the interval is hardly wider than they are
@@ -33,6 +36,8 @@ def headline(comparison: Comparison) -> str:
     cut, found = comparison.cut, finding(comparison)
     if cut is not None:
         return f"{ended_early(comparison.outcome, cut)}: {found}"
+    if comparison.passed and found.startswith(_OPEN):
+        return f"PASSED: every limit is kept. {found}"
     decided = comparison.outcome == "failed" or comparison.passed
     return f"{comparison.outcome.upper()}: {found}" if decided else found
 
@@ -41,7 +46,9 @@ def finding(comparison: Comparison) -> str:
     """The first line without its word: what is known of the sides, whatever was allowed."""
     loads = comparison.loads if comparison.base.valid and comparison.new.valid else ""
     found = f"Different loads ({loads}): {_outcome(comparison)}" if loads else _outcome(comparison)
-    return f"{found} {'. '.join(comparison.warnings)}." if comparison.warnings else found
+    unlike = one_line("; ".join(comparison.unlike), _LONGEST) if not loads else ""
+    apart = [f"Measured differently: {unlike}"] if unlike and comparison.checks else []
+    return " ".join([found, *(f"{each}." for each in (*apart, *comparison.warnings))])
 
 
 def _outcome(comparison: Comparison) -> str:
@@ -66,10 +73,10 @@ def _outcome(comparison: Comparison) -> str:
         return f"{new} is {_joined([_changed(row, alone=False) for row in others])}."
     if open_:
         text = _joined([f"{_place(row, alone=alone)} {_span(row)}" for row in open_])
-        return f"Cannot tell whether {new} is slower than {base}: {text}."
+        return f"{_OPEN} {new} is slower than {base}: {text}."
     needed = f" ({NEEDED})" if comparison.too_short else ""
     bare = f"the changes {_without(comparison)} have no intervals{needed}"
-    return f"Cannot tell whether {new} is slower than {base}: {bare}."
+    return f"{_OPEN} {new} is slower than {base}: {bare}."
 
 
 def _without(comparison: Comparison) -> str:

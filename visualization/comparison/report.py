@@ -124,12 +124,15 @@ def to_markdown(comparison: Comparison) -> str:
 def to_junit(comparison: Comparison) -> str:
     """A test case for each run's verdict, each limit, and each metric without one."""
     suite = _suite()
+    doubt = "failure" if comparison.strict and comparison.doubts else "skipped"
     for side in (comparison.base, comparison.new):
         case = _case(suite, f"{side.name} is VALID")
         if not side.valid:
             ElementTree.SubElement(case, "error", message=_side_text(side))
         elif side.warnings:
-            ElementTree.SubElement(case, "skipped", message="; ".join(side.warnings))
+            ElementTree.SubElement(case, doubt, message="; ".join(side.warnings))
+    if comparison.checks and comparison.loads:
+        ElementTree.SubElement(_case(suite, "both have the same load"), doubt, message=comparison.loads)
     _cut_case(suite, comparison)
     for check in comparison.checks:
         case = _case(suite, check.limit.expression)
@@ -292,8 +295,7 @@ def _closing_lines(comparison: Comparison, quoted: Callable[[str], str] = plain)
         *([] if comparison.cut is None else [quoted(comparison.cut.text)]),
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
-        *(["different loads"] if comparison.checks and comparison.loads else ()),
-        *(["doubtful answers"] if comparison.warnings else ()),
+        *comparison.doubts,
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"

@@ -16,7 +16,8 @@ def progress_text(
 ) -> str:
     """``34 of 60 s of load: trying 176/s, limits met at 160/s, missed at 190/s``.
 
-    Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s of load (8 s discarded)``.
+    Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s of load
+    (8 s discarded)``.
     """
     loads = [stretch for stretch in stretches if stretch.rate > 0]
     sent, void = (sum(stretch.seconds for stretch in loads if stretch.void or of_all) for of_all in (True, False))

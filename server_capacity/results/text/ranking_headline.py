@@ -30,7 +30,7 @@ def headline(data: RankingResult) -> str:
     """The first variant, what it takes, and by how much the next one is worse; of traffics alone, whether they differ.
 
     ``ml.c5.xlarge is cheapest for 1,000/s: 6 instances, $1.22/h (us-east-1, given); next ml.m5.xlarge, 31% more.``
-    Then whatever adds to its exit code, a sentence for all the variants of which it is true.
+    Then what speaks against its rows, a sentence for all the variants of which it is true.
     """
     answer = _answer(data)
     graver: dict[str, list[str]] = {}
@@ -42,9 +42,13 @@ def headline(data: RankingResult) -> str:
 
 
 def _adds(row: RankedRow, data: RankingResult) -> bool:
-    """Tells whether a row makes the exit code graver; that its ranking was interrupted is said of all of it."""
+    """Tells whether a row makes the exit code graver, or its answers may be none though its search ends well.
+
+    That its ranking was interrupted is said of all of it.
+    """
     is_said = data.interrupted and row.ended == "interrupted"
-    return broken_code(row) != OK or (row_code(row) != OK and not is_said)
+    doubted = row.rank is not None and bool(row.warnings)
+    return broken_code(row) != OK or ((row_code(row) != OK or doubted) and not is_said)
 
 
 def left_open_beside(data: RankingResult, chosen: RankedRow) -> Iterator[str]:

@@ -241,6 +241,13 @@ def test_a_variant_that_failed_keeps_the_others() -> None:
     assert ranking([replace(failed, outcome="client_limited")], aim).exit_code == INVALID
 
 
+def test_the_first_line_says_that_answers_of_a_ranked_variant_may_be_none() -> None:
+    shed = "498 of 925 ok requests received a response with a status from 400 on (429: 498)"
+    found = ranking([row("a", 100), row("b", 90, warnings=[shed])], Aim())
+    assert shed in found.headline
+    assert shed not in ranking([row("a", 100), row("b", 90)], Aim()).headline
+
+
 def test_an_interrupt_keeps_what_there_is() -> None:
     aim = Aim()
     waiting = failed_row({"instance_type": M5}, "Interrupted before it was measured.", "interrupted")

@@ -389,6 +389,30 @@ def test_a_value_of_a_part_of_the_window_has_no_change() -> None:
     assert (row.signs, row.change) == (("≈", ""), None)
 
 
+def test_a_side_of_which_no_request_succeeds_is_worse_however_short_it_was() -> None:
+    short = drawn(1)[:4, :10]
+    ok, dead = (wave(short, outcomes=[word] * short.size) for word in ("ok", "failed"))
+    found = compare(ok, dead, limits("success=1%"))
+    assert (found.outcome, found.exit_code) == ("failed", 1)
+    assert headline(found).startswith("FAILED: new is 100% lower in success, 95%: 9")
+    assert compare(ok, ok, limits("success=1%")).checks[0].state == "undecided"
+    assert compare(dead, dead, limits("success=1%")).exit_code == 0
+
+
+def test_a_gate_that_passes_says_in_its_first_line_what_was_measured_differently() -> None:
+    base, new = wave(drawn(1)), replace(wave(drawn(2)), environment={"file_sha256": "b"})
+    base.environment["file_sha256"] = "a"
+    found = compare(base, new, limits("rate=5%"))
+    assert headline(found).startswith("PASSED: ")
+    assert "Measured differently: the content of the factories (or Locust) file." in headline(found)
+    assert "Measured differently" not in headline(compare(base, new))
+
+
+def test_what_passed_is_not_begun_by_what_nobody_can_tell() -> None:
+    found = compare(wave(drawn(1)), wave(drawn(2)), limits("rate=5%"))
+    assert not headline(found).startswith("PASSED: Cannot tell")
+
+
 def test_unlike_plans_are_said() -> None:
     base = wave(drawn(1), workers=2)
     new = wave(drawn(2, rate=50), workers=4)
@@ -533,6 +557,16 @@ class TestInWords:
         assert (result_of(reported).outcome, reported.exit_code) == ("undecided", 0)
         assert result_of(replace(reported, strict=True)).outcome == "failed"
         assert result_of(compare(wave(drawn(1)), wave(drawn(2)), limits("rate=5%"))).outcome == "passed"
+
+    def test_strict_fails_what_different_loads_or_doubtful_answers_leave_open(self) -> None:
+        other = compare(wave(drawn(1)), wave(drawn(3)[:, ::2]), limits("p50=50%"))
+        doubted = replace(wave(drawn(1)), workers=(WorkerUse(answers=Answers(hidden={"503": 7})),))
+        for open_one in (other, compare(wave(drawn(1)), doubted, limits("rate=5%"))):
+            assert (open_one.outcome, open_one.exit_code, to_junit(open_one).count("<failure")) == ("undecided", 0, 0)
+            strict = replace(open_one, strict=True)
+            assert (strict.outcome, strict.exit_code, to_junit(strict).count("<failure")) == ("failed", 1, 1)
+            assert to_text(strict).splitlines()[-1].startswith("FAILED (")
+            assert "<skipped" in to_junit(open_one)
 
     def test_limits_kept_by_different_loads_have_not_passed(self) -> None:
         reported = compare(wave(drawn(1)), wave(drawn(3)[:, ::2]), limits("p50=50%"))

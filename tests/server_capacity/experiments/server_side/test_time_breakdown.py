@@ -16,5 +16,5 @@ def test_the_sentence_names_the_time_that_it_splits(metric: str, name: str) -> N
     found = time_breakdown([Point(rate=10.0, sent=100, mean=0.024)], 100.0, [at_low], metric)
 
     assert found is not None
-    sentence = f"At the lower end the mean {name} is 35 ms: 24 ms of service and 11 ms of waiting."
+    sentence = f"At the lower end the mean {name} is 35 ms: 24 ms of service and 11 ms of waiting at the endpoint."
     assert " ".join(" ".join(found.lines).split()).startswith(sentence)
