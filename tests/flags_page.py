@@ -36,6 +36,7 @@ COMMANDS = (
     "manifests",
     "--kubernetes",
     "capacity --kubernetes",
+    "ab --kubernetes",
     "kubernetes fetch",
     "kubernetes clean",
     "kubernetes attend",

@@ -51,6 +51,7 @@ _FAMILIES = {
     "kubernetes": ("kubernetes", "in_pods"),
 }
 _HOMES = {command: f"{family}.{command}" for family, commands in _FAMILIES.items() for command in commands}
+_IN_PODS = ("capacity", "ab")
 _LIGHT = ("factory", "endpoints", "completion")
 _ASK_FOR_HELP = {"-h", "--help", "--help-all", "--version"}
 
@@ -202,11 +203,11 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _refuse_in_pods(command: str) -> None:
-    """Only waves and searches are sent from pods."""
-    if command in (*COMMANDS, "plot") and command != "capacity":
+    """Only commands that send waves run in pods."""
+    if command in (*COMMANDS, "plot") and command not in _IN_PODS:
         raise BenchmarkError(
-            f"--kubernetes is for a wave or a search, not for `benchmark {command}`.",
-            "Its flags: benchmark --kubernetes --help, benchmark capacity --kubernetes --help.",
+            f"--kubernetes is for a wave, `capacity` and `ab`, not for `benchmark {command}`.",
+            f"Its flags: {', '.join(f'benchmark{name} --kubernetes --help' for name in ('', ' capacity', ' ab'))}.",
         )
 
 

@@ -200,10 +200,11 @@ def test_an_empty_path_is_one_sentence(capsys: pytest.CaptureFixture[str], flag:
                 "endpoint, endpoints, hosts, manifests, kubernetes, completion, plot; a wave is given by flags."
             ],
         ),
-        (["ab", "a", "b", "--kubernetes"], ["--kubernetes is for a wave or a search, not for `benchmark ab`."]),
+        (["plan", "a", "--kubernetes"], ["--kubernetes is for a wave, `capacity` and `ab`, not for `benchmark plan`."]),
+        (["ab", "a", "b", "--kubernetes", "--bar"], ["Unknown argument '--bar'", "How many pods? Give --pods N."]),
         (
-            ["capacity", "http://a/", "--kubernetes", "--pods=1", "--vary=a=1", "--verify=x", "--suspend-scaling"],
-            ["--vary is not for pods", "--verify is not for pods", "--suspend-scaling is not for pods"],
+            ["capacity", "http://a/", "--kubernetes", "--pods=1", "--vary=a=1", "--suspend-scaling"],
+            ["--vary is not for pods", "--suspend-scaling is not for pods"],
         ),
         (["capacity", "http://a/", "--kubernetes", "--pods=1", "--stages=1x1s"], ["--stages is not for a search"]),
         (["capacity", "http://a/", "--kubernetes", "--pods=1", "--slo=p99<1s"], ["How long this takes is not known"]),

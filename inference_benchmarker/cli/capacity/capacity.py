@@ -113,20 +113,24 @@ def search_options(parser: Parser, arguments: list[str]) -> tuple[dict[str, Any]
 
 
 def search_of(arguments: list[str]) -> WavePlan:
-    """The plan of the waves of a search, as a command line describes it; BenchmarkError where it describes none.
+    """The plan of the waves of a search or a proof, as a command line describes it; BenchmarkError where it does not.
 
     Also where an endpoint would be made for it. The headers of its address are in the environment then.
     """
     from server_capacity.experiments.ranking.jobs import jobs_of
 
     os.environ.pop(HEADERS, None)
-    question, asked, *_ = _understood(*search_options(capacity_parser(), arguments))
-    if any(job.arguments is not None for job in jobs_of(question.plan, asked.endpoints, make=True)):
+    options, addresses, problems = search_options(capacity_parser(), arguments)
+    planned = planned_by(options, addresses)
+    question, asked, *_ = _understood(options, addresses, problems)
+    plan = question.plan
+    jobs = jobs_of(plan, asked.endpoints, make=True) if planned is None else [planned.job(plan.factories_file)]
+    if any(job.arguments is not None for job in jobs):
         raise BenchmarkError(
             "endpoint_factory would make an endpoint, which stays if the pod that made it is lost.",
             "Make it before, and give --endpoint-name NAME.",
         )
-    return question.plan
+    return plan
 
 
 def _understood(

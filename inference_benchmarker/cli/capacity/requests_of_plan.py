@@ -10,7 +10,9 @@ from urllib.parse import urlsplit
 
 from inference_benchmarker.cli.core.header_flags import of_user
 from inference_benchmarker.cli.core.url_flags import ASKED
+from inference_benchmarker.engine.pods.objects import FILES
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.files import is_file
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged, shown_path
 from inference_benchmarker.url import (
     ADDRESS_SETTINGS,
@@ -64,7 +66,7 @@ def take_requests(planned: Planned, options: dict[str, Any], addresses: list[str
         kept = {**requests.settings, **moved, **_drawn(planned, requests, options)}
         hidden = hidden_settings(requests.settings)
         _require_secrets(planned, [name for name in hidden_settings(kept) if name not in given])
-        if _is_of_url(Path(options["factories_file"])):
+        if is_of_url(Path(options["factories_file"])):
             _refuse(planned, [f"--set {name}" for name in given if name not in {*hidden, *ADDRESS_SETTINGS}])
         options["set"] = [*(f"{name}={value}" for name, value in kept.items()), *(options["set"] or ())] or None
     for flag, texts in requests.flags.items():
@@ -100,14 +102,14 @@ def _take_file(planned: Planned, options: dict[str, Any], addresses: list[str]) 
     """Take the file of the search; BenchmarkError where the options do not say where its requests are to go."""
     flags = {} if planned.requests is None else planned.requests.flags
     if LOCUST_FILE in flags:
-        options["locust_file"] = flags[LOCUST_FILE][0]
+        options["locust_file"] = str(_here(Path(flags[LOCUST_FILE][0])))
         if URL in flags and not (addresses or options["url"]):
             raise _no_address(planned, flags[URL][0])
         return
     if planned.factories_file is None:
         return
     file = _here(planned.factories_file)
-    if _is_of_url(file):
+    if is_of_url(file):
         _require_address(planned, options, addresses)
         if planned.requests is None:
             return  # the URL and its flags say all that is sent
@@ -140,11 +142,16 @@ def _command(planned: Planned) -> str:
 
 
 def _here(file: Path) -> Path:
-    """The file; one that `benchmark URL` sends with is that of this installation, since a plan may be of another."""
-    return packaged("factories", name) if (name := _name_of_url(file)) else file
+    """The file; one that `benchmark URL` sends with is that of this installation, since a plan may be of another.
+
+    One that pods searched with is at its place below the current folder, where it came from.
+    """
+    if name := _name_of_url(file):
+        return packaged("factories", name)
+    return file.relative_to(FILES) if file.is_relative_to(FILES) and not is_file(file) else file
 
 
-def _is_of_url(file: Path) -> bool:
+def is_of_url(file: Path) -> bool:
     """Tells whether `benchmark URL` sends with a file."""
     return bool(_name_of_url(file))
 
@@ -226,7 +233,7 @@ def _described(address: SplitResult, planned: Planned, requests: SearchedRequest
 
 def _drawn(planned: Planned, requests: SearchedRequests, options: dict[str, Any]) -> dict[str, str]:
     """A new seed for what a URL's requests draw with one: what was asked before may be in the server's cache."""
-    if SEED_SETTING not in requests.settings or not _is_of_url(planned.factories_file or Path()):
+    if SEED_SETTING not in requests.settings or not is_of_url(planned.factories_file or Path()):
         return {}
     options["seed"] = options["seed"] or str(secrets.randbelow(1 << 32))
     return {SEED_SETTING: options["seed"]}

@@ -68,6 +68,24 @@ def planned_by(options: dict[str, Any], addresses: list[str]) -> Planned | None:
     return replace(planned, is_there=is_there)
 
 
+def as_elsewhere(options: dict[str, Any], addresses: list[str]) -> dict[str, Any]:
+    """The options of a proof that runs elsewhere: they name the file of the plan's search, which goes there.
+
+    What else was given with that file is named, too, since the plan is of another path. A URL says all by itself.
+    """
+    found = dict(options)
+    planned = planned_by(found, [*addresses])
+    if planned is None:
+        return options
+    from inference_benchmarker.cli.capacity.requests_of_plan import is_of_url
+
+    given = dict(options)
+    if not is_of_url(Path(found["factories_file"] or "")):
+        is_moved = addresses or options["url"]
+        given |= {name: found[name] for name in ("factories_file", "locust_file")} if is_moved else found
+    return {**given, "verify": str(planned.file)}
+
+
 def _refuse_demo_alone(options: dict[str, Any]) -> None:
     """BenchmarkError where the factories file needs the embedded endpoint, and there is none."""
     of_demo = [str(demo_factories(makes_endpoint=makes)) for makes in (False, True)]

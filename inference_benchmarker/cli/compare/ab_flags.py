@@ -108,12 +108,17 @@ def ab_parser() -> Parser:
         epilog=EPILOG,
         allow_abbrev=False,
     )
+    add_own(parser)
+    return parser
+
+
+def add_own(parser: Parser) -> None:
+    """Add its own flags."""
     parser.add_argument(
         "--repeats", metavar="N", default=str(REPEATS), help=f"number of waves per side (default {REPEATS})"
     )
     add_gate(parser)
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    return parser
 
 
 def asked_for(arguments: Sequence[str]) -> AbRequest:
@@ -121,7 +126,7 @@ def asked_for(arguments: Sequence[str]) -> AbRequest:
     from visualization.comparison.ab import SIDES  # which is slow to load: not for help
 
     own, rest = ab_parser().parse_known_args(list(arguments))
-    given, sides = _split(rest, wave_parser().flags)
+    given, sides = split(rest, wave_parser().flags)
     options = _of_both(given)
     problems = [f"{flag} is not for ab: {why}." for flag, why in NOT_HERE.items() if options[_name(flag)]]
     problems += [f"--slo {text} is not for ab: {_SERVERS}." for text in options["slo"] or () if is_server_limit(text)]
@@ -156,8 +161,8 @@ def _same_sides(plans: Mapping[str, WavePlan], headers: Mapping[str, str | None]
 
 def _side_text(endpoint: str, given: Sequence[str], side: str) -> str:
     """A side as it was given, with what was given for it alone: headers by their name."""
-    of_both = list(_of_side(given, ""))
-    flags = (flag.partition("=") for flag in _of_side(given, side) if flag not in of_both)
+    of_both = list(of_side(given, ""))
+    flags = (flag.partition("=") for flag in of_side(given, side) if flag not in of_both)
     own = [value.partition(":")[0] if flag == "--header" else value for flag, _, value in flags]
     return f"{endpoint} ({', '.join(own)})" if own else endpoint
 
@@ -165,7 +170,7 @@ def _side_text(endpoint: str, given: Sequence[str], side: str) -> str:
 def _of_both(given: Sequence[str]) -> dict[str, Any]:
     """The flags of both sides as text, from the command line and the configuration file."""
     parser = wave_parser()
-    options, _ = parser.parsed(list(_of_side(given, "")))
+    options, _ = parser.parsed(list(of_side(given, "")))
     return with_config(options, parser.flags)[0]
 
 
@@ -177,7 +182,7 @@ def _described(
     wrong: dict[str, list[str]] = {}
     for side, endpoint in sides.items():
         try:
-            plans[side] = wave_of([*_endpoint(endpoint), *_of_side(given, side), *defaults], of_environment)
+            plans[side] = wave_of([*_endpoint(endpoint), *of_side(given, side), *defaults], of_environment)
             headers[side] = os.environ.get(HEADERS)
         except BenchmarkError as error:
             for line in hidden(str(error)).splitlines():
@@ -186,7 +191,7 @@ def _described(
     return plans, headers
 
 
-def _split(arguments: Sequence[str], flags: Mapping[str, Flag]) -> tuple[list[str], list[str]]:
+def split(arguments: Sequence[str], flags: Mapping[str, Flag]) -> tuple[list[str], list[str]]:
     """The flags with their values, and the words that are neither."""
     given: list[str] = []
     words: list[str] = []
@@ -209,7 +214,7 @@ def _stem(argument: str) -> str:
     return flag[:-2] if flag[-2:] in ("-a", "-b") and flag[:-2] in OF_A_SIDE else ""
 
 
-def _of_side(given: Sequence[str], side: str) -> Iterator[str]:
+def of_side(given: Sequence[str], side: str) -> Iterator[str]:
     """The flags of both sides, and those of this one under the names that a wave has for them."""
     rest = iter(given)
     for argument in rest:
@@ -221,6 +226,14 @@ def _of_side(given: Sequence[str], side: str) -> Iterator[str]:
         value = value if equals else next(rest, "")
         if flag[-1:].upper() == side:
             yield f"{stem}={value}"
+
+
+def of_one_side(given: Sequence[str]) -> Iterator[str]:
+    """The flags that are given for one side alone, each with its value."""
+    rest = iter(given)
+    for argument in rest:
+        if _stem(argument):
+            yield argument if "=" in argument else f"{argument}={next(rest, '')}"
 
 
 def _defaults(options: Mapping[str, Any], own: Namespace) -> Iterator[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.compare.compare import print_comparison
+from inference_benchmarker.cli.compare.compare import print_comparison, write_files
 from inference_benchmarker.cli.core.forms import JUNIT, MARKDOWN, TEXT, hand_out, no_such_form
 from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.words.wording import duration_text, pluralize
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from pathlib import Path
 
     from inference_benchmarker.wave.wave import Wave
@@ -83,6 +84,21 @@ def print_again(experiment: Experiment, form: str, output: Path | None, *, as_js
     else:
         hand_out(_rendered(found, form, experiment.folder), output, form)
     say_closing(experiment)
+    return found.exit_code
+
+
+def print_fetched(folder: Path, options: Namespace) -> int:
+    """Print a folder whose command ran elsewhere, and has said all but the comparison; write the files asked for."""
+    from visualization.comparison import ab, report
+
+    experiment = ab.load(folder)
+    if experiment.missing:
+        nothing = why_nothing(experiment)
+        write_files(options, lambda: report.nothing_to_markdown(nothing), lambda: report.nothing_to_junit(nothing))
+        return experiment.cut_code
+    found = experiment.compare(experiment.read())
+    print_comparison(found, as_json=options.json)
+    write_files(options, lambda: report.to_markdown(found), lambda: report.to_junit(found))
     return found.exit_code
 
 

@@ -11,6 +11,7 @@ from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MI
 from inference_benchmarker.words.redact import hidden
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from pathlib import Path
 
     from inference_benchmarker.engine.pods.follower import Follower
@@ -23,14 +24,16 @@ _WORDS_OF_AN_END = (BAD_INPUT, INVALID, INTERRUPTED)
 
 @dataclass(frozen=True, slots=True)
 class Abroad:
-    """A Job that is there. ``may_end``: Ctrl-C ends its wave early, with its report; else it leaves it alone."""
+    """A Job that is there. ``may_end``: Ctrl-C ends its wave early, with its report; else it leaves it alone.
+
+    ``output``: of the report, with ``json``, ``quiet``, and the files ``markdown`` and ``junit`` of a comparison.
+    """
 
     kubectl: Kubectl
     job: str
     uid: str
     output_dir: Path
-    as_json: bool
-    quiet: bool
+    output: Namespace
     may_end: bool
 
 
@@ -47,7 +50,7 @@ def bring_home(abroad: Abroad) -> int:
     from inference_benchmarker.engine.pods.making import remove
     from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 
-    tell = say_nothing if abroad.quiet else say
+    tell = say_nothing if abroad.output.quiet else say
     follower = Follower(tell, Draft(abroad.output_dir, f"{abroad.job}-{abroad.uid.partition('-')[0]}"))
     with counting_interrupts() as interrupts:
         outcome = Following(abroad.kubectl, pods_of(abroad.uid), follower, tell, may_end=abroad.may_end).run(interrupts)
@@ -58,7 +61,7 @@ def bring_home(abroad: Abroad) -> int:
     if outcome is not None and not outcome.is_lost:
         return _left(abroad, outcome)
     if follower.results:
-        printed = [_report(path, as_json=abroad.as_json) for path in follower.results]
+        printed = [_report(path, abroad.output) for path in follower.results]
         return worst_exit_code(follower.code, *printed)
     return _without_results(follower.code, outcome)
 
@@ -76,6 +79,7 @@ def _left(abroad: Abroad, outcome: Outcome) -> int:
 
 def _say_rest(abroad: Abroad, follower: Follower, outcome: Outcome) -> None:
     """Say what the wave said last, which no connection has brought."""
+    from inference_benchmarker.engine.pods.draft import with_files_here
     from inference_benchmarker.engine.pods.kubectl import KubectlError
 
     if outcome.pod is None:
@@ -85,7 +89,7 @@ def _say_rest(abroad: Abroad, follower: Follower, outcome: Outcome) -> None:
     except KubectlError:
         return
     for line in hidden(log).splitlines()[follower.lines :]:
-        say(line)
+        say(with_files_here(line))
 
 
 def _without_results(code: int | None, outcome: Outcome | None) -> int:
@@ -102,12 +106,14 @@ def _without_results(code: int | None, outcome: Outcome | None) -> int:
     return INVALID
 
 
-def _report(path: Path, *, as_json: bool) -> int:
+def _report(path: Path, output: Namespace) -> int:
     """Print the report of a run that came from elsewhere, and is read as such; returns its exit code."""
+    from inference_benchmarker.cli.compare.ab_report import print_fetched
     from inference_benchmarker.cli.report.report import run
+    from visualization.comparison.ab import is_ab
 
     try:
-        return run([str(path), *(["--json"] if as_json else [])])
+        return print_fetched(path, output) if is_ab(path) else run([str(path), *(["--json"] if output.json else [])])
     except BenchmarkError as error:  # the pod left other files than its wave makes
         say(f"benchmark: {error}")
         return INVALID

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import OK
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable, Iterator
 
     from inference_benchmarker.engine.pods.kubectl import Kubectl
@@ -100,8 +100,7 @@ def _fetch(options: Namespace) -> int:
             job=options.job,
             uid=job["metadata"]["uid"],
             output_dir=options.output_dir.expanduser(),
-            as_json=options.json,
-            quiet=options.quiet,
+            output=Namespace(json=options.json, quiet=options.quiet, markdown=None, junit=None),
             may_end=False,
         )
     )

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.core.hosts_flags import OF_HOSTS
 from inference_benchmarker.cli.wave.pods_flags import take_pods
-from inference_benchmarker.cli.wave.pods_wave import WAVE, read_files, wave_for_pods
+from inference_benchmarker.cli.wave.pods_wave import read_files
 from inference_benchmarker.errors import BenchmarkError, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from inference_benchmarker.cli.core.arguments import Parser
     from inference_benchmarker.cli.core.flags import Table
-    from inference_benchmarker.cli.wave.pods_wave import CommandForPods
+    from inference_benchmarker.cli.wave.pods_wave import WaveForPods
     from inference_benchmarker.engine.pods.objects import PodsWave
     from inference_benchmarker.engine.pods.pods import Pods
-    from inference_benchmarker.plan.plan import WavePlan
 
 _END_S = 60  # beyond the drain, for the report
 _NOT_IN_PODS = {
@@ -37,11 +35,10 @@ _NOT_IN_PODS = {
     "output_dir": "the pods have a place of their own",
     "api_key": "it would be printed: set the variable BENCHMARK_API_KEY, and give --pass-env BENCHMARK_API_KEY",
     "vary": "endpoints that a pod makes stay if it is lost: search one that is there",
-    "verify": "instances that a pod starts stay if it is lost: run it on machines",
     "suspend_scaling": "what a pod suspends stays so if it is lost: suspend it before",
     "price_file": "prices are for --vary: leave it out",
 }
-"""Flags of a wave or a search that are not for pods, each with its reason."""
+"""Flags of a command that are not for pods, each with its reason."""
 _OF_AIPERF = ("aiperf_args", "aiperf_pause")
 _CLOCKS_AND_FILES = "joining, clocks and files of the pods"
 _ABOUT_PODS = {
@@ -76,15 +73,9 @@ class AskedPods:
 
 
 def asked_pods(
-    parser: Parser,
-    options: dict[str, Any],
-    problems: list[str],
-    addresses: Sequence[str],
-    job: str | None = None,
-    *,
-    command: CommandForPods = WAVE,
+    options: dict[str, Any], problems: list[str], describe: Callable[[Pods], WaveForPods], job: str | None = None
 ) -> AskedPods:
-    """The pods and the wave that were asked for. ``job``: the name of the Job where none was given.
+    """The pods and the wave that were asked for. ``describe``: what they run; ``job``: its name where none was given.
 
     BenchmarkError with all that is wrong.
     """
@@ -93,7 +84,7 @@ def asked_pods(
     pods = take_pods({"keys_dir": None, **options, "job_name": options["job_name"] or job}, problems)
     problems += _refused(options)
     refuse(problems)
-    given = wave_for_pods(parser, pods, options, addresses, command)
+    given = describe(pods)
     hosts = given.plan.hosts
     wave = PodsWave(
         arguments=given.words,
@@ -102,7 +93,7 @@ def asked_pods(
         files=read_files(given.files, pods),
         join_timeout_s=ceil(hosts.join_timeout_s),
         drain_s=ceil(given.plan.drain_timeout_s) + _END_S,
-        deadline_s=_deadline_s(pods, given.plan),
+        deadline_s=_deadline_s(pods, given),
     )
     return AskedPods(pods, wave, hosts.pass_env, given.lacking)
 
@@ -126,15 +117,16 @@ def _refused(options: Mapping[str, Any]) -> Iterator[str]:
             yield f"--{name.replace('_', '-')} is not for pods: {why}."
 
 
-def _deadline_s(pods: Pods, plan: WavePlan) -> int:
-    """The seconds after which Kubernetes ends the Job: what the wave may take, and as long as the results are kept."""
+def _deadline_s(pods: Pods, given: WaveForPods) -> int:
+    """The seconds after which Kubernetes ends the Job: what its waves may take, and as long as the results are kept."""
     from inference_benchmarker.engine.pods.objects import KEPT_S
 
+    plan = given.plan
     if pods.deadline_s is not None:
         return ceil(pods.deadline_s)
     if plan.expected_s is None:
         raise BenchmarkError(
             "How long this takes is not known beforehand.", "Give --deadline S: Kubernetes ends the Job then."
         )
-    waits = plan.hosts.join_timeout_s + plan.load_timeout_s + plan.warmup_s + plan.drain_timeout_s
-    return ceil(float(waits) + plan.expected_s) + KEPT_S
+    of_a_wave = float(plan.load_timeout_s + plan.warmup_s + plan.drain_timeout_s) + plan.expected_s
+    return ceil(float(plan.hosts.join_timeout_s) + given.most_waves * of_a_wave) + KEPT_S

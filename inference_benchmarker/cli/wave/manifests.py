@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.terminal import say, write_file
 from inference_benchmarker.cli.wave.asked_pods import asked_pods, of_pods
 from inference_benchmarker.cli.wave.pods_flags import PODS_FLAGS
-from inference_benchmarker.cli.wave.pods_wave import may_hold_secrets
+from inference_benchmarker.cli.wave.pods_wave import WAVE, may_hold_secrets, wave_for_pods
 from inference_benchmarker.cli.wave.wave import wave_options
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.errors import BenchmarkError
@@ -42,7 +43,7 @@ def run(arguments: list[str]) -> int:
     parser = manifests_parser()
     rest, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, rest, addresses)
-    asked = asked_pods(parser, options, problems, addresses)
+    asked = asked_pods(options, problems, partial(wave_for_pods, parser, options, addresses, WAVE))
     pods = asked.pods
     text = "---\n".join([_head(pods, options["keys_dir"]), *map(as_yaml, wave_objects(pods, asked.wave))])
     if without(text) != text:

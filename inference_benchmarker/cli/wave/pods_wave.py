@@ -27,7 +27,14 @@ JOIN_TIMEOUT_S = 600
 """For which pods wait for each other where nobody said: images have to be pulled."""
 
 _NOT_THERE = ("config", "kubernetes", "output_dir", *(flag.name for flag in PODS_FLAGS[OF_PODS]), "pass_env")
-_BEFORE_A_FILE = {"endpoint_config": "", "replay": "", "conversations": "", "body": "@", "expect": "schema:"}
+_BEFORE_A_FILE = {
+    "endpoint_config": "",
+    "replay": "",
+    "conversations": "",
+    "body": "@",
+    "expect": "schema:",
+    "verify": "",
+}
 _WRITTEN_SECRET = re.compile(r"[:=]\s*['\"]\[hidden\]")  # in a program, where other words are names of variables
 _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
@@ -36,13 +43,15 @@ _REFERENCE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 class WaveForPods:
     """A wave of pods. ``words``: of the command line there; ``files``: by their path below the current folder there.
 
-    ``lacking``: variables that are set here, that it reads, and that nobody passes.
+    ``lacking``: variables that are set here, that it reads, and that nobody passes. ``most_waves``: how many of them
+    the command sends at the most.
     """
 
     plan: WavePlan
     words: tuple[str, ...]
     files: Mapping[str, Path]
     lacking: tuple[str, ...]
+    most_waves: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +69,42 @@ WAVE = CommandForPods((), wave_of)
 
 
 def wave_for_pods(
-    parser: Parser, pods: Pods, options: Mapping[str, Any], addresses: Sequence[str], command: CommandForPods
+    parser: Parser, options: Mapping[str, Any], addresses: Sequence[str], command: CommandForPods, pods: Pods
 ) -> WaveForPods:
     """The wave or waves that were asked for, checked as any are. BenchmarkError with what is wrong."""
-    there = {
+    there = options_there(options, pods)
+    plan = command.plan_of([*addresses, *words_of(parser, {**there, **options_here(options)})])
+    cargo = cargo_to_pods(plan)
+    files, values = other_files(options)
+    if options["locust_file"] is not None or is_own_file(options["factories_file"]):
+        files |= files_of(cargo)
+        values |= cargo.places
+    else:
+        files |= {str(path): path for path in plan.hosts.with_files}
+    settings = [*settings_here(plan), *(options["set"] or ())] or None
+    words = (*command.name, *addresses, *words_of(parser, {**there, **values, "set": settings}))
+    refuse_secrets(words)
+    asked = [name for block in blocks_of(options["endpoint_config"], plan.server_limits) for name in block.variables]
+    return WaveForPods(plan, words, files, lacking_of(plan, [*cargo.asked, *asked], words))
+
+
+def options_there(options: Mapping[str, Any], pods: Pods) -> dict[str, Any]:
+    """The options of a wave as its pods get them, but for its files."""
+    return {
         **options,
         **dict.fromkeys(_NOT_THERE),
         "hosts": ",".join(pods.senders),
         "workers": options["workers"] or str(pods.pods),
         "join_timeout": options["join_timeout"] or str(JOIN_TIMEOUT_S),
     }
-    # What is sent is said there, once it is.
-    here = {"host_keys": "own.json", "listen": "127.0.0.1:5557", "pass_env": options["pass_env"], "quiet": True}
-    plan = command.plan_of([*addresses, *_words(parser, {**there, **here})])
-    cargo = _cargo(plan)
-    files, values = _other_files(options)
-    if options["locust_file"] is not None or _is_file(options["factories_file"]):
-        files |= {place.partition("/")[2]: path for place, path in cargo.files}
-        values |= cargo.places
-    else:
-        files |= {str(path): path for path in plan.hosts.with_files}
-    words = (*command.name, *addresses, *_words(parser, {**there, **values, "set": _settings(plan, options)}))
-    _refuse_secrets(words)
-    asked = [name for block in blocks_of(options["endpoint_config"], plan.server_limits) for name in block.variables]
-    return WaveForPods(plan, words, files, tuple(_lacking(plan, [*cargo.asked, *asked], words)))
 
 
-def _cargo(plan: WavePlan) -> Cargo:
+def options_here(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that stand beside those here, where the wave is only checked: what is sent is said there."""
+    return {"host_keys": "own.json", "listen": "127.0.0.1:5557", "pass_env": options["pass_env"], "quiet": True}
+
+
+def cargo_to_pods(plan: WavePlan) -> Cargo:
     """The files and variables that its workers need."""
     from inference_benchmarker.engine.hosts.shipping import cargo_of
 
@@ -96,27 +114,31 @@ def _cargo(plan: WavePlan) -> Cargo:
     )
 
 
-def _is_file(text: str | None) -> bool:
+def files_of(cargo: Cargo) -> dict[str, Path]:
+    """The files that its workers need, by their path below the current folder there."""
+    return {place.partition("/")[2]: path for place, path in cargo.files}
+
+
+def is_own_file(text: str | None) -> bool:
     """Tells whether a factories file is one of the user's: the examples that can be named are in every image."""
     return text is not None and Path(text).expanduser().is_file()
 
 
-def _settings(plan: WavePlan, options: Mapping[str, Any]) -> list[str] | None:
-    """The settings of the factories file, with those that this environment gives and does not pass."""
+def settings_here(plan: WavePlan) -> list[str]:
+    """The settings that this environment gives a factories file, and does not pass."""
     found = [] if plan.factories_file is None else settings_in(plan.factories_file, os.environ)
     passed = tuple(f"{name.removeprefix(VARIABLE)}=" for name in plan.hosts.pass_env if name.startswith(VARIABLE))
-    return [*(each for each in found if not each.startswith(passed)), *(options["set"] or ())] or None
+    return [each for each in found if not each.startswith(passed)]
 
 
-def _lacking(plan: WavePlan, asked: Sequence[str], words: Sequence[str]) -> Iterator[str]:
-    """The variables of this environment that files ask for or words name, each once."""
+def lacking_of(plan: WavePlan, asked: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """The variables of this environment that files ask for or words name, each once, and that nobody passes."""
     named = [name for word in words for pair in _REFERENCE.findall(word) for name in pair]
-    for name in dict.fromkeys([*asked, *named]):
-        if name in os.environ and name not in plan.hosts.pass_env:
-            yield name
+    every = dict.fromkeys([*asked, *named])
+    return tuple(name for name in every if name in os.environ and name not in plan.hosts.pass_env)
 
 
-def _other_files(options: Mapping[str, Any]) -> tuple[dict[str, Path], dict[str, Any]]:
+def other_files(options: Mapping[str, Any]) -> tuple[dict[str, Path], dict[str, Any]]:
     """The files that other flags name, by their place there, and the values of those flags there."""
     files: dict[str, Path] = {}
     values: dict[str, Any] = {}
@@ -139,7 +161,7 @@ def _other_files(options: Mapping[str, Any]) -> tuple[dict[str, Path], dict[str,
     return files, values
 
 
-def _words(parser: Parser, options: Mapping[str, Any]) -> Iterator[str]:
+def words_of(parser: Parser, options: Mapping[str, Any]) -> Iterator[str]:
     """The options as a command line."""
     for name, flag in parser.flags.items():
         value = options[name]
@@ -149,7 +171,7 @@ def _words(parser: Parser, options: Mapping[str, Any]) -> Iterator[str]:
             yield from (f"{flag.flag}={each}" for each in (value if isinstance(value, list) else [value]))
 
 
-def _refuse_secrets(words: Sequence[str]) -> None:
+def refuse_secrets(words: Sequence[str]) -> None:
     """No word that is printed may be a secret; ``$NAME`` is none."""
     shown = {word: _REFERENCE.sub("", word) for word in words}
     found = [word.partition("=")[0] for word, text in shown.items() if hidden(text) != text]

@@ -14,6 +14,7 @@ from io import BufferedWriter, FileIO
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.engine.pods.objects import FILES, RUNS
 from inference_benchmarker.engine.pods.terms import BLOCK
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import OWNER_ONLY as FILE_MODE
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MOST_FILES = 10_000
 _DEEPEST = 6
+_RESULTS = re.compile(rf"(?<![\w/]){RUNS}/(?={STAMPED.pattern})", re.ASCII)
+_FILES = re.compile(rf"(?<![\w/]){FILES}/(?=[\w./-]+\.py\b)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_][\w.@+=-]{0,150}", re.ASCII)
 
 
@@ -107,6 +110,10 @@ class Draft:
             raise cannot_write(self._parent, error) from None
         return found
 
+    def at_home(self, text: str) -> str:
+        """A line of a pod, in which the folders of its results are those that they come to."""
+        return with_files_here(_RESULTS.sub(lambda _: f"{self._parent}/", text))
+
     def _placed(self, name: str) -> Path:
         """The place of a folder: under its own name, or with a number where there is one already."""
         for number in range(1, 1000):
@@ -123,6 +130,11 @@ class Draft:
         except OSError:
             return 0
         return size if size == self._sizes[name] else min(size, self._sizes[name]) // BLOCK * BLOCK
+
+
+def with_files_here(text: str) -> str:
+    """A line of a pod, in which the Python files are those that went there."""
+    return _FILES.sub("", text)
 
 
 def _is_of_a_run(name: str) -> bool:

@@ -99,4 +99,4 @@ class Follower:
         *lines, self._begun = (self._begun + hidden(text)).split("\n")
         self.lines += len(lines)
         for line in lines:
-            self._tell(line)
+            self._tell(self._draft.at_home(line))

@@ -62,6 +62,7 @@ class Following:
         self._ends = 0
         self._answered_at = time.monotonic()
         self._is_broken = False
+        self._unsaid = ""
         self._words = ""  # the last ones of kubectl
 
     def run(self, interrupts: Interrupts) -> Outcome | None:
@@ -73,6 +74,7 @@ class Following:
                 if found:
                     if pod is None or pod.is_over:
                         return None if self._follower.is_done else Outcome(is_lost=True, pod=pod)
+                    self._say_broken()
                     before = self._answered_at
                     if outcome := self._connect(pod, interrupts, hung_up):
                         return outcome
@@ -118,8 +120,14 @@ class Following:
         if not self._follower.is_done and not self._is_broken:
             self._is_broken = True
             why = self._words and f" ({self._words})"
-            self._tell(f"The connection to pod {pod.name} broke off{why}. The wave goes on.")
+            self._unsaid = f"The connection to pod {pod.name} broke off{why}. The wave goes on."
         return None
+
+    def _say_broken(self) -> None:
+        """Say that the connection broke off, once it is known that the pod itself has not ended."""
+        if self._unsaid:
+            self._tell(self._unsaid)
+            self._unsaid = ""
 
     def _note_answer(self, pod: PodState) -> None:
         self._answered_at = time.monotonic()

@@ -120,6 +120,20 @@ def test_results_come_home_though_the_connection_is_cut_at_every_block(pod: Pod,
     assert {path.stat().st_mode & 0o777 for path in home.rglob("*")} == {0o600, 0o700}
 
 
+def test_what_a_pod_says_names_the_folders_and_files_here(pod: Pod, tmp_path: Path) -> None:
+    pod.fill()
+    lines = {
+        f"Page: /runs/{RUN}/capacity.html": f"Page: {tmp_path}/home/{RUN}/capacity.html",
+        f"Folder: /runs/{RUN}": f"Folder: {tmp_path}/home/{RUN}",
+        "/work/lib/f.py, line 3: it failed": "lib/f.py, line 3: it failed",
+        f"http://host/runs/{RUN}, http://host/work/f.py, /runs/x, /work/x": None,
+    }
+    pod.end(words="".join(f"{line}\n" for line in lines))
+    said: list[str] = []
+    follow(pod, Follower(said.append, Draft(tmp_path / "home", "load")))
+    assert said == [line if here is None else here for line, here in lines.items()]
+
+
 def test_another_command_goes_on_where_one_was_cut_off(pod: Pod, tmp_path: Path) -> None:
     contents = pod.fill()
     pod.end()
