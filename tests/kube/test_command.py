@@ -168,6 +168,7 @@ def test_a_search_from_pods_is_one_job_and_its_folder_comes_home(scene: Scene) -
     assert capacity["interval"]["low"] < 50
     assert {host["name"] for wave in waves for host in wave["hosts"]} == {"search-1", "search-2"}
     assert f"{found.parent.relative_to(scene.folder)}" in finished.out
+    assert says(finished.err, f"Page: {found.parent.relative_to(scene.folder)}/capacity.html")
     scene.judge_rest()
 
 

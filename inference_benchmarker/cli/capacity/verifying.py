@@ -68,10 +68,11 @@ def planned_by(options: dict[str, Any], addresses: list[str]) -> Planned | None:
     return replace(planned, is_there=is_there)
 
 
-def as_elsewhere(options: dict[str, Any], addresses: list[str]) -> dict[str, Any]:
+def as_elsewhere(options: dict[str, Any], addresses: list[str], tell: Tell) -> dict[str, Any]:
     """The options of a proof that runs elsewhere: they name the file of the plan's search, which goes there.
 
     What else was given with that file is named, too, since the plan is of another path. A URL says all by itself.
+    ``tell``: hears what the plan's search leaves open, which may not be known there.
     """
     found = dict(options)
     planned = planned_by(found, [*addresses])
@@ -79,6 +80,8 @@ def as_elsewhere(options: dict[str, Any], addresses: list[str]) -> dict[str, Any
         return options
     from inference_benchmarker.cli.capacity.requests_of_plan import is_of_url
 
+    for clause in planned.warnings:
+        tell(f"{planned.file}: {clause}.")
     given = dict(options)
     if not is_of_url(Path(found["factories_file"] or "")):
         is_moved = addresses or options["url"]

@@ -17,6 +17,7 @@ from inference_benchmarker.cli.core.address_flags import without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
 from inference_benchmarker.cli.core.flags import Flag
 from inference_benchmarker.cli.core.output_flags import OUTPUT_DIR
+from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.cli.wave.asked_pods import asked_pods, of_pods
 from inference_benchmarker.cli.wave.pods_flags import OF_PODS, PODS_FLAGS
 from inference_benchmarker.cli.wave.pods_wave import WAVE, CommandForPods, wave_for_pods
@@ -110,7 +111,7 @@ def search(arguments: list[str]) -> AskedCommand:
     options["workers"] = None if options["workers"] == AUTO else options["workers"]
 
     def describe(pods: Pods) -> WaveForPods:
-        return wave_for_pods(parser, as_elsewhere(options, addresses), addresses, _SEARCH, pods)
+        return wave_for_pods(parser, as_elsewhere(options, addresses, say), addresses, _SEARCH, pods)
 
     return asked_command(options, problems, describe)
 

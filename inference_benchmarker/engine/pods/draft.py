@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from inference_benchmarker.engine.hosts.transport import Message
 
-MOST_FILES = 10_000
+MOST_FILES = 100_000  # of A and B in hundreds of rounds, from tens of workers
 _DEEPEST = 6
 _RESULTS = re.compile(rf"(?<![\w/]){RUNS}/(?={STAMPED.pattern})", re.ASCII)
 _FILES = re.compile(rf"(?<![\w/]){FILES}/(?=[\w./-]+\.py\b)", re.ASCII)

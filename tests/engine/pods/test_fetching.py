@@ -17,7 +17,7 @@ import pytest
 
 from inference_benchmarker.engine.hosts.transport import Lines
 from inference_benchmarker.engine.pods.attendant import Attendant
-from inference_benchmarker.engine.pods.draft import Draft, ForeignResultsError
+from inference_benchmarker.engine.pods.draft import MOST_FILES, Draft, ForeignResultsError
 from inference_benchmarker.engine.pods.follower import DamagedBlockError, Follower
 from inference_benchmarker.engine.pods.terms import BLOCK
 from inference_benchmarker.errors import BenchmarkError
@@ -258,7 +258,7 @@ def test_a_file_that_leads_elsewhere_is_refused(name: str, tmp_path: Path) -> No
 
 def test_strange_sizes_and_too_many_files_are_refused(tmp_path: Path) -> None:
     strange: list[dict[str, object]] = [{f"{RUN}/x": size} for size in (-1, "1", None, 1.5)]
-    strange.append({f"{RUN}/{number}": 0 for number in range(10_001)})
+    strange.append({f"{RUN}/{number}": 0 for number in range(MOST_FILES + 1)})
     for files in strange:
         with pytest.raises(ForeignResultsError):
             Draft(tmp_path, "load").expect(files)
