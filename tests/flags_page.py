@@ -23,6 +23,7 @@ COMMANDS = (
     "compare",
     "ab",
     "plot",
+    "pareto",
     "client worker-saturation",
     "client rps-saturation",
     "client limits",

@@ -34,6 +34,7 @@ COMMANDS = (
     "metrics",
     "compare",
     "ab",
+    "pareto",
     "client",
     "endpoint",
     "endpoints",
@@ -45,7 +46,7 @@ COMMANDS = (
 _FAMILIES = {
     "wave": ("wave", "check", "replay", "metrics", "hosts", "manifests"),
     "capacity": ("capacity", "plan"),
-    "compare": ("compare", "ab", "plot"),
+    "compare": ("compare", "ab", "plot", "pareto"),
     "endpoint": ("factory", "client", "endpoint", "endpoints"),
     "report": ("report",),
     "kubernetes": ("kubernetes", "in_pods"),

@@ -16,7 +16,7 @@ from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, pluralize, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from inference_benchmarker.plan.replay import Replay
     from inference_benchmarker.wave.wave import Wave
@@ -70,10 +70,13 @@ class _Digest:
         return isinstance(other, _Digest) and (not (self.text and other.text) or self.text == other.text)
 
 
-def differences(waves: Sequence[Wave]) -> Iterator[str]:
-    """A clause for each condition that waves do not have in common: what it was, once for each kind of it."""
+def differences(waves: Sequence[Wave], asked_for: Collection[str] = ()) -> Iterator[str]:
+    """A clause for each condition that waves do not have in common: what it was, once for each kind of it.
+
+    ``asked_for``: the conditions that are to differ.
+    """
     conditions = [_conditions(wave.plan) for wave in waves]
-    for name in conditions[0]:
+    for name in (each for each in conditions[0] if each not in asked_for):
         if texts := _apart(found for each in conditions if (found := each[name]) is not None):
             yield " and ".join(texts)
     for what, given in (
@@ -93,7 +96,7 @@ def differences(waves: Sequence[Wave]) -> Iterator[str]:
 
 def loads_apart(waves: Iterable[Wave]) -> list[str]:
     """The loads of waves where they are not one."""
-    return _apart(_load(wave.plan) for wave in waves)
+    return _apart(load_of(wave.plan) for wave in waves)
 
 
 def _apart(conditions: Iterable[Condition]) -> list[str]:
@@ -118,7 +121,8 @@ def _plain(plan: WavePlan, name: str) -> Condition:
     return Condition(value, f"{name.replace('_', ' ')} {one_line(str(value))}")
 
 
-def _load(plan: WavePlan) -> Condition:
+def load_of(plan: WavePlan) -> Condition:
+    """The load that it offers."""
     load = plan.load
     if not isinstance(load, OpenLoop):
         users = ", ".join(f"{each.users} for {each.duration_s.normalize():f} s" for each in load.populations)
@@ -198,7 +202,7 @@ def _in_flight(plan: WavePlan) -> Condition:
 
 
 _WORDS: dict[str, Callable[[WavePlan], Condition | None]] = {
-    "load": _load,
+    "load": load_of,
     "workers": _workers,
     "hosts": lambda _: None,  # with the workers
     "warmup_s": lambda plan: Condition(plan.warmup_s, f"{plan.warmup_s.normalize():f} s of warm-up"),

@@ -91,6 +91,11 @@ def over_runs(
     )
 
 
+def over_side(runs: Sequence[Estimate | None]) -> Estimate | Repeated | None:
+    """The metric of one side alone."""
+    return over_runs(runs, runs)[0]
+
+
 def _measured(side: Sequence[Estimate | None]) -> list[Estimate]:
     found = [run for run in side if run is not None]
     return found if len(found) == len(side) else []

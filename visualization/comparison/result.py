@@ -173,7 +173,8 @@ def result_of(comparison: Comparison) -> ComparisonResult:
     )
 
 
-def _run(wave: Wave) -> RunResult:
+def run_of(wave: Wave) -> RunResult:
+    """All that is said of a run."""
     path, verdict = None if wave.run_dir is None else str(wave.run_dir.path), wave.verdict
     findings = list(verdict.findings)
     return RunResult(
@@ -182,7 +183,7 @@ def _run(wave: Wave) -> RunResult:
 
 
 def _side(side: Side) -> SideResult:
-    runs = [_run(wave) for wave in side.waves]
+    runs = [run_of(wave) for wave in side.waves]
     if len(runs) != 1:
         return SideResult(called=side.name, what=side.what, verdict="VALID" if side.valid else "INVALID", runs=runs)
     (run,) = runs

@@ -8,6 +8,7 @@ from visualization.figures.capacity_figures import LIMITS
 from visualization.figures.curves import IDEAL
 from visualization.figures.palette import color_of, dash_of
 from visualization.matplotlib_charts.marks import (
+    FAINT,
     LIMIT,
     SOFT,
     is_valid,
@@ -24,8 +25,9 @@ from visualization.matplotlib_charts.strips import draw_strips, is_apart
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from visualization.figures.figures import Axis, Curves, Figures, Line, Points
+    from visualization.figures.figures import Axis, Cross, Curves, Figures, Line, Points
 
+_ALONE = ("faint", "bad")  # points that no line joins
 _NAME_ROOM = 0.06  # of an axis, for the names of stages
 _LETTERS = 60  # of a small type have room in a picture
 _NINES = (0, 50, 90, 99, 99.9, 99.99)
@@ -72,9 +74,25 @@ def _levels(chart: Curves, axes: Axes, statistic: str) -> None:
 
 def _line(line: Line, axes: Axes, figures: Figures) -> None:
     """A run's own line, or one that runs have in common, with what stands over it."""
+    if line.tone not in _ALONE:
+        _path(line, axes)
+    for place, (run, (at, value)) in enumerate(zip(line.over, line.points, strict=False)):
+        _over(line, place, (at, float("nan") if value is None else value), axes, whole=is_valid(figures, run))
+    if line.knee is not None:
+        axes.axvline(line.knee, color=SOFT, linewidth=1, linestyle=":")
+        text, where = f"keeps up to {number_text(line.knee)}/s ", (line.knee, 1)
+        axes.annotate(text, where, xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
+
+
+def _path(line: Line, axes: Axes) -> None:
+    """The line itself, with its signs where it is a run's."""
     x = [each for each, _ in line.points]
     y = [float("nan") if each is None else each for _, each in line.points]
-    if line.run is not None:
+    if line.tone == "frontier":
+        axes.plot(x, y, color=SOFT, linewidth=8, alpha=0.2, solid_capstyle="round")
+    elif line.tone == "bare":
+        axes.plot(x, y, color=color_of(line.run or 0), linewidth=1.4)
+    elif line.run is not None:
         places = range(len(x))
         every = {
             *places[:: 1 if line.marked else max(len(x) // 6, 1)],
@@ -93,13 +111,27 @@ def _line(line: Line, axes: Axes, figures: Figures) -> None:
         axes.plot(x, y, "-" if line.over else "--", color=color, linewidth=1.2)
         if line.name and y[0] == y[-1]:
             axes.annotate(line.name, (x[0], y[0]), xytext=(2, 3), textcoords="offset points", fontsize=8, color=color)
-    for run, at, value in zip(line.over, x, y, strict=False):
-        face = color_of(run) if is_valid(figures, run) else "white"
-        axes.plot(at, value, marker_of(run), color=color_of(run), markerfacecolor=face, markersize=7)
-    if line.knee is not None:
-        axes.axvline(line.knee, color=SOFT, linewidth=1, linestyle=":")
-        text, where = f"keeps up to {number_text(line.knee)}/s ", (line.knee, 1)
-        axes.annotate(text, where, xycoords=("data", "axes fraction"), ha="right", va="top", fontsize=8)
+
+
+def _over(line: Line, place: int, point: tuple[float, float], axes: Axes, *, whole: bool) -> None:
+    """The point of a run on a line across runs; hollow where it is not ``whole``."""
+    run = line.over[place]
+    color = FAINT if line.tone == "faint" else color_of(run)
+    face = color if whole and line.tone != "bad" else "white"
+    if line.crosses:
+        _cross(point, line.crosses[place], color, axes)
+    axes.plot(*point, marker_of(run), color=color, markerfacecolor=face, markersize=7)
+    if line.tone == "bad":
+        axes.annotate("✗", point, xytext=(0, 5), textcoords="offset points", ha="center", color=LIMIT)
+
+
+def _cross(point: tuple[float, float], cross: Cross, color: str, axes: Axes) -> None:
+    """The interval of a point, along each axis on which it is bounded."""
+    (x, y), (left, right, low, high) = point, cross
+    if left is not None and right is not None:
+        axes.plot([left, right], [y, y], color=color, linewidth=1.2)
+    if low is not None and high is not None:
+        axes.plot([x, x], [low, high], color=color, linewidth=1.2)
 
 
 def _style(line: Line) -> str | tuple[float, tuple[float, ...]]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from visualization.figures.figures import Figures
 
-SOFT, LIMIT = "#565e6c", "#b3200f"
+SOFT, LIMIT, FAINT = "#565e6c", "#b3200f", "#a9b0bb"
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "*")
 _TITLE = 44  # so many characters stand above one of three columns
 _ROOM = 0.05  # how much of an axis is left free beyond the first and the last point, so that markers stay whole

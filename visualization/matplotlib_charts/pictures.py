@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.report.headline import OUTCOMES, VALID
-from inference_benchmarker.words.text import shortened
+from inference_benchmarker.words.text import shortened, wrapped
 from visualization.figures.by_name import SOURCES
 from visualization.figures.figures import STRIP_KEY, Bar, Bars, Curves, Figures, Section
 from visualization.figures.palette import LIGHT, color_of
@@ -47,6 +47,7 @@ _COLUMNS, _WIDTH, _DPI = 3, 13.0, 110
 _CHART, _BAR = 2.4, 0.24  # inches: how high a chart is, how thick a bar may be
 _FEW = 10.0  # times the smallest: beyond, bars leave nothing to see of most runs
 _LONGEST = 190  # letters have room in a line
+_IN_A_LINE, _IN_SMALL_LINE = 110, 135  # of a title, and of one that has two lines
 _EDGE, _NAMES = 0.75, 1.75  # inches left of a chart: of numbers, of runs' names
 STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so that a picture is the same everywhere
@@ -186,7 +187,9 @@ def _legend(drawn: Figure, section: Section, figures: Figures) -> None:
     ]
     at = 1 - 0.12 / drawn.get_figheight()
     title = figures.lead if figures.lead and figures.overview is None else section.title
-    drawn.suptitle(title, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=13, fontweight="bold")
+    size = 13 if len(title) <= _IN_A_LINE else 10.5
+    shown = "\n".join(wrapped(title, _IN_SMALL_LINE)[:2])
+    drawn.suptitle(shown, x=0.12 / _WIDTH, y=at, ha="left", va="top", fontsize=size, fontweight="bold")
     if section.same:
         text = shortened(f"The same in all runs: {' · '.join(map(' '.join, section.same))}", _LONGEST)
         drawn.text(0.12 / _WIDTH, at - 0.3 / drawn.get_figheight(), text, va="top", fontsize=8, color=SOFT)
@@ -276,7 +279,8 @@ def _fill(figures: Figures, run: int) -> dict[str, Any]:
 def name_of(figures: Figures, run: int) -> str:
     """The name of a run in a legend, with what is to be known of its numbers."""
     card = figures.runs[run]
-    doubt = "" if card.verdict.startswith((VALID, *OUTCOMES)) else card.verdict.split(" ")[0]
+    counts = card.verdict[:1].isdigit()  # how many of its points are usable
+    doubt = "" if counts or card.verdict.startswith((VALID, *OUTCOMES)) else card.verdict.split(" ")[0]
     notes = ", ".join(filter(None, (doubt, card.precision)))
     label = shortened(card.label, 100)
     return f"{label} ({notes})" if notes else label

@@ -45,7 +45,7 @@ function visible(chart) {
     .filter((line) => (!line.statistic || line.statistic === statistic) && (line.run === null || shown(line.run)))
     .map((line) => ({
       ...line,
-      points: line.points.map(([x, y], index) => ({ x, y, run: line.over.length ? line.over[index] : line.run })).filter((p) => p.run === null || shown(p.run)),
+      points: line.points.map(([x, y], index) => ({ x, y, run: line.over.length ? line.over[index] : line.run, cross: line.crosses[index], text: line.texts[index] })).filter((p) => p.run === null || shown(p.run)),
     }));
 }
 
@@ -63,9 +63,10 @@ function drawCurves(chart, width) {
     svg.append(make("text", { x: box.left, y: 40, class: "soft" }, "Nothing to show for the chosen runs and statistic."));
     return svg;
   }
-  const xs = chart.x.title === "Time" ? timeSpan(chart) : points.map((p) => p.x);
+  const ends = (...places) => points.flatMap(({ cross }) => (cross ? places.map((place) => cross[place]).filter((end) => end !== null) : []));
+  const xs = chart.x.title === "Time" ? timeSpan(chart) : [...points.map((p) => p.x), ...ends(0, 1)];
   const x = scale({ ...chart.x, tight: chart.x.title === "Time" }, xs, box.left, box.right);
-  const ys = points.map((p) => p.y), levels = within(levelsOf(chart), ys, chart.y.scale);
+  const ys = [...points.map((p) => p.y), ...ends(2, 3)], levels = within(levelsOf(chart), ys, chart.y.scale);
   const y = scale(chart.y, [...ys, ...levels.map((level) => level.value)], box.bottom, box.top);
   const stretches = bands(chart.bands, x.at, box), isName = (each) => each.tagName === "text";
   svg.append(...stretches.filter((each) => !isName(each)), ...axes(chart, x, y, box, low));
@@ -199,20 +200,35 @@ function curve(line, x, y, box, count) {
   const over = line.over.length > 0, plain = line.run === null && !over;
   const strokes = line.run === null || line.dashed ? "" : dash(line.run);
   const style = line.run === null ? undefined : `stroke:${color(line.run)}${strokes && `;stroke-dasharray:${strokes}`}`;
-  const kind = ["curve", line.dashed && "dashed", over && "over", plain && "plain", plain && LIMITS.includes(line.name) && "level", count > 8 && "many"].filter(Boolean).join(" ");
-  const parts = [make("path", { d: pathOf(line, x, y), class: kind, style, "data-run": line.run })];
-  const known = line.points.filter((point) => point.y !== null && point.run !== null);
+  const alone = ["faint", "bad"].includes(line.tone); // points, which no line joins
+  const kind = ["curve", line.dashed && "dashed", over && "over", line.tone, plain && "plain", plain && LIMITS.includes(line.name) && "level", count > 8 && "many"].filter(Boolean).join(" ");
+  const parts = alone ? [] : [make("path", { d: pathOf(line, x, y), class: kind, style, "data-run": line.run })];
+  const known = line.points.filter((point) => point.y !== null && point.run !== null && line.tone !== "bare");
+  parts.push(...known.filter(({ cross }) => cross).map((point) => cross(point, x, y, line.tone)));
   if (count > 8 && !over && !line.marked) known.length = 0; // their names at their ends have the markers
   const step = over || line.marked ? 1 : Math.max(1, Math.ceil(known.length / 6)), first = step === 1 ? 0 : ((line.run * step) / Math.max(count, 1)) | 0;
-  const alone = (at) => line.points[at - 1]?.y == null && line.points[at + 1]?.y == null; // no line leads to it
+  const single = (at) => line.points[at - 1]?.y == null && line.points[at + 1]?.y == null; // no line leads to it
   known.forEach((point, index) => {
-    if ((index - first) % step === 0 || alone(line.points.indexOf(point))) parts.push(marker(point.run, x(point.x), y(point.y), over ? 5 : 3));
-    if (over && invalid(point.run)) parts.push(make("text", { class: "bad", x: x(point.x), y: y(point.y) - 9, "text-anchor": "middle" }, "✗"));
+    if ((index - first) % step === 0 || single(line.points.indexOf(point))) parts.push(toned(marker(point.run, x(point.x), y(point.y), over ? 5 : 3), line.tone));
+    if (over && (invalid(point.run) || line.tone === "bad")) parts.push(make("text", { class: "bad", x: x(point.x), y: y(point.y) - 9, "text-anchor": "middle" }, "✗"));
   });
   const level = plain && line.name && line.points[0].y === line.points[line.points.length - 1].y;
   if (level) parts.push(make("text", { class: LIMITS.includes(line.name) ? "level" : "soft", x: x(line.points[0].x) + 2, y: y(line.points[0].y) - 4 }, line.name));
   if (line.knee && over && line.points.some((point) => point.x === line.knee)) parts.push(...knee(line.knee, x, y, box));
   return parts;
+}
+
+/* The 95% interval of a point, along each axis on which it is bounded. */
+function cross({ run, x: across, y: up, cross: [left, right, low, high] }, x, y, tone) {
+  const wide = left === null || right === null ? "" : `M${x(left).toFixed(1)},${y(up).toFixed(1)}H${x(right).toFixed(1)}`;
+  const tall = low === null || high === null ? "" : `M${x(across).toFixed(1)},${y(low).toFixed(1)}V${y(high).toFixed(1)}`;
+  return toned(make("path", { d: wide + tall, class: "cross", style: `stroke:${color(run)}`, "data-run": run }), tone);
+}
+
+function toned(sign, tone) {
+  if (tone) sign.classList.add(tone);
+  if (tone === "bad" && sign.style.fill !== "none") { sign.style.stroke = sign.style.fill; sign.style.fill = "var(--card)"; } // hollow
+  return sign;
 }
 
 /* A point of its own, such as the wave that confirmed an answer; its name is below and to the right: a curve that rises is not there. */
@@ -266,7 +282,7 @@ function nearest(stops, at, scaled) {
 
 function tellRuns(chart, lines, stop) {
   const points = lines.flatMap((line) => line.points.filter((p) => p.x === stop && p.run !== null && p.y !== null));
-  return points.flatMap((p) => [...about(p.run), pair(chart.x.title, withUnit(p.x, chart.x.unit)), pair(chart.y.title, withUnit(p.y, chart.y.unit))]);
+  return points.flatMap((p) => [...about(p.run), ...(p.text ? [make("div", {}, p.text)] : []), pair(chart.x.title, withUnit(p.x, chart.x.unit)), pair(chart.y.title, withUnit(p.y, chart.y.unit))]);
 }
 
 const MOST_ROWS = 14;
@@ -290,7 +306,7 @@ function tellLines(chart, lines, stop, x) {
 function curveTable(chart) {
   const lines = chart.lines.filter((line) => (!line.statistic || line.statistic === statistic) && (line.run !== null || line.over.length));
   if (lines.some((line) => line.over.length)) {
-    const rows = lines.flatMap((line) => line.points.map(([x, y], index) => [data.runs[line.over[index]].label, withUnit(x, chart.x.unit), y === null ? "" : withUnit(y, chart.y.unit)]));
+    const rows = lines.flatMap((line) => line.points.map(([x, y], index) => [[data.runs[line.over[index]].label, line.texts[index]].filter(Boolean).join(", "), withUnit(x, chart.x.unit), y === null ? "" : withUnit(y, chart.y.unit)]));
     return table(["Run", chart.x.title, chart.y.title], rows);
   }
   const label = chart.x.scale === "nines" ? percentText : format;

@@ -62,11 +62,11 @@ def run(arguments: list[str]) -> int:
     from visualization.comparison.comparison import compare
 
     problems: list[str] = []
-    limits = list(_good(MaxRegression.parse, options.max_regression, problems))
-    base, new = ([*_good(Wave.load, side, problems)] for side in _sides(options, problems))
+    limits = list(readable(MaxRegression.parse, options.max_regression, problems))
+    base, new = ([*readable(Wave.load, side, problems)] for side in _sides(options, problems))
     refuse(problems)
     say_without_digest([*base, *new])
-    base, new = _without_copies(base), _without_copies(new)
+    base, new = without_copies(base), without_copies(new)
     found = compare(base, new, limits, strict=options.strict)
     print_comparison(found, as_json=options.json)
     write_files(options, lambda: report.to_markdown(found), lambda: report.to_junit(found))
@@ -134,7 +134,9 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
             "For several of each: `--base DIR... --new DIR...`. For any number side by side: `benchmark --plot DIR...`."
         )
         return [], []
-    base_runs, new_runs = (_each_once(run for runs in _good(runs_of, side, problems) for run in runs) for side in sides)
+    base_runs, new_runs = (
+        _each_once(run for runs in readable(runs_of, side, problems) for run in runs) for side in sides
+    )
     return base_runs, new_runs
 
 
@@ -143,7 +145,7 @@ def _each_once(runs: Iterable[Path]) -> list[Path]:
     return list({run.resolve(): run for run in runs}.values())
 
 
-def _without_copies(waves: list[Wave]) -> list[Wave]:
+def without_copies(waves: list[Wave]) -> list[Wave]:
     """The runs of a side without the copies of each, which would hide how much runs differ; these are named."""
     from visualization.comparison.comparison import identity
 
@@ -155,7 +157,7 @@ def _without_copies(waves: list[Wave]) -> list[Wave]:
     return list(found.values())
 
 
-def _good(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:
+def readable(read: Callable[[Any], Any], given: Iterable[Any], problems: list[str]) -> Iterator[Any]:
     """Yields those that can be read; the rest becomes problems."""
     for one in given:
         try:

@@ -8,13 +8,14 @@ from inference_benchmarker.cli.core.terminal import say_nothing
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from server_capacity.results.types.capacity import CapacityResult
     from server_capacity.results.types.plan import PlanResult
     from server_capacity.results.types.ranking import RankingResult
     from visualization.figures.figures import Figures
+    from visualization.pareto.result import Pareto
 
     Tell = Callable[[str], None]
 
@@ -46,11 +47,20 @@ def draw_plan(found: PlanResult, folder: Path, tell: Tell) -> Path | None:
     return _draw(lambda: plan_figures(found), folder, "fleet_plan", tell)
 
 
-def _draw(figures: Callable[[], Figures], folder: Path, name: str, tell: Tell) -> Path | None:
+def draw_pareto(found: Pareto, folder: Path, tell: Tell) -> Path | None:
+    """Those of a frontier, and the path of the page."""
+    from visualization.pages.pareto import pareto_figures
+
+    return _draw(lambda: pareto_figures(found), folder, "pareto", tell, ("html", "png", "svg"))
+
+
+def _draw(
+    figures: Callable[[], Figures], folder: Path, name: str, tell: Tell, formats: Sequence[str] = ("html", "png")
+) -> Path | None:
     from visualization.pages.series import write_report
 
     try:
-        written = list(write_report(figures(), ("html", "png"), folder, say_nothing, name))
+        written = list(write_report(figures(), formats, folder, say_nothing, name))
     except BenchmarkError as error:
         tell(str(error))
         return None

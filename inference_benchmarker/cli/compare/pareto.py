@@ -1,0 +1,143 @@
+"""``benchmark pareto``: the speed of a user against the tokens of a GPU, and which run is better for whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.cli.compare.compare import readable, without_copies
+from inference_benchmarker.cli.compare.pareto_flags import PARETO_FLAGS, asked_of
+from inference_benchmarker.cli.core.arguments import Parser, command_parser
+from inference_benchmarker.cli.core.pages import draw_pareto
+from inference_benchmarker.cli.core.terminal import (
+    how_far,
+    print_json,
+    print_report,
+    report_width,
+    say,
+    say_without_digest,
+)
+from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.exit_codes import OK
+from inference_benchmarker.system.memory import give_back_large_blocks
+
+if TYPE_CHECKING:
+    from inference_benchmarker.cli.compare.pareto_flags import ParetoRequest
+    from visualization.pareto.points import Configuration
+    from visualization.pareto.result import Pareto
+
+KIND = "pareto"
+_DESCRIPTION = """\
+Sets the speed of a user (tokens/s) against the tokens/s of a GPU, at every load of every run. Points that another one
+beats both ways are off the frontier. The first line says which run is better for which users. The runs are waves to a
+language model that streams its answers.
+
+  benchmark pareto runs/fp16 runs/fp8 --gpus 8 --price gpu=2.50
+  benchmark pareto runs --gpus fp16=8 --gpus fp8=4
+
+RUN is a run directory, a folder of runs (one for each load; those of one load are repetitions), a folder of such
+folders, or the folder of an `ab`. A steady stage of --stages is a load of its own.
+"""
+_EPILOG = """\
+exit codes: 0 every run is VALID and met its limits; 1 a run missed a limit or was aborted; 2 bad input; 3 a run is
+INVALID; 130 a run was interrupted
+"""
+
+
+@how_far()
+def run(arguments: list[str]) -> int:
+    """The command, and its exit code."""
+    options, problems = pareto_parser().parsed(arguments)
+    if not options["runs"] and not problems:
+        problems.append("pareto needs a RUN: a run directory, or a folder of runs.")
+    asked = asked_of(options, problems)
+    give_back_large_blocks()
+    from server_capacity.results.types.price import per_million
+    from visualization.pareto.result import pareto_of
+
+    configurations = _configurations([Path(text) for text in options["runs"]], asked)
+    found = pareto_of(
+        configurations, per_million, asked.weights, remarks=asked.prices.remarks, gpus_given=bool(asked.gpus)
+    )
+    if not any(point.speeds for point in found.points) and found.result.exit_code == OK:
+        raise BenchmarkError(
+            "No request streamed its answer in several pieces, so no user has a speed.",
+            "Give waves to a language model that streams (see docs/tutorials/llm.md).",
+        )
+    folder = _save(found, asked.output_dir)
+    if asked.as_json:
+        print_json(found.result)
+    else:
+        _print(found)
+    if page := draw_pareto(found, folder, say):
+        say(f"Page: {page}")
+    return found.result.exit_code
+
+
+def _configurations(paths: list[Path], asked: ParetoRequest) -> list[Configuration]:
+    """The waves of each, with its GPUs and its price; one error with everything that is wrong."""
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.pareto.configurations import configurations_of
+    from visualization.pareto.points import Configuration
+
+    problems: list[str] = []
+    runs = configurations_of(paths)
+    problems += asked.problems(runs)
+    waves = {name: list(readable(Wave.load, each, problems)) for name, each in runs.items()}
+    refuse(problems)
+    say_without_digest([wave for each in waves.values() for wave in each])
+    found = []
+    for name, each in waves.items():
+        own = Configuration(name, tuple(without_copies(each)), asked.gpus_of(name))
+        found.append(_priced(own, asked))
+    return found
+
+
+def _priced(configuration: Configuration, asked: ParetoRequest) -> Configuration:
+    from dataclasses import replace
+
+    known = asked.hour_of(configuration.name)
+    if known is None:
+        return configuration
+    price, number = known
+    times = f"{number} x " if number > 1 else ""
+    origin = f"{times}{price.instance_type} at {price.per_hour:g}, {price.origin}"
+    return replace(configuration, hour=price.per_hour * number, currency=price.currency, origin=origin)
+
+
+def _save(found: Pareto, parent: Path) -> Path:
+    """The folder with its files."""
+    from inference_benchmarker.data.decoded import encoded
+    from inference_benchmarker.data.json_file import write_json
+    from inference_benchmarker.system.files import replace_file
+    from inference_benchmarker.wave.run_dir import cannot_write, make_stamped_folder
+    from visualization.pareto.text import to_csv, to_text
+
+    folder = make_stamped_folder(parent, KIND)
+    try:
+        write_json(folder / f"{KIND}.json", encoded(found.result))
+        replace_file(folder / f"{KIND}.csv", to_csv(found))
+        replace_file(folder / f"{KIND}.txt", to_text(found))
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+    return folder
+
+
+def _print(found: Pareto) -> None:
+    from visualization.pareto.text import to_text
+
+    print_report(to_text(found, report_width()))
+
+
+def pareto_parser() -> Parser:
+    """Its flags, and its help."""
+    parser = command_parser(
+        "benchmark pareto",
+        {},
+        usage="benchmark pareto RUN [RUN ...] [--gpus N] [--price TYPE=USD] [options]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="run directories, or folders of them")
+    parser.add_flags(PARETO_FLAGS)
+    return parser

@@ -1,0 +1,206 @@
+"""``benchmark pareto``: which runs it takes, what it leaves, and what it says of wrong input."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from inference_benchmarker import cli
+from inference_benchmarker.cli.compare.pareto import pareto_parser
+from inference_benchmarker.cli.compare.pareto_flags import asked_of
+from inference_benchmarker.plan.slo import Slo
+from inference_benchmarker.wave.wave import Wave
+from tests.case import case
+from tests.mentions import mentions
+from tests.waves import MS, drawn, observe, open_plan, stored, streamed, wave
+from visualization.pareto.configurations import configurations_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from inference_benchmarker.cli.compare.pareto_flags import ParetoRequest
+    from tests.bench import Bench
+
+
+def make_run(parent: Path, rate: int, gap_ms: int, **more: Any) -> Path:
+    """A run directory of so many streams a second."""
+    step = 1000 // rate * MS
+    records = [
+        streamed(place, 20, (gap_ms,) * 5, tokens_out=6, tokens_in=10)._replace(index=place)
+        for place in range(rate * 25)
+    ]
+    shifted = [
+        each._replace(
+            due=place * step,
+            sent=place * step,
+            first_token=place * step + 20 * MS,
+            last_token=place * step + (20 + 5 * gap_ms) * MS,
+            done=place * step + (20 + 5 * gap_ms) * MS,
+        )
+        for place, each in enumerate(records)
+    ]
+    facts = observe(open_plan(str(rate), "25", **more), shifted)
+    members = {name: getattr(facts, name) for name in facts.__dataclass_fields__}
+    return stored(Wave(**members), parent).path
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A is faster with one request a second, B with ten."""
+    parent = tmp_path_factory.mktemp("runs")
+    for name, gaps in (("a", {1: 10, 10: 60}), ("b", {1: 20, 10: 30})):
+        for rate, gap in gaps.items():
+            make_run(parent / name, rate, gap)
+    return parent
+
+
+def pareto(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) -> tuple[str, str]:
+    assert cli.main(["pareto", *map(str, arguments)]) == code
+    out, err = capsys.readouterr()
+    return out, err
+
+
+def test_a_folder_of_runs_is_a_configuration_and_its_runs_are_points(
+    folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, err = pareto(capsys, folders, "--gpus", "b=2", "--price", "gpu=3.6", "--output-dir", tmp_path)
+    assert out.startswith("a is better for every user")
+    (folder,) = tmp_path.iterdir()
+    names = {path.name for path in folder.iterdir()}
+    pictures = {f"pareto_{part}.{kind}" for part in ("frontier", "speeds", "cost") for kind in ("png", "svg")}
+    assert names == {"pareto.json", "pareto.csv", "pareto.txt", "pareto.html"} | pictures
+    assert mentions(err, "Page:", "pareto.html")
+    found = json.loads((folder / "pareto.json").read_text())
+    assert [(each["name"], each["gpus"], each["cost_hour"]) for each in found["configurations"]] == [
+        ("a", 1, 3.6),
+        ("b", 2, 7.2),
+    ]
+    speeds = [each["speed"]["median"]["value"] for each in found["points"]]
+    assert speeds == pytest.approx([100, 1000 / 60, 50, 1000 / 30])
+    per_gpu = [each["per_gpu"]["output"]["value"] for each in found["points"]]
+    assert per_gpu == pytest.approx([6, 60, 3, 30], rel=0.1)
+    rows = list(csv.DictReader((folder / "pareto.csv").read_text().splitlines()))
+    assert [float(row["speed_median"]) for row in rows] == speeds
+    assert out.splitlines()[0] == found["headline"] == (folder / "pareto.txt").read_text().splitlines()[0]
+
+
+def test_json_is_the_stored_result(folders: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = pareto(capsys, folders / "a", folders / "b", "--json", "--output-dir", tmp_path)
+    (folder,) = tmp_path.iterdir()
+    assert json.loads(out) == json.loads((folder / "pareto.json").read_text())
+
+
+def test_runs_of_one_name_are_one_configuration(tmp_path: Path) -> None:
+    given = [
+        make_run(tmp_path / str(rate), rate, 10, name=name) for rate, name in ((1, "x"), (2, "x"), (4, "y"), (5, None))
+    ]
+    found = configurations_of(given)
+    assert list(found.values()) == [given[:2], given[2:3], given[3:]]
+    assert [*found][:2] == ["x", "y"]
+    assert configurations_of([*given, given[0]]) == found, "a run that is named twice is one"
+
+
+def asked(*flags: str) -> ParetoRequest:
+    options, problems = pareto_parser().parsed(list(flags))
+    return asked_of(options, problems)
+
+
+def hours(asked_for: ParetoRequest, *names: str) -> Iterator[float | None]:
+    for name in names:
+        known = asked_for.hour_of(name)
+        yield None if known is None else known[0].per_hour * known[1]
+
+
+PRICES: dict[tuple[str, ...], list[float | None]] = {
+    (): [None, None],
+    ("--price", "gpu=2"): [2, 2],
+    ("--price", "gpu=2", "--gpus", "4"): [8, 8],
+    ("--price", "gpu=2", "--gpus", "4", "--gpus", "b=1"): [8, 2],
+    ("--price", "a=10", "--price", "gpu=2", "--gpus", "4"): [10, 8],
+    ("--price", "p5=90", "--gpus", "8"): [90, 90],
+    ("--price", "p5=90", "--instances", "b=2"): [90, 180],
+    ("--price", "p5=90", "--price", "g6=5", "--instance-type", "a=p5", "--instance-type", "g6"): [90, 5],
+}
+
+
+def test_the_cost_of_an_hour() -> None:
+    for flags, expected in PRICES.items():
+        with case(flags):
+            found = asked(*flags)
+            assert list(found.problems(["a", "b"])) == []
+            assert list(hours(found, "a", "b")) == expected
+
+
+WRONG = {
+    (): "needs a RUN",
+    ("a", "--gpus", "c=2"): "no run is called c",
+    ("a", "--gpus", "0"): "--gpus must be from 1",
+    ("a", "--gpus", "1", "--gpus", "2"): "given twice",
+    ("a", "--price", "x"): "--price must be TYPE=USD",
+    ("a", "--price", "x=1", "--price", "y=2"): "no run is of it",
+    ("a", "--instances", "b=1"): "no run is called b",
+    ("a", "--instance-type", "a="): "--instance-type must be a type",
+    ("a", "--token-weights", "1:2"): "INPUT:CACHED:OUTPUT",
+    ("a", "--token-weights", "0:0:0"): "INPUT:CACHED:OUTPUT",
+    ("nowhere",): "does not exist",
+    ("a", "--gpu", "2"): "Did you mean --gpus",
+}
+
+
+def test_wrong_input_is_a_line(
+    folders: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folders)
+    for arguments, part in WRONG.items():
+        with case(arguments):
+            out, err = pareto(capsys, *arguments, code=2)
+            assert out == ""
+            assert mentions(err, "benchmark: ", part)
+            assert all(line.startswith("benchmark: ") for line in err.splitlines())
+    assert {path.name for path in folders.iterdir()} == {"a", "b"}
+
+
+def test_waves_without_streams_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = stored(wave(drawn(1)), tmp_path / "runs").path
+    _, err = pareto(capsys, run, "--output-dir", tmp_path / "out", code=2)
+    assert mentions(err, "No request streamed")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_missed_its_limit_is_marked_everywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_run(tmp_path / "runs", 2, 10)
+    make_run(tmp_path / "runs", 4, 40, slos=(Slo.parse("ttft.p50<5ms"),))
+    out, _ = pareto(capsys, tmp_path / "runs", "--output-dir", tmp_path / "out", code=1)
+    (folder,) = (tmp_path / "out").iterdir()
+    assert mentions(out, "1 of 2 points are not usable: LIMIT MISSED")
+    assert mentions(out, "✗ runs, 4/s: LIMIT MISSED")
+    found = json.loads((folder / "pareto.json").read_text())
+    assert found["exit_code"] == 1
+    assert [each["unusable"] for each in found["points"]] == [[], ["LIMIT MISSED"]]
+    assert mentions((folder / "pareto.csv").read_text(), "LIMIT MISSED")
+    assert mentions((folder / "pareto.html").read_text(), "✗ LIMIT MISSED")
+
+
+@pytest.mark.process
+def test_the_numbers_are_those_of_the_engine_s_log(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    """A step of 20 ms: 50 tokens a second, whatever the client saw; tokens as the engine counted them."""
+    engine: dict[str, Any] = {"llm": "8b-h100", "step_ms": (0, 0, 20, 0), "prefill_ms": (0, 0, 5)}
+    with bench.endpoint(**engine) as endpoint:
+        load = ("--concurrency", 2, "--obs-time", 3, "--warmup", 0, "--output-dir", "runs/a", "--model", "demo")
+        command = bench.start(f"{endpoint.url}/v1", "--input-tokens", 30, "--output-tokens", 8, *load, factories=None)
+        command.finish()
+        arrivals = endpoint.arrivals()
+    (run,) = (command.folder / "runs" / "a").iterdir()
+    code = json.loads((run / "summary.json").read_text())["exit_code"]
+    out, _ = pareto(capsys, run, "--json", "--output-dir", command.folder / "out", code=code)
+    (found,) = json.loads(out)["points"]
+    rows = pq.read_table(run / "requests.parquet").to_pylist()
+    speeds = sorted((row["tokens_out"] - 1) / (row["last_token"] - row["first_token"]) * 1e9 for row in rows)
+    assert found["speed"]["median"]["value"] == pytest.approx(speeds[len(speeds) - -(-len(speeds) // 2)])
+    assert sum(row["tokens_out"] for row in rows) == sum(arrivals["output_tokens"])
+    assert sum(row["tokens_in"] for row in rows) == sum(arrivals["prompt_tokens"])

@@ -1,0 +1,115 @@
+"""The sentence on which configuration is better for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.case import case
+from tests.mentions import mentions
+from visualization.pareto.answer import Answer, answer_of, sentence
+from visualization.pareto.measuring import OUTPUT, TOTAL
+from visualization.pareto.points import MEDIAN, P90, Configuration, Point, Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Row = tuple[float, float]
+
+
+def quantity(value: float, share: float | None) -> Quantity:
+    return Quantity(value) if share is None else Quantity(value, value * (1 - share), value * (1 + share))
+
+
+def points(
+    name: str, *rows: Row, gpus: int = 1, share: float | None = 0.01, unusable: tuple[str, ...] = ()
+) -> list[Point]:
+    """A point for each speed and throughput, whose intervals go so far to either side."""
+    configuration = Configuration(name, (), gpus)
+    return [
+        Point(
+            configuration,
+            f"{place} in flight",
+            place,
+            (),
+            {MEDIAN: quantity(speed, share)},
+            {OUTPUT: quantity(rate, share), TOTAL: quantity(3 * rate, share)},
+            100.0,
+            64.0,
+            (0, 10),
+            unusable,
+        )
+        for place, (speed, rate) in enumerate(rows, 1)
+    ]
+
+
+STEEP, FLAT = ((20.0, 400.0), (60.0, 10.0)), ((15.0, 210.0), (100.0, 120.0))
+
+
+def said(some: Sequence[Point], throughput: str = OUTPUT) -> tuple[Answer, str]:
+    answer = answer_of(some, MEDIAN, throughput)
+    return answer, sentence(answer, some)
+
+
+def test_one_is_better_for_slow_users_and_the_other_beyond() -> None:
+    answer, text = said([*points("A", *STEEP), *points("B", *FLAT)])
+    # 400 - 9.75 (s - 20) = 210 - 90 / 85 (s - 15)
+    crossing = (400 + 9.75 * 20 - 210 - 15 * 90 / 85) / (9.75 - 90 / 85)
+    assert answer.best[0].high == pytest.approx(crossing)
+    ((low, high),) = answer.open
+    assert low < crossing < high
+    found = mentions(text, f"slower than {crossing:.1f} tokens/s (95%: {low:.1f} to {high:.1f}), B beyond")
+    assert found
+    assert mentions(text, "more output tokens/s/GPU at the same median speed", "Above 60 tokens/s only B was measured")
+
+
+def test_more_gpus_for_the_same_tokens_are_worse() -> None:
+    both = [*points("A", *STEEP, gpus=4), *points("B", *FLAT)]
+    answer, text = said(both)
+    assert [each.best for each in answer.best if not each.alone] == ["B"]
+    assert both[0].per_gpu[OUTPUT].value == 100
+    assert mentions(text, "B is better for every user")
+
+
+def test_overlapping_intervals_decide_nothing() -> None:
+    _, text = said([*points("A", (20, 100), share=0.2), *points("B", (21, 105), share=0.2)])
+    assert text.startswith("Cannot tell which is better")
+
+
+def test_without_intervals_it_is_not_known_how_sure_it_is() -> None:
+    answer, text = said([*points("A", *STEEP), *points("B", *FLAT, share=None)])
+    assert answer.sure is None
+    assert mentions(text, "How sure this is, is not known", "20 seconds")
+
+
+def test_who_was_not_measured_for_slow_users_is_named() -> None:
+    _, text = said([*points("A", (20, 400), (60, 10)), *points("B", (50, 150), (100, 120))])
+    assert mentions(text, "B was not measured below 50 tokens/s")
+
+
+def test_who_is_not_usable_is_in_no_answer() -> None:
+    some = [*points("A", *STEEP), *points("B", *FLAT, unusable=("INVALID",))]
+    answer, text = said(some)
+    assert answer.curves.keys() == {"A"}
+    assert mentions(text, "A: 400 output tokens/s/GPU for users at 20 tokens/s", "to 10 for users at 60 tokens/s")
+    assert said(points("A", *STEEP, unusable=("INVALID",)))[1].startswith("No point is usable")
+
+
+def test_three_configurations_have_three_ranges() -> None:
+    some = [*points("A", (10, 900), (30, 100)), *points("B", (10, 500), (60, 80)), *points("C", (10, 100), (90, 90))]
+    answer, text = said(some)
+    assert [each.best for each in answer.best] == ["A", "B", "C", "C"]
+    assert mentions(text, "A is better for every user slower than", "B from there to", "C beyond")
+
+
+def test_each_speed_has_its_own_answer() -> None:
+    some = [*points("A", *STEEP)]
+    for speed, curves in ((MEDIAN, 1), (P90, 0)):
+        with case(speed):
+            assert len(answer_of(some, speed, OUTPUT).curves) == curves
+
+
+def test_all_tokens_are_apart_from_output() -> None:
+    _, text = said([*points("A", *STEEP), *points("B", *FLAT)], TOTAL)
+    assert mentions(text, "more total tokens/s/GPU")

@@ -1,0 +1,182 @@
+"""Points -> which configuration is better for which users, in a sentence: by one speed and one kind of tokens. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.words.wording import number_text, pluralize, supported
+from visualization.comparison.estimates import LEAST_BLOCKS
+from visualization.pareto.frontier import Stretch, curve_of, frontier, stretches, sure_stretches
+from visualization.pareto.points import END_TO_END, ITL, MEDIAN, P90
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from visualization.pareto.frontier import Curve
+    from visualization.pareto.points import Point, Quantity
+
+NAMES = {MEDIAN: "median", P90: "p90", END_TO_END: "p90 of latency over output tokens", ITL: "1/ITL"}
+FORMULAS = {
+    MEDIAN: "1 / p50 of (last piece - first piece) / (output tokens - 1) of each request: half of them are as fast",
+    P90: "1 / p90 of (last piece - first piece) / (output tokens - 1) of each request: 90% of them are as fast",
+    END_TO_END: "1 / p90 of latency / output tokens of each request: the time to the first token counts (InferenceX)",
+    ITL: "1 / mean of all gaps between pieces: a piece may have several tokens",
+}
+UNIT = "tokens/s"
+_MOST_CLAUSES = 4
+NEEDED = f"more requests are needed, in {LEAST_BLOCKS} seconds or more of one load"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The points by one ``speed`` and one ``throughput``; ``frontier``: the numbers of those that none dominates.
+
+    ``best``: which configuration is better at which speed by what was measured; ``sure``: where the 95% intervals
+    decide it, None where points have no interval. ``curves``: of each configuration that has a point to choose.
+    """
+
+    speed: str
+    throughput: str
+    frontier: tuple[int, ...]
+    curves: dict[str, Curve]
+    best: tuple[Stretch, ...]
+    sure: tuple[Stretch, ...] | None
+
+    @property
+    def open(self) -> tuple[tuple[float, float], ...]:
+        """The speeds at which the intervals do not decide, of those that several configurations have."""
+        end = max((each.high for each in self.best if not each.alone), default=0.0)
+        found = (each for each in self.sure or () if each.best is None and each.low < end)
+        return tuple((each.low, min(each.high, end)) for each in found)
+
+
+def answer_of(points: Sequence[Point], speed: str, throughput: str) -> Answer:
+    """The answer of the points that have both values, and of which nothing is doubtful."""
+    usable = {
+        number: (point.speeds[speed], point.per_gpu[throughput])
+        for number, point in enumerate(points)
+        if not point.unusable and speed in point.speeds and throughput in point.rates
+    }
+    numbers = list(usable)
+    names = dict.fromkeys(points[number].configuration.name for number in numbers)
+
+    def curves(end: str) -> dict[str, Curve]:
+        return {
+            name: curve_of(
+                [(_end(x, end), _end(y, end)) for n, (x, y) in usable.items() if points[n].configuration.name == name]
+            )
+            for name in names
+        }
+
+    measured = curves("value")
+    bounded = all(each.low is not None and each.high is not None for pair in usable.values() for each in pair)
+    return Answer(
+        speed,
+        throughput,
+        tuple(numbers[place] for place in frontier([(x.value, y.value) for x, y in usable.values()])),
+        measured,
+        tuple(stretches(measured)),
+        tuple(sure_stretches(curves("low"), curves("high"))) if bounded and len(names) > 1 else None,
+    )
+
+
+def _end(quantity: Quantity, end: str) -> float:
+    found: float = getattr(quantity, end)
+    return found
+
+
+def sentence(answer: Answer, points: Sequence[Point]) -> str:
+    """The answer for whoever reads one line."""
+    if not answer.curves:
+        return "No point is usable."
+    what = f"{'' if answer.throughput == 'total' else 'output '}tokens/s/GPU"
+    if len(answer.curves) == 1:
+        return _of_one(answer, points, f"total {what}" if answer.throughput == "total" else what)
+    more = f"more {'total ' * (answer.throughput == 'total')}{what} at the same {NAMES[answer.speed]} speed"
+    if answer.sure is not None and all(each.best is None for each in answer.sure):
+        return f"Cannot tell which is better: the intervals overlap at every speed. As measured, {_measured(answer)}."
+    sure = f" How sure this is, is not known: {NEEDED}." if answer.sure is None else _also_open(answer)
+    return f"{_measured(answer)}: {more}.{_alone(answer)}{sure}"
+
+
+def _of_one(answer: Answer, points: Sequence[Point], what: str) -> str:
+    (name,) = answer.curves
+    usable = sum(not point.unusable and answer.speed in point.speeds for point in points)
+    chosen = [points[number] for number in answer.frontier]
+    ends = [
+        f"{number_text(point.per_gpu[answer.throughput].value)} {what} for users at "
+        f"{number_text(point.speeds[answer.speed].value)} {UNIT}"
+        for point in sorted(chosen, key=lambda point: point.speeds[answer.speed].value)
+    ]
+    whole = f" to {ends[-1].replace(f' {what}', '')}" if len(ends) > 1 else ""
+    return f"{name}: {ends[0]}{whole}; {len(chosen)} of {pluralize(usable, 'point is', 'points are')} on the frontier."
+
+
+def _measured(answer: Answer) -> str:
+    """``A is better for every user slower than 42 tokens/s (95%: 38 to 46), B beyond``."""
+    contested = _joined([each for each in answer.best if not each.alone])
+    return ", ".join(_clauses(contested, answer))
+
+
+def _alone(answer: Answer) -> str:
+    """The configuration that alone was measured at the highest speeds."""
+    last = answer.best[-1]
+    above = f" Above {number_text(last.low)} {UNIT} only {last.best} was measured." if last.alone else ""
+    return above + "".join(_never_slower(answer))
+
+
+def _never_slower(answer: Answer) -> Iterator[str]:
+    """The configurations of which nobody knows what they do for users so slow that another one is better for them."""
+    first = next((each for each in answer.best if each.best is not None), None)
+    for name, curve in answer.curves.items():
+        if first is not None and name != first.best and curve[0][0] >= first.high:
+            yield f" {name} was not measured below {number_text(curve[0][0])} {UNIT}."
+
+
+def _joined(contested: Sequence[Stretch]) -> list[Stretch]:
+    """Neighbours of one best configuration as one."""
+    found: list[Stretch] = []
+    for each in contested:
+        if found and found[-1].best == each.best:
+            found[-1] = Stretch(found[-1].low, each.high, each.best)
+        else:
+            found.append(each)
+    return found
+
+
+def _clauses(contested: Sequence[Stretch], answer: Answer) -> Iterator[str]:
+    for place, each in enumerate(contested[:_MOST_CLAUSES]):
+        best = each.best or "none"
+        is_last = place == len(contested) - 1
+        if len(contested) == 1:
+            yield f"{best} is better for every user that any other serves" if each.best else "All are as good"
+        elif is_last:
+            yield f"{best} beyond"
+        elif place == 0:
+            yield f"{best} is better for every user slower than {_switch(each.high, answer)}"
+        else:
+            yield f"{best} from there to {_switch(each.high, answer)}"
+    if len(contested) > _MOST_CLAUSES:
+        yield "and so on (see the table)"
+
+
+def _switch(speed: float, answer: Answer) -> str:
+    """The speed from which another is better, with the speeds at which the intervals do not decide."""
+    around = next((each for each in answer.open if each[0] <= speed <= each[1]), None)
+    if around is None:
+        return f"{number_text(speed)} {UNIT}"
+    width = around[1] - around[0]
+    low, middle, high = (supported(each, width) for each in (around[0], speed, around[1]))
+    return f"{middle} {UNIT} (95%: {low} to {high})"
+
+
+def _also_open(answer: Answer) -> str:
+    """The speeds away from any switch at which the intervals do not decide either."""
+    contested = _joined([each for each in answer.best if not each.alone])
+    around = [each.high for each in contested[:-1]]
+    others = [(low, high) for low, high in answer.open if not any(low <= at <= high for at in around)]
+    if not others:
+        return ""
+    texts = [f"{supported(low, high - low)} to {supported(high, high - low)}" for low, high in others[:_MOST_CLAUSES]]
+    return f" The intervals do not decide at {' and '.join(texts)} {UNIT}."

@@ -1,0 +1,73 @@
+"""The runs of each configuration: a folder of runs is one, and so are runs that share a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.files import folders_in, is_file
+from inference_benchmarker.wave import reader
+from inference_benchmarker.wave.run_dir import RunDir
+from inference_benchmarker.wave.run_folders import runs_of
+from visualization.comparison import ab
+from visualization.figures.reading import tell_apart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+
+def configurations_of(given: Sequence[Path]) -> dict[str, list[Path]]:
+    """The runs of each configuration by its name; BenchmarkError where a path has none.
+
+    A run directory belongs to the configuration of its name; a folder of runs is one configuration, a folder of such
+    folders several. So are the two sides of ``benchmark ab``, of which the waves count that count there.
+    """
+    named: dict[str, list[Path]] = {}
+    others: list[tuple[str, Path, list[Path]]] = []
+    for path in given:
+        for name, place, runs in _of(path):
+            if name and runs == [place]:
+                named.setdefault(name, []).extend(runs)
+            else:
+                others.append((name, place, runs))
+    found = [(name, runs[0], runs) for name, runs in named.items()] + others
+    labels = tell_apart([name for name, *_ in found], [place for _, place, _ in found])
+    return {label: _each_once(runs) for label, (_, _, runs) in zip(labels, found, strict=True)}
+
+
+def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
+    """Name, place and runs of each configuration of an argument."""
+    if ab.is_ab(path):
+        sent = ab.load(path).sent
+        for side in ab.SIDES:
+            runs = [path / each.run for each in sent if each.side == side and each.counts]
+            yield side, path / side, runs
+        return
+    runs = _runs_in(path)
+    if runs != [path] and not runs:
+        below = [(folder.name, folder, each) for folder in folders_in(path, links=True) if (each := _runs_in(folder))]
+        yield from below or [("", path, runs_of(path))]
+        return
+    yield (_name_of(path) if runs == [path] else path.resolve().name), path, runs
+
+
+def _runs_in(path: Path) -> list[Path]:
+    """The run directory that it is, or those in it; none where there are none."""
+    if is_file(RunDir(path).plan):
+        return [path]
+    try:
+        return [each for each in folders_in(path, links=True) if is_file(RunDir(each).plan)]
+    except OSError:  # ``runs_of`` says why
+        return []
+
+
+def _name_of(path: Path) -> str:
+    try:
+        return str(reader.read_facts(RunDir(path).plan).get("name") or "")
+    except BenchmarkError:  # which says more where the run is loaded
+        return ""
+
+
+def _each_once(runs: Sequence[Path]) -> list[Path]:
+    return list({run.resolve(): run for run in runs}.values())

@@ -1,0 +1,203 @@
+"""Waves -> points: the speed of a user and the tokens of a GPU at one load of one configuration. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from inference_benchmarker.facts.stages import stages_of
+from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
+from inference_benchmarker.report.headline import FAILED, LIMIT_MISSED, outcome
+from inference_benchmarker.verdict.client.answers import answer_warnings
+from inference_benchmarker.verdict.client.bottleneck import limited_words
+from inference_benchmarker.verdict.client.evidence import Evidence
+from visualization.comparison.conditions import load_of
+from visualization.comparison.intervals import interval
+from visualization.comparison.repeats import over_side
+from visualization.pareto.measuring import (
+    CACHED,
+    GAP,
+    INPUT,
+    OUTPUT,
+    PER_TOKEN,
+    TOTAL,
+    TPOT,
+    UNCACHED,
+    cached_reports,
+    estimates_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from inference_benchmarker.facts.wave_facts import WaveFacts
+    from inference_benchmarker.summary.statistics.distribution import Distribution
+    from inference_benchmarker.summary.summary import Summary
+    from inference_benchmarker.wave.wave import Wave
+    from visualization.comparison.changes import Value
+
+MEDIAN, P90, END_TO_END, ITL = "median", "p90", "end_to_end_p90", "itl"
+_OF_SPEEDS = {MEDIAN: f"{TPOT}.p50", P90: f"{TPOT}.p90", END_TO_END: f"{PER_TOKEN}.p90", ITL: GAP}
+KINDS = (INPUT, CACHED, UNCACHED, OUTPUT, TOTAL)
+THROUGHPUTS = (OUTPUT, TOTAL)
+_BAD = ("INVALID", FAILED, LIMIT_MISSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A value with its 95% interval; the ends are None where the records do not bound it."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def over(self, divisor: float) -> Quantity:
+        """The value for each of so many."""
+        low, high = (None if end is None else end / divisor for end in (self.low, self.high))
+        return Quantity(self.value / divisor, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The waves that were sent to one thing, which has so many GPUs; ``hour``: what an hour of all of it costs."""
+
+    name: str
+    waves: tuple[Wave, ...]
+    gpus: int = 1
+    hour: float | None = None
+    currency: str = "USD"
+    origin: str = ""
+    """The source of the price, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One load of a configuration. ``unusable``: why its numbers are not those to choose by; empty where they are.
+
+    ``speeds`` are tokens/s of a user, ``per_gpu`` tokens/s of a GPU by kind, ``rates`` those of all of it.
+    ``runs``: the waves that were measured; ``cached``: how many requests reported cached tokens, of how many.
+    """
+
+    configuration: Configuration
+    load: str
+    offered: float
+    runs: tuple[Wave, ...]
+    speeds: Mapping[str, Quantity]
+    rates: Mapping[str, Quantity]
+    tokens_in: float | None
+    tokens_out: float | None
+    cached: tuple[int, int]
+    unusable: tuple[str, ...] = ()
+
+    @property
+    def per_gpu(self) -> dict[str, Quantity]:
+        """Tokens a second for each GPU."""
+        return {kind: rate.over(self.configuration.gpus) for kind, rate in self.rates.items()}
+
+
+class _Part(NamedTuple):
+    """A wave, or a steady stage of it."""
+
+    wave: Wave
+    facts: WaveFacts
+    summary: Summary
+    stage: str
+
+
+def points_of(configuration: Configuration) -> list[Point]:
+    """A point for each load, the lowest first; waves of one load are its repetitions."""
+    by_load: dict[object, list[_Part]] = {}
+    for wave in configuration.waves:
+        for part in _parts(wave):
+            by_load.setdefault(load_of(part.facts.plan).key, []).append(part)
+    points = [_point(configuration, parts) for parts in by_load.values()]
+    return sorted(points, key=lambda point: point.offered)
+
+
+def has_no_point(wave: Wave) -> bool:
+    """Tells whether its load changed all the time."""
+    return not any(True for _ in _parts(wave))
+
+
+def _parts(wave: Wave) -> Iterator[_Part]:
+    """The wave, or its stages of one rate."""
+    load = wave.plan.load
+    if isinstance(load, ClosedLoop) or not load.stages:
+        if isinstance(load, OpenLoop) or not load.populations:
+            yield _Part(wave, wave, wave.summary, "")
+        return
+    for found, row in zip(stages_of(wave), wave.summary.stages, strict=True):
+        if row.from_rps == row.to_rps > 0:
+            yield _Part(wave, found.facts, row.summary, found.name)
+
+
+def _point(configuration: Configuration, parts: Sequence[_Part]) -> Point:
+    """Of repetitions those count of which nothing is doubtful, where there are any."""
+    reasons = [list(unusable_because(part.wave)) for part in parts]
+    good = [part for part, unusable in zip(parts, reasons, strict=True) if not unusable]
+    used = good or list(parts)
+    measured = [estimates_of(part.facts, part.summary) for part in used]
+    known = {name: over_side([each.get(name) for each in measured]) for each in measured for name in each}
+    reports = [cached_reports(part.facts) for part in used]
+    tokens = [part.summary.tokens for part in used if part.summary.tokens is not None]
+    unusable = () if good else tuple(dict.fromkeys(reason for each in reasons for reason in each))
+    return Point(
+        configuration=configuration,
+        load=_load_text(parts[0]),
+        offered=_offered(parts[0].facts),
+        runs=tuple(part.wave for part in used),
+        speeds={speed: _speed(time) for speed, name in _OF_SPEEDS.items() if (time := known.get(name)) is not None},
+        rates={kind: _quantity(rate) for kind in KINDS if (rate := known.get(kind)) is not None},
+        tokens_in=_mean(each.tokens_in_per_request for each in tokens),
+        tokens_out=_mean(each.tokens_out_per_request for each in tokens),
+        cached=(sum(each for each, _ in reports), sum(each for _, each in reports)),
+        unusable=unusable,
+    )
+
+
+def unusable_because(wave: Wave) -> Iterator[str]:
+    """The words on all for which nobody should choose by a wave: it is no measurement of the endpoint, or not good."""
+    word = outcome(wave.summary, wave.verdict)
+    if word in _BAD:
+        yield word
+    yield from ("interrupted",) * wave.interrupted
+    yield from ("aborted",) * (wave.aborted is not None)
+    if (side := wave.verdict.limited_by) not in (None, "server"):
+        yield limited_words(side)
+    yield from ("doubtful answers",) * any(warnings_of(wave))
+
+
+def warnings_of(wave: Wave) -> Iterator[str]:
+    """Clauses on what speaks against counting its answers as a success."""
+    return answer_warnings([Evidence(wave, wave.summary)])
+
+
+def _quantity(estimate: Value) -> Quantity:
+    return Quantity(estimate.value, *(interval(estimate) or (None, None)))
+
+
+def _speed(estimate: Value) -> Quantity:
+    """The inverse of a time per token."""
+    time = _quantity(estimate)
+    low, high = (1 / end if end else None for end in (time.high, time.low))
+    return Quantity(1 / time.value, low, high) if low and high else Quantity(1 / time.value)
+
+
+def _mean(distributions: Iterable[Distribution | None]) -> float | None:
+    known = [each.mean for each in distributions if each is not None]
+    return fmean(known) if known else None
+
+
+def _offered(facts: WaveFacts) -> float:
+    """The number by which loads are put in order."""
+    load = facts.plan.load
+    return float(load.concurrency) if isinstance(load, ClosedLoop) else float(load.rate)
+
+
+def _load_text(part: _Part) -> str:
+    """``8 in flight``, ``6/s``, ``peak 24/s``."""
+    load = part.facts.plan.load
+    if part.stage and isinstance(load, OpenLoop):
+        return f"{part.stage} {load.rate.normalize():f}/s"
+    return part.facts.load_text.replace(" requests/s", "/s")

@@ -1,0 +1,234 @@
+"""The frontier as programs read it, and ``pareto.json``: every number, with where it is from. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.exit_codes import OK, worst_exit_code
+from inference_benchmarker.version import SCHEMA_VERSION
+from inference_benchmarker.words.wording import number_text, pluralize
+from visualization.comparison.conditions import differences
+from visualization.comparison.result import RunResult, run_of
+from visualization.pareto.answer import FORMULAS, NEEDED, answer_of, sentence
+from visualization.pareto.costs import WHOLE, costs_of
+from visualization.pareto.measuring import CACHED
+from visualization.pareto.points import MEDIAN, THROUGHPUTS, Quantity, has_no_point, points_of, warnings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from visualization.pareto.answer import Answer
+    from visualization.pareto.costs import PerMillion, Weights
+    from visualization.pareto.points import Configuration, Point
+
+_LENGTHS_APART = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationResult:
+    """The runs that were measured as one thing; ``cost_hour``: of all of it, None where no price was given."""
+
+    name: str
+    gpus: int
+    cost_hour: float | None
+    currency: str
+    price_origin: str
+    runs: list[RunResult]
+
+
+@dataclass(frozen=True, slots=True)
+class PointResult:
+    """One load. ``unusable``: why nobody should choose by it. ``per_gpu``: tokens/s; ``cost``: of a million tokens."""
+
+    configuration: str
+    load: str
+    runs: list[str]
+    unusable: list[str]
+    speed: dict[str, Quantity]
+    per_gpu: dict[str, Quantity]
+    tokens_in: float | None
+    tokens_out: float | None
+    cached_reported: float | None
+    cost: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class StretchResult:
+    """Speeds above ``low`` up to ``high``; ``best``: None where it is not decided."""
+
+    low: float
+    high: float
+    best: str | None
+    alone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult:
+    """The answer by one speed and one kind of tokens; ``frontier``: places in ``points``, from 0."""
+
+    speed: str
+    throughput: str
+    text: str
+    frontier: list[int]
+    best: list[StretchResult]
+    sure: list[StretchResult] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoResult:
+    """The whole result. ``weights``: by which the cost is divided; None where each kind has all of it."""
+
+    schema_version: int
+    headline: str
+    speeds: dict[str, str]
+    configurations: list[ConfigurationResult]
+    points: list[PointResult]
+    answers: list[AnswerResult]
+    weights: str | None
+    remarks: list[str]
+    exit_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pareto:
+    """All that is shown: the points by their numbers, the answers to choose by, and the result of both."""
+
+    points: tuple[Point, ...]
+    costs: tuple[dict[str, float], ...]
+    answers: tuple[Answer, ...]
+    result: ParetoResult
+
+    def answer(self, speed: str, throughput: str) -> Answer:
+        """The one by these."""
+        return next(each for each in self.answers if (each.speed, each.throughput) == (speed, throughput))
+
+
+def pareto_of(
+    configurations: Sequence[Configuration],
+    per_million: PerMillion,
+    weights: Weights | None = None,
+    *,
+    remarks: Sequence[str] = (),
+    gpus_given: bool = True,
+) -> Pareto:
+    """Measure every point and answer by each speed and each kind of tokens; ``remarks``: what else is to be said."""
+    points = tuple(point for each in configurations for point in points_of(each))
+    costs = tuple(costs_of(point, weights, per_million) for point in points)
+    answers = tuple(answer_of(points, speed, throughput) for throughput in THROUGHPUTS for speed in FORMULAS)
+    waves = [wave for each in configurations for wave in each.waves]
+    said = [*_remarks(configurations, points, weights), *([] if gpus_given else [_GPUS]), *remarks]
+    warned = [f"{name}: {clause}." for name, clause in _warnings(configurations)]
+    first = next(each for each in answers if each.speed == MEDIAN)
+    result = ParetoResult(
+        schema_version=SCHEMA_VERSION,
+        headline=" ".join([sentence(first, points), *_unusable(points), *warned]),
+        speeds=FORMULAS,
+        configurations=[_configuration(each) for each in configurations],
+        points=[_point(point, cost) for point, cost in zip(points, costs, strict=True)],
+        answers=[_answer(each, points) for each in answers if each.curves],
+        weights=None if weights is None else weights.text,
+        remarks=[each.removesuffix(".") for each in said],
+        exit_code=worst_exit_code(OK, *(wave.verdict.exit_code for wave in waves)),
+    )
+    return Pareto(points, costs, answers, result)
+
+
+_GPUS = "Each run counts as one GPU, since --gpus was not given"
+
+
+def _unusable(points: Sequence[Point]) -> Iterator[str]:
+    """The points that nobody should choose by, and why."""
+    found = [point for point in points if point.unusable]
+    if found:
+        why = ", ".join(dict.fromkeys(reason for point in found for reason in point.unusable))
+        yield f"{len(found)} of {pluralize(len(points), 'point is', 'points are')} not usable: {why}."
+
+
+def _warnings(configurations: Sequence[Configuration]) -> Iterator[tuple[str, str]]:
+    for each in configurations:
+        found = dict.fromkeys(clause for wave in each.waves for clause in warnings_of(wave))
+        yield from ((each.name, clause) for clause in found)
+
+
+def _remarks(
+    configurations: Sequence[Configuration], points: Sequence[Point], weights: Weights | None
+) -> Iterator[str]:
+    """Sentences on all for which numbers beside each other may not be alike, or are not there."""
+    waves = [wave for each in configurations for wave in each.waves]
+    if unlike := list(differences(waves, asked_for=("load",))):
+        yield f"The runs were measured differently: {'; '.join(unlike)}"
+    yield from _lengths(configurations, points)
+    if left_out := sum(map(has_no_point, waves)):
+        yield f"{pluralize(left_out, 'run has', 'runs have')} no point, since their load changes all the time"
+    if mute := sum(not point.speeds for point in points):
+        which = pluralize(mute, "point has", "points have")
+        yield f"{which} no speed: no successful request streamed two pieces or more, or requests were not recorded"
+    if bare := sum(any(each.low is None for each in point.speeds.values()) for point in points):
+        yield f"{pluralize(bare, 'point has', 'points have')} no interval: {NEEDED}"
+    if any(point.configuration.hour is not None for point in points):
+        yield from _money(points, weights)
+
+
+def _lengths(configurations: Sequence[Configuration], points: Sequence[Point]) -> Iterator[str]:
+    """Whose answers are longer, or prompts: speeds of other requests are not comparable."""
+    for what, of in (("prompts", "tokens_in"), ("answers", "tokens_out")):
+        means = {
+            each.name: _mean([getattr(p, of) for p in points if p.configuration is each]) for each in configurations
+        }
+        known = {name: mean for name, mean in means.items() if mean is not None}
+        if known and max(known.values()) > (1 + _LENGTHS_APART) * min(known.values()):
+            texts = ", ".join(f"{number_text(mean)} tokens ({name})" for name, mean in known.items())
+            yield f"The {what} differ in length: {texts} on average"
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _money(points: Sequence[Point], weights: Weights | None) -> Iterator[str]:
+    """The division of the cost, and what is not known of the cache."""
+    if weights is None:
+        yield WHOLE
+    else:
+        yield f"The cost is divided among input, cached and output tokens as {weights.text} for a token"
+    priced = {p.configuration.name: p.configuration for p in points if p.configuration.hour is not None}.values()
+    texts = (f"{each.name} {each.hour:g} {each.currency} per hour ({each.origin})" for each in priced)
+    yield f"Cost at the lower end of each interval; {'; '.join(texts)}"
+    for each in priced:
+        reported, ok = (
+            sum(counts) for counts in zip(*(p.cached for p in points if p.configuration is each), strict=True)
+        )
+        if not reported:
+            yield f"{each.name} did not report cached tokens: its input includes them"
+        elif reported < ok:
+            yield f"{each.name} reported cached tokens for {reported:,} of {ok:,} requests; the others count as without"
+
+
+def _configuration(each: Configuration) -> ConfigurationResult:
+    return ConfigurationResult(
+        each.name, each.gpus, each.hour, each.currency, each.origin, [run_of(wave) for wave in each.waves]
+    )
+
+
+def _point(point: Point, cost: dict[str, float]) -> PointResult:
+    reported, ok = point.cached
+    return PointResult(
+        configuration=point.configuration.name,
+        load=point.load,
+        runs=[str(wave.run_dir.path) for wave in point.runs if wave.run_dir is not None],
+        unusable=list(point.unusable),
+        speed=dict(point.speeds),
+        per_gpu=point.per_gpu,
+        tokens_in=point.tokens_in,
+        tokens_out=point.tokens_out,
+        cached_reported=reported / ok if ok and CACHED in point.rates else None,
+        cost=cost,
+    )
+
+
+def _answer(answer: Answer, points: Sequence[Point]) -> AnswerResult:
+    sure = None if answer.sure is None else [StretchResult(e.low, e.high, e.best, e.alone) for e in answer.sure]
+    best = [StretchResult(e.low, e.high, e.best, e.alone) for e in answer.best]
+    return AnswerResult(answer.speed, answer.throughput, sentence(answer, points), list(answer.frontier), best, sure)
