@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from inference_benchmarker.facts.wave_facts import WaveFacts
-    from inference_benchmarker.records.columns import Floats, Int64, Mask, Records
+    from inference_benchmarker.records.columns import Floats, Mask, Records
+    from inference_benchmarker.records.parts import InParts
     from inference_benchmarker.summary.completed_rate import CompletedSpan
     from inference_benchmarker.summary.statistics.distribution import Distribution
     from inference_benchmarker.summary.summary import Summary
@@ -38,7 +39,7 @@ _COLUMNS = tuple(dict.fromkeys(("outcome", *TIME_COLUMNS[TPOT], *TIME_COLUMNS["l
 def estimates_of(facts: WaveFacts, summary: Summary) -> dict[str, Estimate]:
     """The estimates ``tpot.p50``, ``tpot.p90``, ``latency_per_token.p90`` and ``gap`` in seconds, tokens a second.
 
-    Tokens are those of the completed rate's requests. ``cached`` and ``uncached`` ones are the parts of ``input``;
+    Tokens are those of successful requests. ``cached`` and ``uncached`` ones are the parts of ``input``;
     where the server reported none, nobody knows. Of requests that were counted instead of recorded there is nothing.
     """
     if facts.counts is not None:
@@ -131,52 +132,108 @@ class _Seconds:
 
 
 def _rates(facts: WaveFacts, span: CompletedSpan) -> Iterator[tuple[str, Estimate]]:
-    """Tokens a second by kind; None of a kind that nobody counted."""
-    rates = _Rates(facts, span)
-    gather(facts.records, rates)
-    gather(facts.begun_before, rates)
-    if not span.seconds:
+    """Tokens a second by kind; none of a kind that nobody counted."""
+    spread = _Completed(span) if facts.open_loop else _InFlight(facts)
+    if not spread.seconds:
         return
-    sums = {kind: rates.sums[kind] for kind in rates.known}
-    if INPUT in sums and OUTPUT in sums:
-        sums[TOTAL] = sums[INPUT] + sums[OUTPUT]
-    if INPUT in sums and CACHED in sums:
-        sums[UNCACHED] = sums[INPUT] - sums[CACHED]
-    parts = lengths(span.seconds)
+    for records in (facts.records, facts.begun_before if facts.open_loop else facts.warmup):
+        gather(records, spread.gatherer(records))
+    parts = lengths(spread.seconds)
     blocks = len(parts) if blocks_show_error(facts) else 0
-    for kind, each in sums.items():
-        yield kind, Ratio(float(each.sum()) / span.seconds, error_of(each, parts), blocks)
+    for kind, sums in _kinds(spread.sums):
+        yield kind, Ratio(float(sums.sum()) / spread.seconds, error_of(sums, parts), blocks)
 
 
-class _Rates:
-    """Gathers the tokens of the requests that completed in each second of the completed rate's interval."""
+def _kinds(sums: Mapping[str, Floats]) -> Iterator[tuple[str, Floats]]:
+    """The kinds that were counted, and those that follow from them."""
+    yield from sums.items()
+    if INPUT in sums and OUTPUT in sums:
+        yield TOTAL, sums[INPUT] + sums[OUTPUT]
+    if INPUT in sums and CACHED in sums:
+        yield UNCACHED, sums[INPUT] - sums[CACHED]
 
-    def __init__(self, facts: WaveFacts, span: CompletedSpan) -> None:
-        self._cached = [_CACHED] if CACHED_TOKENS in facts.records.metrics else []
-        self.columns = ("outcome", "done", "chunks", "tokens_in", "tokens_out", *self._cached)
+
+class _Spread:
+    """The tokens of successful requests in each second of a time; a kind that nobody reports has none."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.sums: dict[str, Floats] = {}
+
+    def gatherer(self, records: InParts) -> _Tokens:
+        """A gatherer of some records, which may lack the column of cached tokens."""
+        return _Tokens(records, self)
+
+    def put(self, part: Records, kind: str, tokens: Floats) -> None:
+        """Take in the tokens of each request of a part."""
+        if kind not in self.sums:
+            self.sums[kind] = np.zeros(len(lengths(self.seconds)))
+        chosen = tokens > 0
+        self._put(self.sums[kind], part.where(chosen), tokens[chosen])
+
+    def _put(self, sums: Floats, part: Records, tokens: Floats) -> None:
+        raise NotImplementedError
+
+
+class _Completed(_Spread):
+    """In the open loop a request's tokens are in the second in which it completed, as in the report."""
+
+    def __init__(self, span: CompletedSpan) -> None:
+        super().__init__(span.seconds)
         self._span, self._begin_ns = span, int(np.ceil(span.begin_ns))
-        self.sums = {kind: np.zeros(len(lengths(span.seconds))) for kind in (INPUT, CACHED, OUTPUT)}
-        self.known: dict[str, None] = {}
+
+    def _put(self, sums: Floats, part: Records, tokens: Floats) -> None:
+        done = part.int("done")
+        inside = self._span.holds(done)
+        add_to(sums, blocks_of(done[inside] - self._begin_ns, len(sums)), tokens[inside])
+
+
+class _InFlight(_Spread):
+    """In the closed loop a request's tokens are spread evenly over the time in which it was in flight.
+
+    Requests that begin together end together: whether so many of them end just before the wave does or just after it
+    would move the rate by all of their tokens, and make its seconds differ by nothing but that.
+    """
+
+    def __init__(self, facts: WaveFacts) -> None:
+        super().__init__((facts.window.planned_ns or facts.window.duration_ns) / NS)
+
+    def _put(self, sums: Floats, part: Records, tokens: Floats) -> None:
+        edges = np.append(np.arange(len(sums), dtype=np.float64), self.seconds)
+        begin, end = part.int("sent") / NS, np.maximum(part.int("done"), part.int("sent") + 1) / NS
+        rate = tokens / (end - begin)
+        sums += np.diff(_since(begin, rate, edges) - _since(end, rate, edges))
+
+
+def _since(begin: Floats, rate: Floats, instants: Floats) -> Floats:
+    """The sum, at each instant, of what so many rates made since each of them began."""
+    order = np.argsort(begin, kind="stable")
+    begin, rate = begin[order], rate[order]
+    rates, products = (np.append(0.0, np.cumsum(each)) for each in (rate, rate * begin))
+    begun = np.searchsorted(begin, instants)
+    made: Floats = instants * rates[begun] - products[begun]
+    return made
+
+
+class _Tokens:
+    """Gathers the tokens of each kind of the successful requests."""
+
+    def __init__(self, records: InParts, spread: _Spread) -> None:
+        cached = [_CACHED] if CACHED_TOKENS in records.metrics else []
+        self.columns = ("outcome", "sent", "done", "chunks", "tokens_in", "tokens_out", *cached)
+        self._spread = spread
 
     def add(self, part: Records) -> None:
         """As ``Gatherer`` says."""
-        done = part.int("done")
-        inside = part.outcome("ok") & self._span.holds(done)
-        output, given = output_tokens(part), part.int("tokens_in")
-        self._add(OUTPUT, done, np.where(inside & (output > 0), output, 0))
-        self._add(INPUT, done, np.where(inside & part.has("tokens_in"), given, 0))
-        if CACHED_TOKENS in part.metrics:
-            reported = _reports_cached(part)
-            self._add(CACHED, done, np.where(inside & reported, part.metric(CACHED_TOKENS), 0))
-            if reported.any():  # all of them may be 0
-                self.known[CACHED] = None
-
-    def _add(self, kind: str, done: Int64, tokens: Int64 | Floats) -> None:
-        chosen = tokens > 0
-        if chosen.any():
-            self.known[kind] = None
-            sums = self.sums[kind]
-            add_to(sums, blocks_of(done[chosen] - self._begin_ns, len(sums)), tokens[chosen])
+        ok, output = part.outcome("ok"), output_tokens(part)
+        for kind, tokens, known in (
+            (OUTPUT, output, ok & (output > 0)),
+            (INPUT, part.int("tokens_in"), ok & part.has("tokens_in")),
+        ):
+            if known.any():
+                self._spread.put(part, kind, np.where(known, tokens, 0).astype(np.float64))
+        if CACHED_TOKENS in part.metrics and (reported := ok & _reports_cached(part)).any():
+            self._spread.put(part, CACHED, np.where(reported, part.metric(CACHED_TOKENS), 0.0))
 
 
 def _reports_cached(part: Records) -> Mask:

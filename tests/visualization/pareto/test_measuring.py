@@ -110,6 +110,34 @@ def test_the_values_are_those_of_the_report() -> None:
     assert low < found["tpot.p50"].value < high
 
 
+def test_in_the_closed_loop_tokens_are_spread_over_the_time_in_flight() -> None:
+    """Four requests at a time that begin and end together: each fourth of 8 tokens in 3 s, 32 / 3 tokens a second."""
+    begins = [-1, 2, 5, 8]  # s; the first four are the warm-up's, the last four end after the wave
+    records = [
+        RequestRecord(4 * turn + one - 4, 0, begin * NS, begin * NS, (begin + 3) * NS)._replace(
+            tokens_out=8, tokens_in=2
+        )
+        for turn, begin in enumerate(begins)
+        for one in range(4)
+    ]
+    facts = observe(closed_plan(4, "10"), records)
+    found = estimates_of(facts, summarise(facts))
+    assert found["output"].value == pytest.approx(32 / 3)
+    assert found["input"].value == pytest.approx(8 / 3)
+    assert found["output"].ends(1) == pytest.approx((32 / 3, 32 / 3)), "no second differs from another"
+
+
+def test_a_request_that_is_partly_in_the_wave_counts_partly() -> None:
+    spans = [(0.5, 2.5, 10), (1.25, 1.75, 6), (9, 14, 100)]
+    records = [
+        RequestRecord(place, 0, 0, int(begin * NS), int(end * NS))._replace(tokens_out=tokens)
+        for place, (begin, end, tokens) in enumerate(spans)
+    ]
+    facts = observe(closed_plan(3, "10"), records)
+    inside = 10 + 6 + 100 / 5
+    assert estimates_of(facts, summarise(facts))["output"].value == pytest.approx(inside / 10)
+
+
 def test_in_the_closed_loop_a_request_belongs_to_the_second_it_was_sent_in() -> None:
     records = [streamed(place, 20, (10,), tokens_out=2)._replace(due=0) for place in range(300)]
     facts = observe(replace(closed_plan(1, "30")), records)
