@@ -14,7 +14,7 @@ import pytest
 
 from inference_benchmarker.facts.aborted import Aborted
 from inference_benchmarker.plan.server_limit import ServerLimit
-from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.plan.slo import MaxRegression, Slo
 from inference_benchmarker.report.headline import headline as headline_of_wave
 from inference_benchmarker.report.junit import to_junit
 from inference_benchmarker.report.markdown import in_a_fence, to_markdown
@@ -26,18 +26,23 @@ from server_capacity.results.ranking_row import Aim, row_of
 from server_capacity.results.text.capacity import to_text as text_of_search
 from server_capacity.results.text.headline import headline as headline_of_search
 from server_capacity.results.text.ranking import to_text as text_of_ranking
+from server_capacity.results.types.price import per_million
 from server_capacity.results.types.result_status import UNSAVED, settled
 from tests.capacities import searched
 from tests.proofs import PLANNED, proof, ran
 from tests.rankings import row
-from tests.waves import drawn, wave
+from tests.waves import chat, drawn, wave
 from visualization.comparison.comparison import compare
 from visualization.comparison.report import to_junit as junit_of_comparison
 from visualization.comparison.report import to_markdown as markdown_of_comparison
 from visualization.comparison.report import to_text as text_of_comparison
 from visualization.comparison.result import result_of
 from visualization.figures.capacity import Capacity, capacity_card
+from visualization.pages.pareto import pareto_figures
 from visualization.pages.ranking import ranking_figures
+from visualization.pareto.points import Configuration
+from visualization.pareto.result import pareto_of
+from visualization.pareto.text import to_text as text_of_pareto
 from visualization.run_page import run_page
 
 if TYPE_CHECKING:
@@ -87,6 +92,7 @@ def of_proof(plan_code: int = 0, **more: Any) -> Artefacts:
 
 
 BASE = wave(drawn(1, seconds=20))
+USE = ServerLimit.parse("server.use<70%")
 
 
 def of_comparison(
@@ -97,6 +103,16 @@ def of_comparison(
     lines = {"text": text_of_comparison(found).splitlines()[0], "json": result_of(found).headline}
     lines["markdown"] = markdown_of_comparison(found).splitlines()[2].strip("*")
     return Artefacts(found.exit_code, lines, junit_of_comparison(found))
+
+
+CHAT = chat()
+
+
+def of_pareto(made: Wave) -> Artefacts:
+    found = pareto_of([Configuration("A", (CHAT, made))], per_million)
+    lines = {"text": text_of_pareto(found).splitlines()[0], "json": found.result.headline}
+    lines["page"] = pareto_figures(found).lead
+    return Artefacts(found.result.exit_code, lines)
 
 
 def of_wave(made: Wave) -> Artefacts:
@@ -132,6 +148,17 @@ SEARCHES: dict[str, tuple[dict[str, Any], int]] = {
 }
 SUCCESS: dict[str, Any] = {"outcomes": ["failed" if index % 4 == 0 else "ok" for index in range(2000)]}
 ABORTED = Aborted("success<50%@3s", 0.4, 30, 3)
+FRONTIERS: list[tuple[str, Callable[[Wave], Wave], int]] = [
+    ("a run was interrupted", lambda made: replace(made, interrupted=True), 130),
+    (
+        "a run was aborted",
+        lambda made: replace(made, aborted=ABORTED, window=replace(made.window, stopped_at_ns=20 * NS)),
+        1,
+    ),
+    ("a run lost a worker", lambda made: replace(made, lost_workers=(0,)), 3),
+    ("a run missed a limit", lambda made: replace(made, plan=replace(made.plan, slos=(Slo.parse("p99<1ms"),))), 1),
+    ("a limit waits", lambda made: replace(made, plan=replace(made.plan, server_limits=(USE,))), 1),
+]
 ENDS: list[tuple[str, str, Callable[[], Artefacts], Callable[[], Artefacts], int]] = [
     *(
         (kind, end, make, lambda make=make, more=more: make(**more), code)
@@ -145,6 +172,10 @@ ENDS: list[tuple[str, str, Callable[[], Artefacts], Callable[[], Artefacts], int
     ("comparison", "a run was aborted", of_comparison, lambda: of_comparison(ended={"aborted": ABORTED}), 1),
     ("comparison", "a run was interrupted", of_comparison, lambda: of_comparison(ended={"interrupted": True}), 130),
     ("comparison", "undecided", of_comparison, lambda: of_comparison("p50=1%", strict=True), 1),
+    *(
+        ("frontier", end, lambda: of_pareto(CHAT), lambda change=change: of_pareto(change(CHAT)), code)
+        for end, change, code in FRONTIERS
+    ),
     (
         "wave",
         "aborted",

@@ -67,7 +67,7 @@ OTHER_PROGRAMS_FLAGS = {
 NOT_HERE = ("git clone ", "cd inference-benchmarker", "./benchmark --self-test", "pip install ")
 ENDPOINT_LINE = "benchmark endpoint --port 8080"
 PORTS = ("8080", "8081", "8082", "8083", "8084", "8085", "8086")
-BUILT_ON_RUNS = ("benchmark compare", "benchmark plot")
+BUILT_ON_RUNS = ("benchmark compare", "benchmark plot", "benchmark pareto")
 SIDE_BY_SIDE = 4
 MOST_ENTRIES = 130
 FENCE = re.MULTILINE | re.DOTALL
@@ -87,6 +87,7 @@ SHORTER = (
     (re.compile(r"duration_s=\d+"), "duration_s=0.5"),
     (re.compile(r"^(benchmark capacity .*)$"), r"\1 --time 5 --start-rps 80 --max-rps 80"),
     (re.compile(r"^(benchmark report .*--format .*)$"), r"\1 || [ $? -eq 3 ]"),  # a busy machine made the run INVALID
+    (re.compile(r"^(benchmark pareto .*)$"), r"\1 || [ $? -eq 3 ]"),  # as above
     (re.compile(r"^\./benchmark --demo$"), "./benchmark --demo --obs-time 0.5 --warmup 0.2 --sample-client-hw"),
 )
 

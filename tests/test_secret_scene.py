@@ -145,6 +145,7 @@ def test_ab_compare_and_plot(scene: Scene) -> None:
     (scene.folder / "own.json").write_text(metadata)
     scene.run("plot", one, other, "--plot-output-dir", "plots", "--plot-metadata", "own.json", code=0)
     assert {path.suffix for path in (scene.folder / "plots").iterdir()} == {".html", ".png", ".svg"}
+    scene.run("pareto", one, other, "--price", "gpu=2", *OUT)
 
 
 @pytest.mark.slow

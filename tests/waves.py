@@ -309,6 +309,23 @@ def wave(
     )
 
 
+def chat(rate: int = 2, gap_ms: float = 20, seconds: int = 40, tokens: int = 11, seed: int = 1, **more: Any) -> Wave:
+    """A wave of streams: 100 ms to the first piece, then a gap that varies a little for each further token."""
+    draw = np.random.default_rng(seed)
+    size = (seconds, rate)
+    streaming = (tokens - 1) * gap_ms * draw.uniform(0.9, 1.1, size) / 1e3
+    due = np.arange(seconds * rate) * NS // rate
+    first = due + NS // 10
+    columns: dict[str, Any] = {
+        "first_token": first,
+        "last_token": first + np.round(streaming.ravel() * NS).astype(np.int64),
+        "chunks": np.full(due.size, tokens),
+        "tokens_in": np.full(due.size, 50),
+        "tokens_out": np.full(due.size, tokens),
+    }
+    return wave(0.1 + streaming, **{**columns, **more})
+
+
 def stored(wave: Wave, parent: Path) -> RunDir:
     """The run directory of a simulated wave."""
     run_dir = RunDir.create(parent)

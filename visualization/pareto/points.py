@@ -41,7 +41,7 @@ MEDIAN, P90, END_TO_END, ITL = "median", "p90", "end_to_end_p90", "itl"
 _OF_SPEEDS = {MEDIAN: f"{TPOT}.p50", P90: f"{TPOT}.p90", END_TO_END: f"{PER_TOKEN}.p90", ITL: GAP}
 KINDS = (INPUT, CACHED, UNCACHED, OUTPUT, TOTAL)
 THROUGHPUTS = (OUTPUT, TOTAL)
-_BAD = ("INVALID", FAILED, LIMIT_MISSED)
+_BAD = ("INVALID", FAILED, LIMIT_MISSED, "PENDING")
 
 
 @dataclass(frozen=True, slots=True)

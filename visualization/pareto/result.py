@@ -13,11 +13,20 @@ from visualization.comparison.result import RunResult, run_of
 from visualization.pareto.answer import FORMULAS, NEEDED, answer_of, sentence
 from visualization.pareto.costs import WHOLE, costs_of
 from visualization.pareto.measuring import CACHED
-from visualization.pareto.points import MEDIAN, THROUGHPUTS, Quantity, has_no_point, points_of, warnings_of
+from visualization.pareto.points import (
+    MEDIAN,
+    THROUGHPUTS,
+    Quantity,
+    has_no_point,
+    points_of,
+    unusable_because,
+    warnings_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from inference_benchmarker.wave.wave import Wave
     from visualization.pareto.answer import Answer
     from visualization.pareto.costs import PerMillion, Weights
     from visualization.pareto.points import Configuration, Point
@@ -122,7 +131,7 @@ def pareto_of(
     first = next(each for each in answers if each.speed == MEDIAN)
     result = ParetoResult(
         schema_version=SCHEMA_VERSION,
-        headline=" ".join([sentence(first, points), *_unusable(points), *warned]),
+        headline=" ".join([sentence(first, points), *_unusable(waves), *warned]),
         speeds=FORMULAS,
         configurations=[_configuration(each) for each in configurations],
         points=[_point(point, cost) for point, cost in zip(points, costs, strict=True)],
@@ -137,12 +146,12 @@ def pareto_of(
 _GPUS = "Each run counts as one GPU, since --gpus was not given"
 
 
-def _unusable(points: Sequence[Point]) -> Iterator[str]:
-    """The points that nobody should choose by, and why."""
-    found = [point for point in points if point.unusable]
+def _unusable(waves: Sequence[Wave]) -> Iterator[str]:
+    """The runs that nobody should choose by, and why; their points are marked."""
+    found = [reasons for wave in waves if (reasons := list(unusable_because(wave)))]
     if found:
-        why = ", ".join(dict.fromkeys(reason for point in found for reason in point.unusable))
-        yield f"{len(found)} of {pluralize(len(points), 'point is', 'points are')} not usable: {why}."
+        why = ", ".join(dict.fromkeys(reason for each in found for reason in each))
+        yield f"{len(found)} of {pluralize(len(waves), 'run is', 'runs are')} not usable: {why}."
 
 
 def _warnings(configurations: Sequence[Configuration]) -> Iterator[tuple[str, str]]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from inference_benchmarker.plan.load import Bounds, OpenLoop
+from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.plan.slo import Slo
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.words.units import NS
 from server_capacity.results.types.price import per_million
 from tests.case import case
 from tests.mentions import mentions
-from tests.waves import wave
+from tests.waves import chat
 from visualization.pareto.costs import Weights, costs_of
 from visualization.pareto.points import MEDIAN, P90, Configuration, Point, Quantity, points_of, unusable_because
 from visualization.pareto.result import pareto_of
@@ -25,23 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from inference_benchmarker.wave.wave import Wave
-
-
-def chat(rate: int = 2, gap_ms: float = 20, seconds: int = 40, tokens: int = 11, seed: int = 1, **more: Any) -> Wave:
-    """A wave of streams: 100 ms to the first piece, then a gap that varies a little for each further token."""
-    draw = np.random.default_rng(seed)
-    size = (seconds, rate)
-    streaming = (tokens - 1) * gap_ms * draw.uniform(0.9, 1.1, size) / 1e3
-    due = np.arange(seconds * rate) * NS // rate
-    first = due + NS // 10
-    columns: dict[str, Any] = {
-        "first_token": first,
-        "last_token": first + np.round(streaming.ravel() * NS).astype(np.int64),
-        "chunks": np.full(due.size, tokens),
-        "tokens_in": np.full(due.size, 50),
-        "tokens_out": np.full(due.size, tokens),
-    }
-    return wave(0.1 + streaming, **{**columns, **more})
 
 
 def point(*waves: Wave, **more: Any) -> Point:
@@ -75,6 +57,13 @@ def test_of_repetitions_those_count_that_are_usable() -> None:
     assert found.speeds[MEDIAN].value == pytest.approx(50, rel=0.02)
 
 
+def test_a_repetition_that_does_not_count_is_named() -> None:
+    found = pareto_of([Configuration("A", (chat(), UNUSABLE["INVALID"]()))], per_million).result
+    assert found.exit_code == 3
+    assert found.points[0].unusable == []
+    assert mentions(found.headline, "1 of 2 runs are not usable: INVALID")
+
+
 def test_the_points_are_in_the_order_of_their_loads() -> None:
     found = points_of(Configuration("A", tuple(chat(rate) for rate in (4, 1, 2))))
     assert [each.load for each in found] == ["1/s", "2/s", "4/s"]
@@ -99,6 +88,7 @@ UNUSABLE: dict[str, Callable[[], Wave]] = {
     "INVALID": lambda: replace(chat(), lost_workers=(0,)),
     "LIMIT MISSED": lambda: missing("ttft.p50<50ms"),
     "FAILED": lambda: chat(outcomes=["failed"] * 80),
+    "PENDING": lambda: chat(server_limits=(ServerLimit.parse("server.use<70%"),)),
 }
 
 
@@ -111,7 +101,7 @@ def test_what_nobody_should_choose_by_is_marked_and_the_exit_code_is_inherited()
             assert found.result.exit_code == bad.verdict.exit_code > 0
             assert reason in found.result.points[1].unusable
             assert all(1 not in answer.frontier for answer in found.answers)
-            assert mentions(found.result.headline, "1 of 2 points are not usable", reason)
+            assert mentions(found.result.headline, "1 of 2 runs are not usable", reason)
             assert mentions(to_text(found), "✗ A, 2/s", reason)
     assert pareto_of([Configuration("A", (chat(),))], per_million).result.exit_code == 0
 
