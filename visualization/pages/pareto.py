@@ -89,7 +89,7 @@ def _headline(name: str, pareto: Pareto) -> Iterator[tuple[str, str]]:
     best = [each for each in answer.best if each.best == name]
     if len(answer.curves) > 1:
         ranges = [f"{number_text(each.low)}–{number_text(each.high)}" for each in _joined(best)]
-        yield "better at, tokens/s", ", ".join(ranges) or "no speed"
+        yield "better at, tokens/s", ", ".join(ranges) or "none"
     yield "fastest, tokens/s", number_text(curve[-1][0])
     yield "most output/s/GPU", number_text(curve[0][1])
     found = [
@@ -133,8 +133,18 @@ def _chart(pareto: Pareto, names: Sequence[str], answer: Answer, *, by_speed: bo
         Axis("Speed of a user" if by_speed else "Median speed of a user", "tokens/s"),
         Axis(per_gpu, ""),
         (*curves, *lines[::-1]),
-        bands=tuple(("undecided", low, high) for low, high in answer.open),
+        bands=tuple(_bands(answer)),
     )
+
+
+def _bands(answer: Answer) -> Iterator[tuple[str, float, float]]:
+    """The speeds at which the intervals do not decide; every other band is shaded, so what is between is one, too."""
+    before: float | None = None
+    for low, high in answer.open:
+        if before is not None:
+            yield "", before, low
+        yield "undecided", low, high
+        before = high
 
 
 def _across(pareto: Pareto, names: Sequence[str], answer: Answer, numbers: Sequence[int], tone: Tone) -> Line:

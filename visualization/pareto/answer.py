@@ -93,11 +93,28 @@ def sentence(answer: Answer, points: Sequence[Point]) -> str:
     what = f"{'' if answer.throughput == 'total' else 'output '}tokens/s/GPU"
     if len(answer.curves) == 1:
         return _of_one(answer, points, f"total {what}" if answer.throughput == "total" else what)
-    more = f"more {'total ' * (answer.throughput == 'total')}{what} at the same {NAMES[answer.speed]} speed"
+    by = NAMES[answer.speed]
+    same = f"at the same {by} speed" if answer.speed in (MEDIAN, P90) else f"at the same speed by {by}"
+    more = f"more {'total ' * (answer.throughput == 'total')}{what} {same}"
     if answer.sure is not None and all(each.best is None for each in answer.sure):
         return f"Cannot tell which is better: the intervals overlap at every speed. As measured, {_measured(answer)}."
-    sure = f" How sure this is, is not known: {NEEDED}." if answer.sure is None else _also_open(answer)
-    return f"{_measured(answer)}: {more}.{_alone(answer)}{sure}"
+    last = answer.best[-1]
+    alone = f" Above {number_text(last.low)} {UNIT} only {last.best} was measured." if last.alone else ""
+    return f"{_measured(answer)}: {more}.{alone}"
+
+
+def caveats(answer: Answer) -> Iterator[str]:
+    """Sentences on all for which the answer may be another one: no intervals, no points, intervals that overlap."""
+    if len(answer.curves) < 2:
+        return
+    first = next((each for each in answer.best if each.best is not None), None)
+    for name, curve in answer.curves.items():
+        if first is not None and name != first.best and curve[0][0] >= first.high:
+            yield f"{name} was not measured below {number_text(curve[0][0])} {UNIT}"
+    if answer.sure is None:
+        yield f"How sure the first line is, is not known: {NEEDED}"
+    elif away := list(_away_from_switches(answer)):
+        yield f"The intervals do not decide at {' and '.join(away)} {UNIT}"
 
 
 def _of_one(answer: Answer, points: Sequence[Point], what: str) -> str:
@@ -117,21 +134,6 @@ def _measured(answer: Answer) -> str:
     """``A is better for every user slower than 42 tokens/s (95%: 38 to 46), B beyond``."""
     contested = _joined([each for each in answer.best if not each.alone])
     return ", ".join(_clauses(contested, answer))
-
-
-def _alone(answer: Answer) -> str:
-    """The configuration that alone was measured at the highest speeds."""
-    last = answer.best[-1]
-    above = f" Above {number_text(last.low)} {UNIT} only {last.best} was measured." if last.alone else ""
-    return above + "".join(_never_slower(answer))
-
-
-def _never_slower(answer: Answer) -> Iterator[str]:
-    """The configurations of which nobody knows what they do for users so slow that another one is better for them."""
-    first = next((each for each in answer.best if each.best is not None), None)
-    for name, curve in answer.curves.items():
-        if first is not None and name != first.best and curve[0][0] >= first.high:
-            yield f" {name} was not measured below {number_text(curve[0][0])} {UNIT}."
 
 
 def _joined(contested: Sequence[Stretch]) -> list[Stretch]:
@@ -171,12 +173,10 @@ def _switch(speed: float, answer: Answer) -> str:
     return f"{middle} {UNIT} (95%: {low} to {high})"
 
 
-def _also_open(answer: Answer) -> str:
-    """The speeds away from any switch at which the intervals do not decide either."""
+def _away_from_switches(answer: Answer) -> Iterator[str]:
+    """The speeds at which the intervals do not decide either."""
     contested = _joined([each for each in answer.best if not each.alone])
     around = [each.high for each in contested[:-1]]
-    others = [(low, high) for low, high in answer.open if not any(low <= at <= high for at in around)]
-    if not others:
-        return ""
-    texts = [f"{supported(low, high - low)} to {supported(high, high - low)}" for low, high in others[:_MOST_CLAUSES]]
-    return f" The intervals do not decide at {' and '.join(texts)} {UNIT}."
+    for low, high in answer.open:
+        if not any(low <= at <= high for at in around):
+            yield f"{supported(low, high - low)} to {supported(high, high - low)}"

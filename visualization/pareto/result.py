@@ -10,7 +10,7 @@ from inference_benchmarker.version import SCHEMA_VERSION
 from inference_benchmarker.words.wording import number_text, pluralize
 from visualization.comparison.conditions import differences
 from visualization.comparison.result import RunResult, run_of
-from visualization.pareto.answer import FORMULAS, NEEDED, answer_of, sentence
+from visualization.pareto.answer import FORMULAS, NEEDED, answer_of, caveats, sentence
 from visualization.pareto.costs import WHOLE, costs_of
 from visualization.pareto.measuring import CACHED
 from visualization.pareto.points import (
@@ -126,9 +126,9 @@ def pareto_of(
     costs = tuple(costs_of(point, weights, per_million) for point in points)
     answers = tuple(answer_of(points, speed, throughput) for throughput in THROUGHPUTS for speed in FORMULAS)
     waves = [wave for each in configurations for wave in each.waves]
-    said = [*_remarks(configurations, points, weights), *([] if gpus_given else [_GPUS]), *remarks]
-    warned = [f"{name}: {clause}." for name, clause in _warnings(configurations)]
     first = next(each for each in answers if each.speed == MEDIAN)
+    said = [*caveats(first), *_remarks(configurations, points, weights), *([] if gpus_given else [_GPUS]), *remarks]
+    warned = [f"{name}: {clause}." for name, clause in _warnings(configurations)]
     result = ParetoResult(
         schema_version=SCHEMA_VERSION,
         headline=" ".join([sentence(first, points), *_unusable(waves), *warned]),
@@ -202,17 +202,22 @@ def _money(points: Sequence[Point], weights: Weights | None) -> Iterator[str]:
         yield WHOLE
     else:
         yield f"The cost is divided among input, cached and output tokens as {weights.text} for a token"
-    priced = {p.configuration.name: p.configuration for p in points if p.configuration.hour is not None}.values()
+    priced = list({p.configuration.name: p.configuration for p in points if p.configuration.hour is not None}.values())
     texts = (f"{each.name} {each.hour:g} {each.currency} per hour ({each.origin})" for each in priced)
     yield f"Cost at the lower end of each interval; {'; '.join(texts)}"
+    mute = [each.name for each in priced if not _cached(each, points)[0]]
+    if mute:
+        yield f"{' and '.join(mute)} did not report cached tokens: input includes them"
     for each in priced:
-        reported, ok = (
-            sum(counts) for counts in zip(*(p.cached for p in points if p.configuration is each), strict=True)
-        )
-        if not reported:
-            yield f"{each.name} did not report cached tokens: its input includes them"
-        elif reported < ok:
+        reported, ok = _cached(each, points)
+        if 0 < reported < ok:
             yield f"{each.name} reported cached tokens for {reported:,} of {ok:,} requests; the others count as without"
+
+
+def _cached(configuration: Configuration, points: Sequence[Point]) -> tuple[int, int]:
+    """The number of its requests that reported cached tokens, and of all."""
+    counts = [point.cached for point in points if point.configuration is configuration]
+    return sum(reported for reported, _ in counts), sum(ok for _, ok in counts)
 
 
 def _configuration(each: Configuration) -> ConfigurationResult:

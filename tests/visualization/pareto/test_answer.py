@@ -8,7 +8,7 @@ import pytest
 
 from tests.case import case
 from tests.mentions import mentions
-from visualization.pareto.answer import Answer, answer_of, sentence
+from visualization.pareto.answer import Answer, answer_of, caveats, sentence
 from visualization.pareto.measuring import OUTPUT, TOTAL
 from visualization.pareto.points import MEDIAN, P90, Configuration, Point, Quantity
 
@@ -78,14 +78,22 @@ def test_overlapping_intervals_decide_nothing() -> None:
 
 
 def test_without_intervals_it_is_not_known_how_sure_it_is() -> None:
-    answer, text = said([*points("A", *STEEP), *points("B", *FLAT, share=None)])
+    answer, _ = said([*points("A", *STEEP), *points("B", *FLAT, share=None)])
     assert answer.sure is None
-    assert mentions(text, "How sure this is, is not known", "20 seconds")
+    assert mentions(caveats(answer), "is not known", "20 seconds")
 
 
 def test_who_was_not_measured_for_slow_users_is_named() -> None:
-    _, text = said([*points("A", (20, 400), (60, 10)), *points("B", (50, 150), (100, 120))])
-    assert mentions(text, "B was not measured below 50 tokens/s")
+    answer, _ = said([*points("A", (20, 400), (60, 10)), *points("B", (50, 150), (100, 120))])
+    assert mentions(caveats(answer), "B was not measured below 50 tokens/s")
+
+
+def test_where_the_intervals_do_not_decide_is_said_away_from_the_crossing_too() -> None:
+    near = [*points("A", (10, 200), (30, 100), (60, 80)), *points("B", (10, 150), (30, 99), (60, 40))]
+    answer, text = said(near)
+    assert mentions(text, "A is better for every user")
+    assert any(low < 30 < high for low, high in answer.open)
+    assert mentions(caveats(answer), "The intervals do not decide at", "tokens/s")
 
 
 def test_who_is_not_usable_is_in_no_answer() -> None:

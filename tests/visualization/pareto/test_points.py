@@ -140,7 +140,8 @@ def test_runs_of_other_prompts_or_models_are_remarked_on() -> None:
     one = chat()
     other = replace(one, plan=replace(one.plan, factory_settings={"MODEL": "b"}))
     assert mentions(remarks(Configuration("A", (one,)), Configuration("B", (other,))), "measured differently", "MODEL")
-    assert not remarks(Configuration("A", (one,)), Configuration("B", (chat(4),)))  # another load is asked for
+    of_two_loads = remarks(Configuration("A", (one,)), Configuration("B", (chat(4),)))
+    assert not mentions(of_two_loads, "measured differently")
 
 
 def test_longer_answers_are_remarked_on() -> None:
@@ -150,7 +151,9 @@ def test_longer_answers_are_remarked_on() -> None:
 
 def test_what_is_not_known_of_a_cost_is_said() -> None:
     configuration = Configuration("A", (chat(),), 1, 2.0, "USD", "given")
-    assert mentions(remarks(configuration), "did not report cached tokens")
+    assert mentions(remarks(configuration), "A did not report cached tokens")
+    both = remarks(configuration, replace(configuration, name="B"))
+    assert mentions(both, "A and B did not report cached tokens")
     assert mentions(remarks(configuration), "views of one bill")
     assert mentions(remarks(configuration, weights=Weights(1, 0, 4)), "as 1:0:4")
     assert mentions(remarks(configuration, gpus_given=False), "one GPU")
