@@ -3,6 +3,7 @@
 Six waves of 20 s, from a third of the endpoint's capacity (4 servers of 20 ms: 200 requests a second) to beyond it; and
 the search for that capacity which ``benchmark capacity --demo`` makes (``python -m tests.samples search``: it alone).
 ``terminal``: the recording of ``benchmark --demo``. ``page``: the page of a chat model whose load rises for a while.
+``frontier``: two LLM engines at six loads each.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ RISING = (
 )
 LENGTHS = ("--input-tokens", 500, "--output-tokens", 128)
 LIMITS = ("--slo", "ttft.p99<1s", "--slo", "itl.p95<30ms", "--goodput", "ttft<1s,latency<5s")
+FRONTIER = "pareto_frontier.png"
+ENGINES = {"latency": "0:0:24:2.4", "throughput": "0:0:40:1"}
+CONCURRENCIES = (1, 2, 4, 8, 16, 32)
 VALID, MISSED, INVALID = 0, 1, 3
 LIMIT = "p99<200ms"
 WATCHED = {
@@ -144,10 +148,44 @@ def page() -> None:
             opened.screenshot(SAMPLES / RUN_PAGE)
 
 
+def frontier() -> None:
+    """Send the same loads to two engines, one of which is better for slow users, and keep the picture of both."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for engine, step_ms in ENGINES.items():
+            sweep(folder / "runs" / engine, step_ms, folder / "sent")
+        benchmark("pareto", folder / "runs", "--gpus", 1, "--price", "gpu=2.50", "--output-dir", folder / "out")
+        (made,) = (folder / "out").iterdir()
+        shutil.copy(made / FRONTIER, SAMPLES / FRONTIER)
+
+
+def sweep(folder: Path, step_ms: str, sent: Path) -> None:
+    """A wave for each number of requests in flight, below the folder."""
+    folder.mkdir(parents=True)
+    engine = ("--llm", "8b-h100", "--prefill-ms=0:0.01:2", f"--step-ms={step_ms}", "--port", 0)
+    command = [sys.executable, "-m", "inference_benchmarker.cli", "endpoint", *map(str, engine)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        url = running.stdout.readline().split()[2]
+        for concurrency in CONCURRENCIES:
+            shutil.move(in_flight(url, concurrency, sent / f"{folder.name}_{concurrency}"), folder)
+        running.terminate()
+
+
+def in_flight(url: str, concurrency: int, sent: Path) -> Path:
+    """The run directory of a wave; one that a busy machine made INVALID is sent again."""
+    load = ("--input-tokens", 200, "--output-tokens", 64, "--warmup", 6, "--obs-time", 60, "--quiet")
+    for attempt in range(ATTEMPTS):
+        made = sent / str(attempt)
+        if benchmark(f"{url}/v1", *load, "--concurrency", concurrency, "--output-dir", made) != INVALID:
+            return next(made.iterdir())
+    raise SystemExit(f"{concurrency} in flight are INVALID on this machine: quiet it first.")
+
+
 def main() -> None:
     """Make those that are asked for, by default all."""
     SAMPLES.mkdir(exist_ok=True)
-    parts = {"comparison": comparison, "search": search, "terminal": terminal, "page": page}
+    parts = {"comparison": comparison, "search": search, "terminal": terminal, "page": page, "frontier": frontier}
     for make in [parts[name] for name in sys.argv[1:] or parts]:
         make()
 

@@ -16,7 +16,7 @@ from visualization.pareto.text import MARKS, both, kinds_priced, mark, money
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from visualization.figures.figures import Cross, Tone
+    from visualization.figures.figures import Cross, Scale, Tone
     from visualization.pareto.answer import Answer
     from visualization.pareto.points import Quantity
     from visualization.pareto.result import Pareto
@@ -31,7 +31,8 @@ _READ = (
     "better both ways. ✗ marks points that are not usable. A shaded stretch: the 95% intervals do not decide there."
 )
 _PER_GPU = {OUTPUT: "Output tokens/s/GPU", TOTAL: "Input and output tokens/s/GPU"}
-_COSTS = {"input": "Input tokens", "cached": "Cached tokens", "output": "Output tokens", "total": "All tokens"}
+_COST = "A million {} tokens"
+_WIDE = 20.0  # from where the largest cost is so many times the smallest, the axis is logarithmic
 
 
 def pareto_figures(pareto: Pareto) -> Figures:
@@ -204,7 +205,10 @@ def _cost_chart(pareto: Pareto, names: Sequence[str], kind: str) -> Curves | Non
     if not lines:
         return None
     currency = found[0][1].configuration.currency
-    return Curves(_COSTS[kind], Axis("Median speed of a user", "tokens/s"), Axis("Cost of a million", currency), lines)
+    costs = [cost for *_, cost in found]
+    scale: Scale = "log" if min(costs) > 0 and max(costs) > _WIDE * min(costs) else "linear"
+    title = _COST.format(kind.replace(TOTAL, "input and output"))
+    return Curves(title, Axis("Median speed of a user", "tokens/s"), Axis(title, currency, scale), lines)
 
 
 def _money(pareto: Pareto) -> str:

@@ -71,7 +71,7 @@ def both(quantity: Quantity | None) -> tuple[str, str]:
     low, high, value = quantity.low, quantity.high, quantity.value
     if low is None or high is None:
         return supported(value, value / 20), _NOTHING
-    width = max(high - low, value / 1000)
+    width = max(high - low, value / 200)  # more digits are of no use
     return supported(value, width), f"{supported(low, width)}–{supported(high, width)}"
 
 
