@@ -196,11 +196,19 @@ def test_the_numbers_are_those_of_the_engine_s_log(bench: Bench, capsys: pytest.
         command.finish()
         arrivals = endpoint.arrivals()
     (run,) = (command.folder / "runs" / "a").iterdir()
-    code = json.loads((run / "summary.json").read_text())["exit_code"]
-    out, _ = pareto(capsys, run, "--json", "--output-dir", command.folder / "out", code=code)
+    summary = json.loads((run / "summary.json").read_text())
+    out, _ = pareto(capsys, run, "--json", "--output-dir", command.folder / "out", code=summary["exit_code"])
     (found,) = json.loads(out)["points"]
     rows = pq.read_table(run / "requests.parquet").to_pylist()
     speeds = sorted((row["tokens_out"] - 1) / (row["last_token"] - row["first_token"]) * 1e9 for row in rows)
     assert found["speed"]["median"]["value"] == pytest.approx(speeds[len(speeds) - -(-len(speeds) // 2)])
     assert sum(row["tokens_out"] for row in rows) == sum(arrivals["output_tokens"])
     assert sum(row["tokens_in"] for row in rows) == sum(arrivals["prompt_tokens"])
+    start, planned_s = summary["window"]["t0_monotonic_ns"], summary["window"]["planned_s"]
+    made = 0.0
+    for begin, end, tokens in zip(
+        *(arrivals[name] for name in ("arrival_ns", "finish_ns", "output_tokens")), strict=True
+    ):
+        within = min(end, start + planned_s * 1e9) - max(begin, start)
+        made += tokens * max(within, 0) / (end - begin)
+    assert found["per_gpu"]["output"]["value"] == pytest.approx(made / planned_s, rel=0.05)
