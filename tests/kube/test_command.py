@@ -259,6 +259,19 @@ def test_ctrl_c_ends_the_wave_with_its_report(scene: Scene) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupt_while_the_pods_start_leaves_nothing(scene: Scene, number: signal.Signals) -> None:
+    """The first processes of the pods hear at once that they are to end, whatever they do just then."""
+    running = scene.start(60, "--job-name", "load")
+    running.wait_for(lambda: [pod["status"]["phase"] for pod in scene.pods()] == ["Running"] * 3, "the pods")
+    running.process.send_signal(number)
+    finished = running.finish()
+    assert (finished.code, "Interrupted" in finished.err) == (130, True), finished.err
+    scene.judge_rest()
+    assert len(scene.server.log()) == 0
+
+
+@pytest.mark.slow
 def test_an_interrupt_before_the_wave_is_followed_ends_it_too(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,8 +46,21 @@ _NO_KEY = re.compile(r"[^A-Za-z0-9._-]")
 _INDEX = "JOB_COMPLETION_INDEX"
 _TERMINATED = 128 + 15  # as a shell counts a process that SIGTERM ended
 _COMMAND = f"""\
+# The first process of a container hears no signal that it does not ask for.
+trap 'exit {_TERMINATED}' TERM
+until_ended() {{
+  trap 'kill -TERM $wave' TERM
+  while :; do
+    wait $wave
+    code=$?
+    kill -0 $wave 2>/dev/null || break
+  done
+}}
 if [ "${_INDEX}" != 0 ]; then
-  exec benchmark hosts join --address "$PRIMARY" --host-keys {KEYS} --join-timeout "$JOIN_TIMEOUT"
+  benchmark hosts join --address "$PRIMARY" --host-keys {KEYS} --join-timeout "$JOIN_TIMEOUT" &
+  wave=$!
+  until_ended
+  exit "$code"
 fi
 mkdir {SAID}
 benchmark --version >{SAID}/version
@@ -64,12 +77,7 @@ tee {SAID}/words <{SAID}/pipe >&2 &
 benchmark "$@" --host-keys {KEYS} --listen "$POD_IP:{PORT}" --output-dir {RUNS} 2>{SAID}/pipe &
 wave=$!
 echo $wave >{SAID}/process
-trap 'kill -TERM $wave' TERM
-while :; do
-  wait $wave
-  code=$?
-  kill -0 $wave 2>/dev/null || break
-done
+until_ended
 [ "$code" != {_TERMINATED} ] || code={INTERRUPTED:d} # before it could listen
 echo "$code" >{SAID}/ended
 mv {SAID}/ended {SAID}/code
