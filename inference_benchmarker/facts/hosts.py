@@ -44,7 +44,7 @@ class HostFacts:
     ``workers``: the numbers of its workers. ``versions``: of what runs there, by name (``benchmark``, ``python``).
     ``use``: of the whole host; None where its samples never came. ``clock``: None for this host, whose clock is ours,
     and for one that was lost before it was asked. ``lost``: why, in the last words of its connection; None while it is
-    there. ``node``: of a cluster, that a pod is on.
+    there. ``node``: of a cluster, that a pod is on, with its ``zone`` and ``instance_type`` as far as they are known.
     """
 
     name: str
@@ -54,6 +54,8 @@ class HostFacts:
     clock: HostClock | None = None
     lost: str | None = None
     node: str | None = None
+    zone: str | None = None
+    instance_type: str | None = None
 
 
 def host_of_worker(hosts: Sequence[HostFacts], worker: int) -> str | None:

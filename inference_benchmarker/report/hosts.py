@@ -52,8 +52,9 @@ def _row(row: HostRow) -> list[str]:
 
 def _marks(host: HostFacts) -> Iterator[str]:
     """The remarks that stand beside the name of a host."""
-    if host.node is not None:
-        yield one_line(host.node, _LONG)
+    for mark in (host.node, host.zone, host.instance_type):
+        if mark is not None:
+            yield one_line(mark, _LONG)
     if host.lost is not None:
         yield "lost"
 

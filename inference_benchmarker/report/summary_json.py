@@ -269,4 +269,6 @@ def host_part(row: HostRow) -> HostPart:
         cpu=None if use is None else use.cpu_share_mean,
         steal=None if use is None else use.steal_share_mean,
         node=host.node,
+        zone=host.zone,
+        instance_type=host.instance_type,
     )

@@ -135,6 +135,8 @@ class HostPart:
     cpu: float | None
     steal: float | None
     node: str | None = field(default=None, metadata=OMITTED)
+    zone: str | None = field(default=None, metadata=OMITTED)
+    instance_type: str | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True, slots=True)

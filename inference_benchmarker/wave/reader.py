@@ -178,4 +178,5 @@ def _ledger(counts: Counts) -> Ledger:
 
 def _host(host_part: HostPart) -> HostFacts:
     part, workers = host_part, tuple(host_part.workers)
-    return HostFacts(part.name, workers, part.versions, part.use, part.clock, part.lost, part.node)
+    place = (part.node, part.zone, part.instance_type)
+    return HostFacts(part.name, workers, part.versions, part.use, part.clock, part.lost, *place)

@@ -42,6 +42,7 @@ summary.txt timeline.csv
 hosts join_timeout_s max_clock_error_s listen pass_env with_files requirements versions clock offset_s uncertainty_s
 host_keys drift_ppm round_trip_s jump_s slew_ppm ahead_s steal
 sessions session turn turns think think_s think_ns ended prompts
+zone instance_type
 expect model_mix schema share canary canary_differs canary_swapped
 configurations cost_hour currency price_origin unusable cached_reported throughput frontier end_to_end_p90 uncached
 pareto.json

@@ -20,6 +20,7 @@ PART = {**encoded(FULL), **dict.fromkeys(("lag", "latency", "cpu", "steal")), "s
     "host",
     [
         replace(FULL, workers=(0,), node="node-a"),
+        replace(FULL, workers=(0,), node="node-a", zone="eu-west-1a", instance_type="m7i.large"),
         HostFacts("localhost", (0,)),
         HostFacts("load2", (0,), lost="ssh: timed out"),
     ],
@@ -31,7 +32,16 @@ def test_a_host_survives_in_a_run_directory(host: HostFacts, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"workers": ["0"]}, {"workers": 3}, {"name": None}, {"clock": "now"}, {"lost": 1}, {"use": []}, {"versions": 1}],
+    [
+        {"workers": ["0"]},
+        {"workers": 3},
+        {"name": None},
+        {"clock": "now"},
+        {"lost": 1},
+        {"use": []},
+        {"versions": 1},
+        {"zone": 1},
+    ],
 )
 def test_a_host_of_other_types_is_refused(changes: dict[str, object]) -> None:
     assert decoded(PART, HostPart).clock == CLOCK

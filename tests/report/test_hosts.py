@@ -37,6 +37,13 @@ def test_a_lost_host_without_samples_and_requests_has_a_row() -> None:
     assert row == ["load2 (lost)", *ROW[1:6], *["-"] * 6]
 
 
+def test_a_pod_has_the_place_of_its_node_as_far_as_that_is_known() -> None:
+    placed = replace(WAVE.hosts[1], node="node-a", zone="eu-west-1a", instance_type="m7i.large")
+    rows = {"node-a": replace(placed, zone=None, instance_type=None), "node-a, eu-west-1a, m7i.large": placed}
+    for marks, host in rows.items():
+        assert host_table(replace(WAVE, hosts=(WAVE.hosts[0], host)).summary.hosts)[2][0] == f"load2 ({marks})"
+
+
 def test_every_form_of_the_report_has_the_table() -> None:
     summary, verdict = WAVE.summary, WAVE.verdict
     for form in (WAVE.text(), to_markdown(WAVE, summary, verdict), str(sections.client(WAVE, summary))):

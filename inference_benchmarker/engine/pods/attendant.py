@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import signal
 import stat
@@ -17,9 +18,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.transport import Lines
-from inference_benchmarker.engine.pods.objects import FETCHED, RUNS, SAID
+from inference_benchmarker.engine.pods.objects import FETCHED, RUNS, SAID, WHERE
 from inference_benchmarker.engine.pods.terms import BEAT_S, BLOCK, LEASE_S
-from inference_benchmarker.system.files import opened, read_bytes
+from inference_benchmarker.system.files import opened, read_bytes, replace_file
 from inference_benchmarker.version import __version__
 from inference_benchmarker.wave.run_dir import STAMPED
 
@@ -66,6 +67,8 @@ class Attendant:
         match message:
             case {"do": "follow", "at": int(at)}:
                 self._at = at
+            case {"do": "places", "nodes": dict(nodes)}:
+                replace_file(self._said / Path(WHERE).name, json.dumps(nodes))
             case {"do": "end"}:
                 self._is_to_end = True
             case {"do": "list"}:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from inference_benchmarker.engine.pods.draft import ForeignResultsError
 from inference_benchmarker.engine.pods.exec_link import ExecLink
 from inference_benchmarker.engine.pods.follower import DamagedBlockError
-from inference_benchmarker.engine.pods.kubectl import KubectlError
+from inference_benchmarker.engine.pods.kubectl import SOON, KubectlError
+from inference_benchmarker.engine.pods.places import places_of
 from inference_benchmarker.engine.pods.states import of_index, states_in
 from inference_benchmarker.errors import BenchmarkError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
+    from inference_benchmarker.engine.hosts.transport import Message
     from inference_benchmarker.engine.pods.follower import Follower
     from inference_benchmarker.engine.pods.kubectl import Kubectl
     from inference_benchmarker.engine.pods.states import PodState
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 GIVE_UP_S = 600.0
 """A pod that does not answer for so long is left alone: its results can be fetched later."""
 
-_SOON = "--request-timeout=10s"  # or nobody could leave for a minute
 _POLL_S = 0.2
 _AGAIN_S = (0.5, 1.0, 2.0, 5.0)  # after which a connection is tried again
 _MOST_ENDS = 2  # requests to end the wave; who asks once more leaves
@@ -64,6 +65,9 @@ class Following:
         self._is_broken = False
         self._unsaid = ""
         self._words = ""  # the last ones of kubectl
+        self._nodes: set[str] = set()
+        self._asked_of: set[str] = set()
+        self._places: dict[str, dict[str, str]] = {}
 
     def run(self, interrupts: Interrupts) -> Outcome | None:
         """Until the results are here and confirmed (None), or cannot come now. To be called where interrupts count."""
@@ -90,17 +94,20 @@ class Following:
     def _first_pod(self) -> tuple[PodState | None, bool]:
         """The pod that has the results, and whether the cluster answers."""
         try:
-            return of_index(states_in(self._kubectl.read("pods", f"--selector={self._selector}", _SOON)), 0), True
+            states = states_in(self._kubectl.read("pods", f"--selector={self._selector}", SOON))
         except KubectlError:
             return None, False
+        self._nodes = {state.node for state in states if state.node}
+        return of_index(states, 0), True
 
     def _connect(self, pod: PodState, interrupts: Interrupts, hung_up: threading.Event) -> Outcome | None:
         """Follow over one connection, until it breaks or nothing is left to ask."""
+        begun = self._first_words()
         link = ExecLink(self._kubectl, pod.name)
         over = threading.Event()
         try:
-            for begun in self._follower.begin():
-                link.send(begun)
+            for word in begun:
+                link.send(word)
             while not (over.is_set() or self._follower.is_done):
                 message = link.next(_POLL_S, over.set)
                 if message is not None:
@@ -128,6 +135,11 @@ class Following:
         if self._unsaid:
             self._tell(self._unsaid)
             self._unsaid = ""
+
+    def _first_words(self) -> list[Message]:
+        if not self._nodes <= self._asked_of:
+            self._places, self._asked_of = places_of(self._kubectl, self._nodes), self._nodes
+        return [{"do": "places", "nodes": self._places}, *self._follower.begin()]
 
     def _note_answer(self, pod: PodState) -> None:
         self._answered_at = time.monotonic()

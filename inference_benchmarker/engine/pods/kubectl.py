@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PATIENCE_S = 60.0
+
+SOON = "--request-timeout=10s"
+"""For what an interrupt, or the time, does not wait for."""
+
 _AT_ONCE = 4
 _WORDS = 400  # characters of what it says
 _NO_KUBECTL = "kubectl was not found: it is how this command reaches the cluster."

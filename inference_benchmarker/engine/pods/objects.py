@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.hosts.places import PLACES
 from inference_benchmarker.engine.hosts.protocol import NODE
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED
 from inference_benchmarker.version import __version__
@@ -33,6 +34,9 @@ CONTAINER = "benchmark"
 OURS = "inference-benchmarker"
 NAME, WAVE = "app.kubernetes.io/name", "app.kubernetes.io/instance"
 """The labels of everything that this tool makes, and of what belongs to one wave."""
+
+WHERE = f"{SAID}/places"
+"""The places of the nodes, from whoever follows the wave and may ask for them."""
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 KEPT_S = 3_600
@@ -228,6 +232,7 @@ def _container(pods: Pods, wave: PodsWave) -> dict[str, Any]:
         {"name": "JOIN_TIMEOUT", "value": str(wave.join_timeout_s)},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        {"name": PLACES, "value": WHERE},
         *({"name": name, "valueFrom": {"secretKeyRef": {"name": pods.job, "key": name}}} for name in wave.variables),
     ]
     mounts = [

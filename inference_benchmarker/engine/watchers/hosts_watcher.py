@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from inference_benchmarker.engine.hosts.places import place_of
 from inference_benchmarker.engine.watchers.running_wave import Every
 from inference_benchmarker.version import __version__
 from inference_benchmarker.words.units import NS
@@ -91,6 +92,7 @@ class HostsWatcher:
             "clock": self._clock(remote),
             "lost": remote.problem,
             "node": remote.link.node,
+            **place_of(remote.link.node),
         }
 
     def _clock(self, remote: RemoteHost) -> dict[str, Any] | None:

@@ -21,6 +21,7 @@ _HOST_FIELDS: dict[str, Any] = {
     "clock": dict[str, Any] | None,
     "lost": str | None,
 }
+_OF_A_NODE = ("node", "zone", "instance_type")  # which earlier versions did not write
 
 
 class HostStates:
@@ -44,7 +45,8 @@ class HostStates:
         for host in hosts:
             for key, kind in _HOST_FIELDS.items():
                 require(host[key], kind, f"host.{key}")
-            require(host.get("node"), str | None, "host.node")  # which earlier versions did not write
+            for key in _OF_A_NODE:
+                require(host.get(key), str | None, f"host.{key}")
         self._reported, self._ahead_ns = hosts, ahead_ns
 
     def _take_samples(self, host: str, samples: list[list[Any]]) -> None:
@@ -75,7 +77,7 @@ class HostStates:
             clock = HostClock(**{**fields["clock"], "ahead_s": self._ahead_s(fields["workers"], clock.uncertainty_s)})
             require(clock, HostClock, "clock")
         of_host = (fields["name"], tuple(fields["workers"]), fields["versions"], use, clock, fields["lost"])
-        return HostFacts(*of_host, node=fields.get("node"))
+        return HostFacts(*of_host, *(fields.get(key) for key in _OF_A_NODE))
 
     def _ahead_s(self, workers: list[int], uncertainty_s: float) -> float:
         ahead = [found for worker in workers if (found := self._ahead_ns[worker]) is not None]
