@@ -36,6 +36,7 @@ ENVIRONMENT = (  # who hands the environment on, reads its secrets to hide them,
     "inference_benchmarker/engine/processes/children.py",
     "inference_benchmarker/system/host.py",
     "inference_benchmarker/system/files.py",
+    "inference_benchmarker/system/followed.py",
     "inference_benchmarker/system/memory.py",
     "inference_benchmarker/engine/check.py",
     "inference_benchmarker/engine/pods/attendant.py",
@@ -55,11 +56,19 @@ OF_HOSTS = (  # who signals and samples processes, by their ids; `check` has one
 )
 LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "version")),
-    *(f"inference_benchmarker.system.{name}" for name in ("files", "memory", "packaged", "progress")),
+    *(f"inference_benchmarker.system.{name}" for name in ("files", "followed", "memory", "packaged", "progress")),
     *(f"inference_benchmarker.words.{name}" for name in ("redact", "text", "units", "wording")),
     "server_capacity.aiperf.options",
 }
-LATE = {"key_pilot", "live_limits", "live_lines", "panel", "progress"}  # imported when a wave begins
+LATE = {
+    "far_screen",
+    "key_pilot",
+    "live_limits",
+    "live_lines",
+    "onlooker",
+    "panel",
+    "progress",
+}  # imported when a wave begins
 OF_FLAGS = ("flags", "_plan")  # flags, and the plan that they describe
 COMMANDS = [
     path for path in FILES if str(path).startswith(CLI) and not path.stem.endswith(OF_FLAGS) and path.stem not in LATE

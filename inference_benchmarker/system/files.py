@@ -156,9 +156,12 @@ def read_given(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) -> Iterator[BinaryIO]:
+def replacing(
+    path: Path, inside: Path | None = None, mode: int = OWNER_ONLY, *, is_lasting: bool = True
+) -> Iterator[BinaryIO]:
     """A draft to write; where that ends well it takes the file's place, so a reader sees the old file or the new one.
 
+    ``is_lasting``: the disk has it by then.
     Its name cannot be known before, so that nobody has put a link in its place. It is locked: see ``forget_drafts``.
     """
     draft = f".{path.name[:200]}.{secrets.token_hex(8)}.part"
@@ -170,7 +173,8 @@ def replacing(path: Path, inside: Path | None = None, mode: int = OWNER_ONLY) ->
                 _lock(file.fileno())
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                if is_lasting:
+                    os.fsync(file.fileno())
                 os.replace(draft, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
@@ -197,9 +201,11 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def replace_file(path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY) -> None:
+def replace_file(
+    path: Path, text: str, inside: Path | None = None, mode: int = OWNER_ONLY, *, is_lasting: bool = True
+) -> None:
     """Write a text so that a reader sees the old file or the whole new one. No value of a secret gets into it."""
-    with replacing(path, inside, mode) as file:
+    with replacing(path, inside, mode, is_lasting=is_lasting) as file:
         file.write(without_secrets(text))
 
 

@@ -370,7 +370,7 @@ def test_what_a_person_at_the_keys_cannot_steer_is_refused(
     given = ["--factories-file", "f.py", "--client-rps", "10", "--interactive", *more]
     found = problems(capsys, *given)
     assert "--interactive needs a terminal, to show the wave and to read keys; there is none." in found
-    monkeypatch.setattr(wave_command, "has_terminal", lambda: True)
+    monkeypatch.setattr(wave_command, "has_keys", lambda: True)
     found = problems(capsys, *given)
     found = [each for each in found if "not installed" not in each]
     assert len(found) == len(starts), found
@@ -380,7 +380,7 @@ def test_what_a_person_at_the_keys_cannot_steer_is_refused(
 def test_an_interactive_wave_needs_no_end_in_a_configuration_file_neither(
     plans: list[WavePlan], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(wave_command, "has_terminal", lambda: True)
+    monkeypatch.setattr(wave_command, "has_keys", lambda: True)
     monkeypatch.setattr(wave_command, "at_the_keys", lambda *_: nullcontext())
     config = tmp_path / "config.toml"
     config.write_text("interactive = true\nclient-rps = 5\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from inference_benchmarker import OpenLoop, Wave
 from inference_benchmarker.cli.dispatch import main
 from inference_benchmarker.cli.kubernetes import in_pods
 from inference_benchmarker.cli.kubernetes.bringing_home import bring_home
@@ -18,6 +19,7 @@ from tests.case import case
 from tests.kube.conftest import wait_until
 from tests.kube.made import job
 from tests.performance.stamp_server import StampServer
+from tests.person import Person
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,18 +67,22 @@ class Scene:
         self.folder = bench.folder()
         self._bench = bench
 
-    def start(self, seconds: int, *words: object, command: tuple[str, ...] = (), **environment: str) -> Running:
-        """Start a wave of three pods, and pass no time on what nobody measures."""
-        load = ("--pods", 2, "--client-rps", RATE, "--obs-time", seconds, "--output-dir", "home")
+    def start(self, seconds: int, *words: object, command: tuple[str, ...] = (), **options: Any) -> Running:
+        """Start a wave of three pods; of 0 seconds there is none that ends by itself."""
+        bounds = ("--obs-time", seconds) if seconds else ()
+        load = ("--pods", 2, "--client-rps", RATE, *bounds, "--output-dir", "home")
         line = (
             (*command, "--kubernetes", *load, *words) if command else (self.server.url, "--kubernetes", *load, *words)
         )
-        return self.other(*line, **environment)
+        return self.other(*line, **options)
 
-    def other(self, *line: object, **environment: str) -> Running:
-        """Start any command."""
+    def other(self, *line: object, person: Person | None = None, **environment: str) -> Running:
+        """Start any command, at a person's terminal if there is one."""
         variables = {**self.kubectl.environment, **environment}
-        return self._bench.start(*line, factories=None, folder=self.folder, environment=variables)
+        at: dict[str, Any] = {}
+        if person is not None:
+            at = {"streams": person.streams, "session": ("setsid", "--ctty")}
+        return self._bench.start(*line, factories=None, folder=self.folder, environment=variables, **at)
 
     def begun(self, seconds: int, *words: object, **options: Any) -> Running:
         """A wave whose load has begun."""
@@ -113,6 +119,13 @@ class Scene:
         """Nothing is left in the cluster, but what just ends."""
         wait_until(lambda: self.kubectl(*FILES) == "")
         assert [each.name for each in self.folder.glob("home/.*")] == []
+
+
+@pytest.fixture
+def person() -> Iterator[Person]:
+    made = Person()
+    yield made
+    made.leave()
 
 
 @pytest.fixture
@@ -270,6 +283,57 @@ def test_an_interrupt_while_the_pods_start_leaves_nothing(scene: Scene, number: 
     assert (finished.code, "Interrupted" in finished.err) == (130, True), finished.err
     scene.judge_rest()
     assert len(scene.server.log()) == 0
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_abandons_what_is_in_flight(scene: Scene) -> None:
+    scene.server.stop()
+    with StampServer(address=scene.cluster.address, delay_ms=5_000) as server:
+        scene.server = server
+        running = scene.begun(120)
+        running.process.send_signal(signal.SIGINT)
+        running.wait_for(lambda: "Interrupted: the wave ends" in running.err, "the first one")
+        running.process.send_signal(signal.SIGINT)
+        finished = running.finish()
+    summary = scene.summary()
+    assert (finished.code, summary["interrupted"]) == (130, True), finished.err
+    assert summary["ledger"]["abandoned"] > 0
+    scene.judge_rest()
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_results_come_leaves_them_to_another_command(scene: Scene) -> None:
+    scene.cluster.cut_streams(8_000, times=1_000)
+    running = scene.begun(2, "--job-name", "load")
+    running.wait_for(lambda: [*scene.folder.glob("home/.*/*/*")], "a part of the results")
+    running.process.send_signal(signal.SIGINT)
+    left = running.finish()
+    assert (left.code, says(left.err, "Job load is left", "benchmark kubernetes fetch load")) == (130, True), left.err
+    scene.cluster.mend()
+    scene.judge_results(scene.other("kubernetes", "fetch", "load", "--output-dir", "home").finish())
+
+
+@pytest.mark.slow
+def test_a_person_at_a_terminal_sees_the_panel_and_presses_keys(scene: Scene, person: Person) -> None:
+    """The connection breaks in between: neither is lost. Nobody may get nodes here, which is no error."""
+    scene.cluster.deny("get", "nodes")
+    running = scene.begun(0, "--interactive", "--deadline", 600, person=person)
+    person.see("Target 20/s. Keys:")
+    person.press("2")
+    person.see("Target 40/s. Keys:")
+    scene.cluster.go_away(0.5)
+    person.see("again.")
+    person.press("/")
+    person.see("in flight")
+    person.press("q")
+    summary = scene.judge_results(running.finish())
+    assert summary["interrupted"] is False
+    (run,) = scene.folder.glob("home/*")
+    load = Wave.load(run).plan.load
+    assert isinstance(load, OpenLoop)
+    assert [int(stage.to_rps) for stage in load.stages][:2] == [20, 40]
+    assert {host.get("zone") for host in summary["hosts"]} == {None}
+    assert "running, sent" not in person.screen
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
 from inference_benchmarker.cli.live.colours import coloured, wanted
+from inference_benchmarker.system.followed import folder_of_follower
 from inference_benchmarker.system.progress import listening
 from inference_benchmarker.words.redact import hidden, without
 from inference_benchmarker.words.text import cut, folded, plain_lines
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from inference_benchmarker.cli.live.key_pilot import KeyPilot
+    from inference_benchmarker.cli.live.screen import Screen
     from inference_benchmarker.engine.progress_listener import Live
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
@@ -123,28 +125,36 @@ def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | N
     ``foot``: the panel's last line, such as which of several waves it is.
     """
     from inference_benchmarker.cli.live.progress import PanelView, PlainView
-    from inference_benchmarker.cli.live.screen import Screen
     from inference_benchmarker.engine.progress_listener import NullView
 
     if quiet:
         return NullView()
-    if not _can_draw():
+    if (folder := folder_of_follower()) is not None:
+        from inference_benchmarker.cli.live.far_screen import FarScreen, FarView
+
+        return FarView(folder, PlainView(plan, sys.stderr), PanelView(plan, FarScreen(folder), sources))
+    if (screen := screen_here()) is None:
         return PlainView(plan, sys.stderr)
-    view = PanelView(plan, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)), sources)
+    view = PanelView(plan, screen, sources)
     view.set_foot(foot)
     return view
+
+
+def screen_here() -> Screen | None:
+    """The terminal of this command, as far as lines can be written again in place."""
+    from inference_benchmarker.cli.live.screen import Screen
+
+    return Screen(_styled(sys.stderr), colours=wanted(sys.stderr)) if _can_draw() else None
 
 
 def search_view(plan: WavePlan, text: Callable[[SpoolState, int], str] | None, *, quiet: bool | None) -> Live:
     """The view of a wave of a search: of an adaptive one the line that ``text`` gives, of any other as of a wave."""
     if text is None or quiet:
         return live_view(plan, quiet=quiet)
-    from inference_benchmarker.cli.live.screen import Screen
     from inference_benchmarker.cli.live.search_view import SearchLines, SearchView
 
-    if not _can_draw():
-        return SearchLines(text, sys.stderr)
-    return SearchView(text, Screen(_styled(sys.stderr), colours=wanted(sys.stderr)))
+    screen = screen_here()
+    return SearchLines(text, sys.stderr) if screen is None else SearchView(text, screen)
 
 
 @contextmanager
@@ -155,10 +165,14 @@ def at_the_keys(plan: WavePlan, live: Live) -> Iterator[KeyPilot | None]:
     if not isinstance(plan.load, OpenLoop) or not plan.load.is_steered:
         yield None
         return
+    from inference_benchmarker.cli.live.far_screen import FarKeys, FarView
     from inference_benchmarker.cli.live.key_pilot import KeyPilot
     from inference_benchmarker.cli.live.keys import Keys
     from inference_benchmarker.cli.live.progress import PanelView
 
+    if isinstance(live, FarView):
+        yield KeyPilot(FarKeys(live.folder).pressed, plan.load.rate, live.panel.set_foot)
+        return
     assert isinstance(live, PanelView), "it is asked for only on a terminal"
     with Keys(sys.stdin.fileno()) as keys:
         yield KeyPilot(keys.pressed, plan.load.rate, live.set_foot)
@@ -184,6 +198,11 @@ def _can_draw() -> bool:
 def has_terminal() -> bool:
     """Tells whether somebody can see the live view and press keys."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def has_keys() -> bool:
+    """Tells whether the keys of an interactive wave can be pressed, here or by whoever follows it from elsewhere."""
+    return folder_of_follower() is not None or has_terminal()
 
 
 def _width(stream: TextIO) -> int:

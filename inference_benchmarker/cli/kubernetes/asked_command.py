@@ -25,7 +25,7 @@ from inference_benchmarker.cli.wave.wave import wave_options
 from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from inference_benchmarker.cli.core.flags import Table
     from inference_benchmarker.cli.wave.asked_pods import AskedPods
@@ -63,6 +63,7 @@ inconclusive; 2 bad input, or the pods did not start; 3 the client was the limit
 or the results were lost; 130 interrupted
 """
 _SEARCH = CommandForPods(("capacity",), search_of)
+_ALLOWED = ("interactive",)  # since this command has the keys
 _FLAG = Flag("--kubernetes", None, "send the load from pods")
 _OWN_NAME = "name of the Job, and of everything that belongs to it (default: a new one)"
 _DEADLINE = "Kubernetes ends the Job after this time, even if it is not done, and its results with it; always given"
@@ -75,24 +76,36 @@ _LETTERS = string.ascii_lowercase + string.digits
 
 @dataclass(frozen=True, slots=True)
 class AskedCommand:
-    """A command of pods. ``output``: of its report, with ``json``, ``quiet``, and files of a comparison."""
+    """A command of pods. ``output``: of its report, with ``json``, ``quiet``, and files of a comparison.
+
+    ``is_steered``: this terminal has the keys that change its rate.
+    """
 
     pods: AskedPods
     output_dir: Path
     output: Namespace
+    is_steered: bool = False
 
 
 def asked_command(
-    options: dict[str, Any], problems: list[str], describe: Callable[[Pods], WaveForPods], **files: Path | None
+    options: dict[str, Any],
+    problems: list[str],
+    describe: Callable[[Pods], WaveForPods],
+    allowed: Sequence[str] = (),
+    **files: Path | None,
 ) -> AskedCommand:
-    """The command that the options describe; ``describe``: its waves. BenchmarkError with all that is wrong."""
+    """The command that the options describe; ``describe``: its waves. BenchmarkError with all that is wrong.
+
+    ``allowed``: flags that are not refused, since this command does what no pod can.
+    """
     from inference_benchmarker.engine.pods.pods import JOB
 
     output_dir = Path(options["output_dir"] or OUTPUT_DIR).expanduser()
     options["output_dir"] = None
     own_name = f"{JOB}-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
     output = Namespace(json=bool(options["json"]), quiet=bool(options["quiet"]), **files)
-    return AskedCommand(asked_pods(options, problems, describe, own_name), output_dir, output)
+    pods = asked_pods(options, problems, describe, own_name, allowed=allowed)
+    return AskedCommand(pods, output_dir, output, is_steered=bool(options.get("interactive")))
 
 
 def wave(arguments: list[str]) -> AskedCommand:
@@ -100,7 +113,7 @@ def wave(arguments: list[str]) -> AskedCommand:
     parser = in_pods_parser()
     rest, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, rest, addresses)
-    return asked_command(options, problems, partial(wave_for_pods, parser, options, addresses, WAVE))
+    return asked_command(options, problems, partial(wave_for_pods, parser, options, addresses, WAVE), _ALLOWED)
 
 
 def search(arguments: list[str]) -> AskedCommand:
@@ -120,7 +133,7 @@ def in_pods_parser() -> Parser:
     """Its flags, and its help."""
     return command_parser(
         "benchmark --kubernetes",
-        {OF_PODS: own_flags(), **of_pods(WAVE_FLAGS, but="output_dir")},
+        {OF_PODS: own_flags(), **of_pods(WAVE_FLAGS, but=(*_ALLOWED, "output_dir"))},
         usage="benchmark --kubernetes --pods N [URL | --factories-file FILE] [options]",
         description=_ABOUT,
         epilog=_EPILOG,
@@ -131,7 +144,7 @@ def search_in_pods_parser() -> Parser:
     """The flags of a search from pods, and its help."""
     return command_parser(
         "benchmark capacity --kubernetes",
-        {OF_PODS: own_flags(deadline=_DEADLINE), **_said_anew(of_pods(CAPACITY_FLAGS, but="output_dir"))},
+        {OF_PODS: own_flags(deadline=_DEADLINE), **_said_anew(of_pods(CAPACITY_FLAGS, but=("output_dir",)))},
         usage="benchmark capacity --kubernetes --pods N --deadline S [URL | --factories-file FILE] [options]",
         description=_ABOUT_SEARCH,
         epilog=_EPILOG_SEARCH,

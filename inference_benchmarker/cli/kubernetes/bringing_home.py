@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inference_benchmarker.cli.core.terminal import say, say_nothing
+from inference_benchmarker.cli.core.terminal import say
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED, INVALID, MISSED, OK, worst_exit_code
 from inference_benchmarker.words.redact import hidden
@@ -27,6 +27,7 @@ class Abroad:
     """A Job that is there. ``may_end``: Ctrl-C ends its wave early, with its report; else it leaves it alone.
 
     ``output``: of the report, with ``json``, ``quiet``, and the files ``markdown`` and ``junit`` of a comparison.
+    ``is_steered``: this terminal has the keys that change its rate.
     """
 
     kubectl: Kubectl
@@ -35,6 +36,7 @@ class Abroad:
     output_dir: Path
     output: Namespace
     may_end: bool
+    is_steered: bool = False
 
 
 def pods_of(uid: str) -> str:
@@ -44,16 +46,19 @@ def pods_of(uid: str) -> str:
 
 def bring_home(abroad: Abroad) -> int:
     """The exit code of the wave, once its results are here and its Job is removed; INTERRUPTED where the user left."""
+    from inference_benchmarker.cli.kubernetes.onlooker import onlooking
     from inference_benchmarker.engine.pods.draft import Draft
     from inference_benchmarker.engine.pods.follower import Follower
     from inference_benchmarker.engine.pods.following import Following
     from inference_benchmarker.engine.pods.making import remove
     from inference_benchmarker.engine.processes.interrupts import counting_interrupts
 
-    tell = say_nothing if abroad.output.quiet else say
-    follower = Follower(tell, Draft(abroad.output_dir, f"{abroad.job}-{abroad.uid.partition('-')[0]}"))
+    draft = Draft(abroad.output_dir, f"{abroad.job}-{abroad.uid.partition('-')[0]}")
     with counting_interrupts() as interrupts:
-        outcome = Following(abroad.kubectl, pods_of(abroad.uid), follower, tell, may_end=abroad.may_end).run(interrupts)
+        with onlooking(quiet=abroad.output.quiet, is_steered=abroad.is_steered) as onlooker:
+            follower = Follower(onlooker.tell, draft, onlooker.show)
+            following = Following(abroad.kubectl, pods_of(abroad.uid), follower, onlooker, may_end=abroad.may_end)
+            outcome = following.run(interrupts)
         if outcome is None or outcome.is_lost:
             if outcome is not None and follower.code is None:
                 _say_rest(abroad, follower, outcome)

@@ -31,7 +31,17 @@ def run(arguments: list[str]) -> int:
     with ExitStack() as following:
         job = _begun(kubectl, asked, following, quiet=output.quiet)
         uid = job["metadata"]["uid"]
-        return bring_home(Abroad(kubectl, asked.pods.job, uid, command.output_dir, output, may_end=True))
+        return bring_home(
+            Abroad(
+                kubectl=kubectl,
+                job=asked.pods.job,
+                uid=uid,
+                output_dir=command.output_dir,
+                output=output,
+                may_end=True,
+                is_steered=command.is_steered,
+            )
+        )
 
 
 def _asked(arguments: list[str]) -> AskedCommand:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, TextIO
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from inference_benchmarker.cli.live.live_limits import LimitSoFar
-    from inference_benchmarker.cli.live.screen import Line, Screen
+    from inference_benchmarker.cli.live.screen import Drawing, Line
     from inference_benchmarker.facts.server_metric import Newest
     from inference_benchmarker.plan.plan import WavePlan
     from inference_benchmarker.records.histogram import Histogram
     from inference_benchmarker.wave.spool.spool_state import SpoolState
 
+_LINE = re.compile(r"-?\d+s(/[\d.]+s)? (running|starting|warm-up|waiting for [\d,]+ [a-z ]+), sent [\d,]+, ")
 LINE_INTERVAL_NS = 10 * NS
 OFTEN_NS = 600 * NS  # then a line a minute is enough: ten hours are 650
 SELDOM_INTERVAL_NS = 60 * NS
@@ -146,6 +148,11 @@ def line(plan: WavePlan, snapshot: Snapshot) -> str:
     return ", ".join(parts)
 
 
+def is_line(text: str) -> bool:
+    """Tells whether it is such a line."""
+    return _LINE.match(text) is not None
+
+
 class PlainView:
     """Writes a line at the start, every ten seconds, and after ten minutes every minute."""
 
@@ -178,7 +185,7 @@ class PlainView:
 class PanelView:
     """Keeps a small panel on a terminal up to date, from the first moment on."""
 
-    def __init__(self, plan: WavePlan, screen: Screen, sources: Sequence[Newest] = ()) -> None:
+    def __init__(self, plan: WavePlan, screen: Drawing, sources: Sequence[Newest] = ()) -> None:
         self._plan = plan
         self._sources = sources
         self._meter = Meter(plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from inference_benchmarker.cli.live.colours import painted
 from inference_benchmarker.words.redact import hidden
@@ -19,6 +19,22 @@ if TYPE_CHECKING:
 _HIDDEN, _SHOWN = "\x1b[?25l", "\x1b[?25h"  # the cursor
 _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[K", "\x1b[J"
 _LEAST_ROWS = 4
+
+
+class Drawing(Protocol):
+    """Lines that are shown somewhere, and written again in place."""
+
+    def size(self) -> tuple[int, int]:
+        """Columns and rows."""
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Write these lines in place of those that are shown."""
+
+    def print(self, text: str) -> None:
+        """Write lines that stay above them."""
+
+    def clear(self) -> None:
+        """Take them away."""
 
 
 class Screen:

@@ -25,7 +25,7 @@ _NOT_IN_PODS = {
     "calibrate": "what this tool adds is measured on one machine: leave it out",
     "aiperf": "aiperf sends from one machine alone: leave it out",
     "aiperf_only": "aiperf sends from one machine alone: leave it out",
-    "interactive": "a pod has no terminal: give --stages",
+    "interactive": "nobody holds its keys there: give --stages, or send the wave with --kubernetes",
     "ui": "the page is on the loopback of a pod: leave it out",
     "hosts": "the pods are the hosts",
     "hosts_file": "the pods are the hosts",
@@ -73,16 +73,23 @@ class AskedPods:
 
 
 def asked_pods(
-    options: dict[str, Any], problems: list[str], describe: Callable[[Pods], WaveForPods], job: str | None = None
+    options: dict[str, Any],
+    problems: list[str],
+    describe: Callable[[Pods], WaveForPods],
+    job: str | None = None,
+    *,
+    allowed: Sequence[str] = (),
 ) -> AskedPods:
     """The pods and the wave that were asked for. ``describe``: what they run; ``job``: its name where none was given.
+
+    ``allowed``: flags that are not refused, since this command does what no pod can.
 
     BenchmarkError with all that is wrong.
     """
     from inference_benchmarker.engine.pods.objects import PodsWave
 
     pods = take_pods({"keys_dir": None, **options, "job_name": options["job_name"] or job}, problems)
-    problems += _refused(options)
+    problems += _refused(options, allowed)
     refuse(problems)
     given = describe(pods)
     hosts = given.plan.hosts
@@ -98,9 +105,9 @@ def asked_pods(
     return AskedPods(pods, wave, hosts.pass_env, given.lacking)
 
 
-def of_pods(flags: Table, but: str = "") -> Table:
-    """The flags of a wave, of pods instead of hosts; the help leaves out those that are refused, ``but`` one."""
-    hidden = {*_NOT_IN_PODS, *_OF_AIPERF} - {but}
+def of_pods(flags: Table, but: Sequence[str] = ()) -> Table:
+    """The flags of a wave, of pods instead of hosts; the help leaves out those that are refused, ``but`` some."""
+    hidden = {*_NOT_IN_PODS, *_OF_AIPERF} - {*but}
     return {
         _CLOCKS_AND_FILES if group == OF_HOSTS else group: [
             flag._replace(hidden=flag.hidden or flag.name in hidden, about=_ABOUT_PODS.get(flag.name, flag.about))
@@ -110,10 +117,10 @@ def of_pods(flags: Table, but: str = "") -> Table:
     }
 
 
-def _refused(options: Mapping[str, Any]) -> Iterator[str]:
+def _refused(options: Mapping[str, Any], allowed: Sequence[str]) -> Iterator[str]:
     """Flags that make no sense in a pod, each in a sentence."""
     for name, why in _NOT_IN_PODS.items():
-        if options.get(name):
+        if options.get(name) and name not in allowed:
             yield f"--{name.replace('_', '-')} is not for pods: {why}."
 
 

@@ -101,7 +101,12 @@ def options_there(options: Mapping[str, Any], pods: Pods) -> dict[str, Any]:
 
 def options_here(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that stand beside those here, where the wave is only checked: what is sent is said there."""
-    return {"host_keys": "own.json", "listen": "127.0.0.1:5557", "pass_env": options["pass_env"], "quiet": True}
+    return {
+        "host_keys": "own.json",
+        "listen": "127.0.0.1:5557",
+        "pass_env": options["pass_env"],
+        "quiet": not options.get("interactive"),
+    }
 
 
 def cargo_to_pods(plan: WavePlan) -> Cargo:

@@ -17,7 +17,7 @@ from inference_benchmarker.cli.core.flags import read_flags
 from inference_benchmarker.cli.core.next_commands import next_commands
 from inference_benchmarker.cli.core.terminal import (
     at_the_keys,
-    has_terminal,
+    has_keys,
     how_far,
     live_view,
     passing,
@@ -101,12 +101,17 @@ def wave_of(arguments: list[str], headers: str | None = None) -> WavePlan:
     os.environ.pop(HEADERS, None)
     if headers:
         os.environ[HEADERS] = headers
-    plan, *_ = _understood(wave_parser(), arguments)
+    plan, *_ = _understood(wave_parser(), arguments, is_sent=False)
     return plan
 
 
-def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfOptions | None, Exports, dict[str, Any]]:
-    """The wave, the run of aiperf, where figures go, and the options, or one error with all problems."""
+def _understood(
+    parser: Parser, arguments: list[str], *, is_sent: bool = True
+) -> tuple[WavePlan, AiperfOptions | None, Exports, dict[str, Any]]:
+    """The wave, the run of aiperf, where figures go, and the options, or one error with all problems.
+
+    ``is_sent``: this command sends it, and says so.
+    """
     arguments, addresses = without_addresses(arguments, parser.flags)
     options, problems = wave_options(parser, arguments, addresses)
     if options["api_key"]:
@@ -123,13 +128,13 @@ def _understood(parser: Parser, arguments: list[str]) -> tuple[WavePlan, AiperfO
         fill_in_demo(options)
     if options["calibrate"] and options["locust_file"]:
         problems.append("--calibrate measures the overhead with a factories file, not with a --locust-file.")
-    if options["interactive"] and not has_terminal():
+    if options["interactive"] and not has_keys():
         problems.append("--interactive needs a terminal, to show the wave and to read keys; there is none.")
     aiperf = take_aiperf(options, problems, os.environ)
     exports = exports_of(options, problems)
     options |= read_flags(WAVE_FLAGS["server metrics"], options, problems).values
     plan = make_plan(options, problems, endpoint_needed=aiperf is None or not aiperf.stands_alone)
-    if described is not None and not options["quiet"]:
+    if described is not None and is_sent and not options["quiet"]:
         _say_what_is_sent(described, chosen)
     return plan, aiperf, exports, options
 

@@ -18,9 +18,10 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.hosts.transport import Lines
-from inference_benchmarker.engine.pods.objects import FETCHED, RUNS, SAID, WHERE
+from inference_benchmarker.engine.pods.objects import FETCHED, RUNS, SAID
 from inference_benchmarker.engine.pods.terms import BEAT_S, BLOCK, LEASE_S
-from inference_benchmarker.system.files import opened, read_bytes, replace_file
+from inference_benchmarker.system.files import add_text, opened, read_bytes, replace_file
+from inference_benchmarker.system.followed import COLUMNS, KEYS, PLACES, SCREEN
 from inference_benchmarker.version import __version__
 from inference_benchmarker.wave.run_dir import STAMPED
 
@@ -46,6 +47,8 @@ class Attendant:
         self._heard_at = self._beaten_at = time.monotonic()
         self._at: int | None = None  # in the words of the wave, once somebody follows
         self._is_to_end = False  # as soon as it has begun
+        self._is_watched = False  # on a terminal
+        self._shown_ns = 0
 
     def run(self) -> None:
         """Until it is over."""
@@ -60,6 +63,7 @@ class Attendant:
                 self._do(message)
             self._end_wave()
             self._pass_on()
+            self._show()
             self._beat()
         self._lines.end(_LAST_S)
 
@@ -68,7 +72,12 @@ class Attendant:
             case {"do": "follow", "at": int(at)}:
                 self._at = at
             case {"do": "places", "nodes": dict(nodes)}:
-                replace_file(self._said / Path(WHERE).name, json.dumps(nodes))
+                self._leave(PLACES, json.dumps(nodes))
+            case {"do": "columns", "columns": int(columns)}:
+                self._leave(COLUMNS, str(columns))
+                self._is_watched = True
+            case {"do": "keys", "keys": str(keys)}:
+                self._press(keys)
             case {"do": "end"}:
                 self._is_to_end = True
             case {"do": "list"}:
@@ -82,6 +91,19 @@ class Attendant:
             case _:
                 pass
 
+    def _leave(self, name: str, text: str) -> None:
+        """Leave something for the wave, which may not have begun."""
+        with suppress(OSError):
+            self._said.mkdir(exist_ok=True)
+            replace_file(self._said / name, text, is_lasting=False)
+
+    def _press(self, keys: str) -> None:
+        """Press keys; none says that somebody could press some."""
+        with suppress(OSError):
+            self._said.mkdir(exist_ok=True)
+            add_text(self._said / KEYS, keys)
+            os.utime(self._said / KEYS)
+
     def _pass_on(self) -> None:
         """Pass on the words of the wave, by whole lines, and after the last one that it has ended."""
         if self._at is None:
@@ -93,6 +115,14 @@ class Attendant:
         elif code is not None:
             self._at = None
             self._lines.send({"say": "ended", "code": code})
+
+    def _show(self) -> None:
+        """Pass on the panel of the wave, if it has changed and somebody sees it."""
+        path = self._said / SCREEN
+        with suppress(OSError, ValueError):
+            if self._is_watched and (changed_ns := path.stat().st_mtime_ns) != self._shown_ns:
+                self._shown_ns = changed_ns
+                self._lines.send({"say": "screen", "lines": json.loads(read_bytes(path, _AT_ONCE))})
 
     def _words(self, at: int, *, is_whole: bool) -> bytes:
         with suppress(OSError), opened(self._said / "words") as file:

@@ -25,14 +25,16 @@ class DamagedBlockError(Exception):
 
 
 class Follower:
-    """``tell``: hears what the wave says. ``draft``: takes the results.
+    """``tell``: hears what the wave says. ``draft``: takes the results. ``show``: shows its panel, whatever that is.
 
     ``code``: the exit code of the wave, once it has ended. ``results``: the folders of the results, once they are here.
     ``is_done``: nothing is left to ask. ``progress`` grows with all that comes.
     """
 
-    def __init__(self, tell: Callable[[str], None], draft: Draft) -> None:
-        self._tell, self._draft = tell, draft
+    def __init__(
+        self, tell: Callable[[str], None], draft: Draft, show: Callable[[object], None] = lambda _: None
+    ) -> None:
+        self._tell, self._draft, self._show = tell, draft, show
         self._at = 0
         self._begun = ""  # of a line
         self._lacking: Iterator[tuple[str, int]] = iter(())
@@ -62,6 +64,8 @@ class Follower:
                 self.progress += 1
                 self._at = at
                 self._hear(text)
+            case {"say": "screen", "lines": lines}:
+                self._show(lines)
             case {"say": "ended", "code": int(code)} if self.code is None:
                 self.progress += 1
                 self._hear("\n" if self._begun else "")

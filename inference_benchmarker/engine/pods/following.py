@@ -10,7 +10,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from inference_benchmarker.engine.pods.draft import ForeignResultsError
 from inference_benchmarker.engine.pods.exec_link import ExecLink
@@ -21,7 +21,7 @@ from inference_benchmarker.engine.pods.states import of_index, states_in
 from inference_benchmarker.errors import BenchmarkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterable, Iterator
     from types import FrameType
 
     from inference_benchmarker.engine.hosts.transport import Message
@@ -51,14 +51,25 @@ class Outcome:
     why: str = ""
 
 
+class Onlooker(Protocol):
+    """Whoever follows the wave."""
+
+    def tell(self, line: str) -> None:
+        """Hear a line."""
+
+    def asked(self, *, anew: bool) -> Iterable[Message]:
+        """The messages for the wave now; ``anew``: on a new connection."""
+
+
 class Following:
     """Follows the wave of a Job by its first pod. ``may_end``: an interrupt ends the wave early; else it leaves it."""
 
     def __init__(
-        self, kubectl: Kubectl, selector: str, follower: Follower, tell: Callable[[str], None], *, may_end: bool
+        self, kubectl: Kubectl, selector: str, follower: Follower, onlooker: Onlooker, *, may_end: bool
     ) -> None:
         self._kubectl, self._selector = kubectl, selector
-        self._follower, self._tell = follower, tell
+        self._follower, self._onlooker = follower, onlooker
+        self._tell = onlooker.tell
         self._may_end = may_end
         self._ends = 0
         self._answered_at = time.monotonic()
@@ -109,11 +120,7 @@ class Following:
             for word in begun:
                 link.send(word)
             while not (over.is_set() or self._follower.is_done):
-                message = link.next(_POLL_S, over.set)
-                if message is not None:
-                    self._note_answer(pod)
-                    for answer in self._follower.take(message):
-                        link.send(answer)
+                self._talk(link, pod, over)
                 if hung_up.is_set() or self._leaves(link, interrupts):
                     return Outcome(is_left=True)
         except DamagedBlockError:
@@ -127,7 +134,8 @@ class Following:
         if not self._follower.is_done and not self._is_broken:
             self._is_broken = True
             why = self._words and f" ({self._words})"
-            self._unsaid = f"The connection to pod {pod.name} broke off{why}. The wave goes on."
+            what = "The wave goes on" if self._follower.code is None else "Its results are fetched on a new one"
+            self._unsaid = f"The connection to pod {pod.name} broke off{why}. {what}."
         return None
 
     def _say_broken(self) -> None:
@@ -136,10 +144,20 @@ class Following:
             self._tell(self._unsaid)
             self._unsaid = ""
 
+    def _talk(self, link: ExecLink, pod: PodState, over: threading.Event) -> None:
+        """Hear the next message, if one comes soon, and say what there is to say."""
+        message = link.next(_POLL_S, over.set)
+        if message is not None:
+            self._note_answer(pod)
+            for answer in self._follower.take(message):
+                link.send(answer)
+        for word in self._onlooker.asked(anew=False):
+            link.send(word)
+
     def _first_words(self) -> list[Message]:
         if not self._nodes <= self._asked_of:
             self._places, self._asked_of = places_of(self._kubectl, self._nodes), self._nodes
-        return [{"do": "places", "nodes": self._places}, *self._follower.begin()]
+        return [{"do": "places", "nodes": self._places}, *self._onlooker.asked(anew=True), *self._follower.begin()]
 
     def _note_answer(self, pod: PodState) -> None:
         self._answered_at = time.monotonic()

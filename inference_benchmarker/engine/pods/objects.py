@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.hosts.places import PLACES
 from inference_benchmarker.engine.hosts.protocol import NODE
 from inference_benchmarker.exit_codes import BAD_INPUT, INTERRUPTED
+from inference_benchmarker.system.followed import FOLLOWED
 from inference_benchmarker.version import __version__
 
 if TYPE_CHECKING:
@@ -27,16 +27,15 @@ FETCHED = f"{RUNS}/fetched"
 """Who has fetched the results makes this file, and the pod that keeps them ends."""
 
 SAID = "/tmp/wave"  # noqa: S108 - a folder of the container
-"""What the wave says while it runs (``words``), its process (``process``) and its exit code (``code``)."""
+"""What the wave says while it runs (``words``), its process (``process``) and its exit code (``code``).
+
+Beside them is what ``system/followed`` names."""
 
 PORT = 5557
 CONTAINER = "benchmark"
 OURS = "inference-benchmarker"
 NAME, WAVE = "app.kubernetes.io/name", "app.kubernetes.io/instance"
 """The labels of everything that this tool makes, and of what belongs to one wave."""
-
-WHERE = f"{SAID}/places"
-"""The places of the nodes, from whoever follows the wave and may ask for them."""
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 KEPT_S = 3_600
@@ -66,7 +65,7 @@ if [ "${_INDEX}" != 0 ]; then
   until_ended
   exit "$code"
 fi
-mkdir {SAID}
+mkdir -p {SAID}
 benchmark --version >{SAID}/version
 read -r _ version <{SAID}/version
 if [ "$version" != {__version__} ]; then
@@ -232,7 +231,7 @@ def _container(pods: Pods, wave: PodsWave) -> dict[str, Any]:
         {"name": "JOIN_TIMEOUT", "value": str(wave.join_timeout_s)},
         {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
         {"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-        {"name": PLACES, "value": WHERE},
+        {"name": FOLLOWED, "value": SAID},
         *({"name": name, "valueFrom": {"secretKeyRef": {"name": pods.job, "key": name}}} for name in wave.variables),
     ]
     mounts = [

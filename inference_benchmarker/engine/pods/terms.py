@@ -2,9 +2,10 @@
 
 The command (``do``) asks to hear what the wave says from a place on (``follow``), to end it (``end``), for the files of
 its results (``list``) and blocks of them (``block``); it confirms that it has them (``fetched``), and beats meanwhile.
-It also tells where the nodes are (``places``), as far as it may ask for them.
-The attendant (``say``) begins with ``hello``, passes on ``words``, tells that the wave has ``ended``, answers with
-``files``, ``block`` and ``confirmed``, and beats too. Either side gives up a connection that is silent.
+It also tells where the nodes are (``places``), as far as it may ask, how wide its terminal is (``columns``), and which
+keys are pressed there (``keys``). The attendant (``say``) begins with ``hello``, passes on ``words`` and the panel of
+the wave (``screen``), tells that the wave has ``ended``, answers with ``files``, ``block`` and ``confirmed``, and beats
+too. Either side gives up a connection that is silent.
 """
 
 from __future__ import annotations

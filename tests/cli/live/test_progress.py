@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from inference_benchmarker.cli.live.live_lines import rows
-from inference_benchmarker.cli.live.progress import Meter, PanelView, PlainView, headline, line
+from inference_benchmarker.cli.live.progress import Meter, PanelView, PlainView, headline, is_line, line
 from inference_benchmarker.cli.live.screen import Screen
 from inference_benchmarker.plan.hosts import Hosts, hosts_in
 from inference_benchmarker.plan.load import Bounds, OpenLoop
@@ -51,6 +51,20 @@ def spool_state(at_s: float, *feed: dict[str, Any], **counts: int) -> SpoolState
 
 def snapshot(*feed: dict[str, Any], at_s: float = 10, plan: Any = PLAN, **counts: int) -> Snapshot:
     return Meter(plan).take(spool_state(at_s, *feed, **counts), int(at_s * NS))
+
+
+@pytest.mark.parametrize("plan", [PLAN, open_plan("0.5", None, 1_500), closed_plan(4, "60")])
+def test_a_line_on_the_progress_can_be_told_from_others(plan: Any) -> None:
+    for at_s in (-1, 0, 10, 59.9, 4_000):
+        seen = snapshot(*cells(0, 5), at_s=at_s, plan=plan, sent=1_500, ok=1_490, failed=3, dropped=2)
+        assert is_line(line(plan, seen))
+    for other in (
+        headline(plan),
+        "Waiting for load-1, load-2 to join.",
+        "3s running",
+        "load-1 is lost: 10s running, sent",
+    ):
+        assert not is_line(other)
 
 
 def test_rate_and_percentiles_are_of_the_last_five_seconds() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import random
 import signal
@@ -21,6 +22,7 @@ from inference_benchmarker.engine.pods.draft import MOST_FILES, Draft, ForeignRe
 from inference_benchmarker.engine.pods.follower import DamagedBlockError, Follower
 from inference_benchmarker.engine.pods.terms import BLOCK
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.followed import COLUMNS, KEYS, PLACES, SCREEN
 from tests.case import case
 
 if TYPE_CHECKING:
@@ -184,6 +186,31 @@ def test_words_come_by_whole_lines_while_the_wave_goes_on(pod: Pod, tmp_path: Pa
                 message = heard.get(timeout=PATIENCE_S)
                 assert message is not None
                 follower.take(message)
+
+
+def test_the_panel_keys_and_places_go_between_a_wave_and_its_follower_also_before_it_has_begun(pod: Pod) -> None:
+    panel = [[["3s", "bold"]]]
+    pod.said.joinpath("process").unlink()
+    pod.said.rmdir()
+    with pod.attended() as (lines, heard):
+        for asked in (
+            {"do": "places", "nodes": {"a": {"zone": "b"}}},
+            {"do": "columns", "columns": 132},
+            {"do": "keys", "keys": "+"},
+            {"do": "keys", "keys": "-"},
+            {"do": "fetched"},
+        ):
+            lines.send(asked)
+        while (message := heard.get(timeout=PATIENCE_S)) is None or message["say"] != "confirmed":
+            assert message is not None, "the attendant has left"
+        left = {path.name: path.read_text() for path in pod.said.iterdir()}
+        assert left == {PLACES: '{"a": {"zone": "b"}}', COLUMNS: "132", KEYS: "+-"}
+        (pod.said / SCREEN).write_text("[[[")  # half of it
+        os.utime(pod.said / SCREEN, (1, 1))
+        (pod.said / SCREEN).write_text(json.dumps(panel))
+        while (message := heard.get(timeout=PATIENCE_S)) is None or message["say"] != "screen":
+            assert message is not None, "the attendant has left"
+    assert message["lines"] == panel
 
 
 def test_a_wave_that_is_to_end_before_it_has_begun_ends_as_soon_as_it_has(pod: Pod) -> None:

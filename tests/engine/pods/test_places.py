@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.engine.hosts.places import PARTS, PLACES, place_of
+from inference_benchmarker.engine.hosts.places import PARTS, place_of
 from inference_benchmarker.engine.pods.kubectl import Kubectl, KubectlError
 from inference_benchmarker.engine.pods.places import LABELS, places_of
+from inference_benchmarker.system.followed import FOLLOWED, PLACES
 from tests.case import case
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ def test_of_no_node_nothing_is_asked() -> None:
 
 
 def test_a_place_is_taken_as_far_as_it_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "places"
-    monkeypatch.setenv(PLACES, str(file))
+    file = tmp_path / PLACES
+    monkeypatch.setenv(FOLLOWED, str(tmp_path))
     rows: dict[str, tuple[str, dict[str, str]]] = {
         "both": (json.dumps({"a": PLACE, "b": {}}), PLACE),
         "another node": (json.dumps({"b": PLACE}), {}),
