@@ -96,6 +96,8 @@ class Following:
                     if self._follower.is_done:
                         return None
                     failures = 0 if self._answered_at > before else failures
+                else:
+                    self._say_broken()
                 if time.monotonic() > self._answered_at + GIVE_UP_S:
                     return Outcome(why=f"it has not answered for {GIVE_UP_S:g} s{self._words and f': {self._words}'}")
                 if self._wait(_AGAIN_S[min(failures, len(_AGAIN_S) - 1)], interrupts, hung_up):
