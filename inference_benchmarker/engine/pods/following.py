@@ -86,18 +86,16 @@ class Following:
         with _hung_up() as hung_up:
             while True:
                 pod, found = self._first_pod()
-                if found:
-                    if pod is None or pod.is_over:
-                        return None if self._follower.is_done else Outcome(is_lost=True, pod=pod)
-                    self._say_broken()
+                if found and (pod is None or pod.is_over):
+                    return None if self._follower.is_done else Outcome(is_lost=True, pod=pod)
+                self._say_broken()
+                if pod is not None:
                     before = self._answered_at
                     if outcome := self._connect(pod, interrupts, hung_up):
                         return outcome
                     if self._follower.is_done:
                         return None
                     failures = 0 if self._answered_at > before else failures
-                else:
-                    self._say_broken()
                 if time.monotonic() > self._answered_at + GIVE_UP_S:
                     return Outcome(why=f"it has not answered for {GIVE_UP_S:g} s{self._words and f': {self._words}'}")
                 if self._wait(_AGAIN_S[min(failures, len(_AGAIN_S) - 1)], interrupts, hung_up):
