@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from inference_benchmarker.cli.compare.ab_flags import OF_A_SIDE, AbRequest, asked_for
+from inference_benchmarker.cli.kubernetes import ab_in_pods
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.embedded.running import listen
 from inference_benchmarker.exit_codes import INVALID, MISSED
@@ -370,16 +371,18 @@ def test_a_command_that_a_page_only_shows_is_executed_on_another() -> None:
 
 def test_a_wave_that_a_page_only_shows_could_be_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it takes hours, or is a step of a workflow, or of A and B: its flags and their values are read."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "new").mkdir()
-    for name in ("my_endpoint.py", "new/my_endpoint.py", "request.json"):
+    for name in ("here/my_endpoint.py", "here/new/my_endpoint.py", "here/request.json", "old/my_endpoint.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
+    monkeypatch.chdir(tmp_path / "here")
     executed = {line for block in _everything() for line in block.commands if block.language in ("bash", "yaml")}
     fences = (found for page in (README, *SITE) for found in re.findall(r"^```\w*\n(.*?)^```", page.read_text(), FENCE))
     lines = {line.strip().removeprefix("$ ") for text in fences for line in text.replace("\\\n", "").splitlines()}
     shown = [line for line in lines - executed if re.match(r"benchmark (ab |--factories-file )", line)]
     words = [shlex.split(line, comments=True)[1:] for line in shown if "--aiperf" not in line]
-    read = [asked_for(rest[1:]) if rest[0] == "ab" else wave_of(rest) for rest in words]
+    reads = {"ab": asked_for, "ab --kubernetes": ab_in_pods.ab}
+    kinds = [f"{rest[0]} --kubernetes" if "--kubernetes" in rest else rest[0] for rest in words]
+    read = [reads[kind](rest[1:]) if kind in reads else wave_of(rest) for kind, rest in zip(kinds, words, strict=True)]
     assert sum(isinstance(each, AbRequest) for each in read) >= 3
 
 
