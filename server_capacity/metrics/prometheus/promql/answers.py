@@ -74,13 +74,18 @@ def no_sample(interval: Interval) -> str:
     return f"the server has no sample within the window of {length:.3g} s: scrape more often, or send for longer"
 
 
-def reaches_back(range_s: float, interval: Interval) -> str | None:
-    """The reason why a query with a range of so many seconds is not only of the window."""
+def reaches_back(seconds: float, interval: Interval) -> str | None:
+    """The reason why a query that reads from so many seconds before its end is not only of the window."""
     length = interval.end - interval.start
-    if range_s <= (1 + FARTHEST) * length:
+    if seconds <= (1 + FARTHEST) * length:
         return None
+    if math.isinf(seconds):
+        return (
+            f"a range, offset or @ in it may begin before the window of {length:.3g} s: write [{WINDOW}] in its place"
+        )
     return (
-        f"its range of {range_s:g} s begins before the window of {length:.3g} s: write [{WINDOW}], or send for longer"
+        f"its range of {seconds:g} s begins before the window of {length:.3g} s: let ranges and offsets, one in the"
+        f" other, be [{WINDOW}] in all, or send for longer"
     )
 
 

@@ -15,6 +15,7 @@ from server_capacity.metrics.prometheus.promql import quantities
 from server_capacity.metrics.prometheus.promql.answers import (
     IN_A_BUCKET,
     Vector,
+    fill,
     hides_quantile,
     no_sample,
     not_finite,
@@ -23,13 +24,14 @@ from server_capacity.metrics.prometheus.promql.answers import (
     unnamed,
 )
 from server_capacity.metrics.prometheus.promql.api import Api
-from server_capacity.metrics.prometheus.promql.selectors import instant_selectors, longest_range_s
+from server_capacity.metrics.prometheus.promql.selectors import instant_selectors, reach_s
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, STREAM, joined, left_out, none_of
 from server_capacity.metrics.prometheus.web import Web, WebError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from inference_benchmarker.facts.server_metric import Bound
     from server_capacity.metrics.prometheus.deltas import Estimate
     from server_capacity.metrics.prometheus.exposition import Labels
 
@@ -98,7 +100,7 @@ class PrometheusServer:
         course, trouble = self._api.course(query, interval)
         bounds = self._bounds(query, interval)
         start = interval.start if WINDOW in query else interval.end
-        reaches = reaches_back(longest_range_s(query), interval)
+        reaches = reaches_back(reach_s(fill(query, interval.end - interval.start)), interval)
         rows = [
             replace(
                 blank,
@@ -115,9 +117,9 @@ class PrometheusServer:
         ]
         rows = [_bounded(row, bounds.get(tuple(sorted(row.dimensions.items())))) for row in rows]
         if reaches is not None:
-            rows = [replace(row, complete=False) for row in rows]
+            rows = [replace(row, bounds=_near(row), complete=False) for row in rows]
         if hides_quantile(query):
-            rows = [replace(row, bounds={VALUE: "about"}, reason=joined(row.reason, IN_A_BUCKET)) for row in rows]
+            rows = [replace(row, bounds=_near(row), reason=joined(row.reason, IN_A_BUCKET)) for row in rows]
         return left_out(rows, len(series))
 
     def _last_sample(self, query: str, interval: Interval) -> float | None:
@@ -217,6 +219,11 @@ def _bounded(row: ServerMetric, estimate: Estimate | None) -> ServerMetric:
         return row if estimate.bucket is None else replace(row, buckets={VALUE: estimate.bucket})
     bounds = {VALUE: estimate.bound}
     return replace(row, statistics={VALUE: estimate.value}, bounds=bounds, complete=True, series_of=None, series=())
+
+
+def _near(row: ServerMetric) -> dict[str, Bound]:
+    """The bounds that say of the value, where there is one, that the window's own may lie on either side."""
+    return {VALUE: "about"} if row.statistics[VALUE] is not None else {}
 
 
 def _size(value: float) -> float:

@@ -334,7 +334,7 @@ def test_a_real_servers_quantiles_are_bounds_where_they_are_no_more(prometheus: 
     assert (found["in_first"].statistics, found["in_first"].bounds) == ({"Value": 0.005}, {"Value": "at_most"})
     assert (found["in_last"].statistics, found["in_last"].bounds) == ({"Value": 0.0025}, {"Value": "at_least"})
     assert next(metric_lines([found["in_first"]])).startswith("   in_first: Value<=0.005")
-    assert (found["before"].bounds, found["before"].complete) == ({"Value": "at_most"}, False)
+    assert (found["before"].bounds, found["before"].complete) == ({"Value": "about"}, False)
     assert "its range of 3600 s begins before the window" in str(found["before"].reason)
 
 
@@ -571,7 +571,7 @@ def test_the_window_is_that_of_the_servers_clock_and_the_row_is_by_ours() -> Non
         ("x", 101.0, 1.0),
         ("x", 100.0, None),
         ("max(x) - y", 99.0, None),
-        ("max(x offset 5m)", 99.0, 1.0),
+        ("max(x offset 5s)", 99.0, 1.0),
         ("rate(x[{window}])", 99.0, 1.0),
     ],
 )
@@ -589,13 +589,25 @@ def test_a_sample_of_before_the_window_is_not_its_value(query: str, last: float,
     assert ("no sample within the window of 8 s" in str(row.reason)) == (value is None)
 
 
-@pytest.mark.parametrize(("seconds", "complete"), [(48.0, True), (40.0, False)])
-def test_a_range_that_begins_before_the_window_is_not_only_of_it(seconds: float, complete: bool) -> None:
+@pytest.mark.parametrize(
+    ("query", "seconds", "reason"),
+    [
+        ("rate(x[1m])", 48.0, None),
+        ("rate(x[1m])", 40.0, "its range of 60 s begins before the window of 40 s"),
+        ("max_over_time(rate(x[10s])[{window}:1s])", 40.0, None),
+        ("max_over_time(sum(rate(x[{window}]))[{window}:1s])", 40.0, "its range of 80 s begins before the window"),
+        ("x offset 5m", 40.0, "its range of 300 s begins before the window"),
+        ("rate(x[5i])", 40.0, "a range, offset or @ in it may begin before the window"),
+    ],
+)
+def test_a_range_that_begins_before_the_window_is_about_so_much(query: str, seconds: float, reason: str | None) -> None:
     with fake(200, vector_of("1"), "application/json") as server:
         window = Interval(100.0, 100.0, 100.0 + seconds, 1)
-        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": "rate(x[1m])"}}, window)
-    assert row.complete == complete
-    assert ("its range of 60 s begins before the window of 40 s" in str(row.reason)) == (not complete)
+        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": query}}, window)
+    assert row.complete == (reason is None)
+    assert row.bounds == ({} if reason is None else {"Value": "about"})
+    assert next(metric_lines([row])).startswith(f"   a: Value{'=' if reason is None else '~'}1")
+    assert (reason or "None") in str(row.reason)
 
 
 def test_secrets_are_sent_and_hidden() -> None:
