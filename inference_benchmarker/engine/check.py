@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.engine.processes.child_logs import child_log
 from inference_benchmarker.engine.processes.children import REAP_S, child_environment, note_asked_for, write_line
-from inference_benchmarker.engine.processes.leftovers import MARK, Orphans, end_leftovers, new_mark
+from inference_benchmarker.engine.processes.leftovers import (
+    MARK,
+    Orphans,
+    end_leftovers,
+    line_to_end_leftovers,
+    new_mark,
+)
 from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.facts.address import Address
@@ -45,9 +51,10 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     """
     assert plan.factories_file is not None
     note_asked_for(plan.factories_file, plan.factory_settings.values())
-    with scratch_folder("benchmark_check_") as folder, adopting_orphans():
+    mark = new_mark()
+    with scratch_folder("benchmark_check_", if_killed=line_to_end_leftovers(mark)) as folder, adopting_orphans():
         try:
-            code = _run(folder, replace(plan, factories_file=plan.factories_file.resolve()), printed)
+            code = _run(folder, mark, replace(plan, factories_file=plan.factories_file.resolve()), printed)
         finally:
             _hand_on(folder / "output", printed)
         if not _result(folder).is_file():
@@ -55,9 +62,8 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
         return _understood(plan.factories_file, json.loads(_result(folder).read_text()))
 
 
-def _run(folder: Path, plan: WavePlan, printed: Callable[[str], None]) -> int:
+def _run(folder: Path, mark: str, plan: WavePlan, printed: Callable[[str], None]) -> int:
     """Run the process to its end; in a session of its own, so that Ctrl-C reaches this process alone."""
-    mark = new_mark()
     orphans = Orphans(mark)
     with child_log(folder / "output") as output:
         process = subprocess.Popen(

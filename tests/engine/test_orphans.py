@@ -62,6 +62,15 @@ print(json.dumps({
     "adopts": [adopts, adopts_orphans()], "codes": [*(each.poll() for each in own), ended.wait()],
 }))
 """
+KILLED = """
+from inference_benchmarker.engine.processes.leftovers import line_to_end_leftovers, new_mark
+
+mark = new_mark()
+own = [sleeper(preexec_fn=lambda: brand(mark), env={"BENCHMARK_WAVE": "another's"})]
+left, others = leave(mark), [leave(new_mark()), leave(), *(each.pid for each in own)]
+subprocess.run(line_to_end_leftovers(mark), check=True)
+print(json.dumps({"left": left, "others": others}))
+"""
 WAVE = """
 from pathlib import Path
 from threading import Timer
@@ -101,6 +110,14 @@ def test_orphans_of_a_mark_are_ended_and_nobody_else(adopts: bool) -> None:
     assert found["codes"] == [None, None, 5]
     assert found["ended"] == int(adopts)
     assert alive(found["left"]) != adopts
+    assert [pid for pid in found["others"] if not alive(pid)] == []
+
+
+def test_those_that_nobody_adopted_are_found_by_their_brand_when_their_command_was_killed() -> None:
+    program = f"LEAVE = {LEAVE!r}\n{STARTS}{KILLED}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert not alive(found["left"])
     assert [pid for pid in found["others"] if not alive(pid)] == []
 
 

@@ -7,9 +7,12 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from tests.bench import FACTORIES, factories
 from tests.faults.fault import (
     EVERYTHING,
+    LEAVING_S,
     LONG,
     SECRET_NAME,
     SHORT,
@@ -155,6 +158,37 @@ def daemon(stage: Stage) -> Ending:
     (found,) = [each for each in finished.summary["findings"] if each["code"] == "processes_left"]
     assert "python" in found["measured"]
     return Ending(finished, [int(name) for name in seen if name != "stray"])
+
+
+SITTING = """
+import subprocess, sys
+
+SITTER = '''
+import os, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+with open("sitting.part", "w") as file:
+    file.write(str(os.getpid()))
+os.rename("sitting.part", "sitting")
+time.sleep(600)
+'''
+
+
+def leave():
+    subprocess.Popen([sys.executable, "-c", SITTER], env={}, start_new_session=True)
+"""
+
+
+def killed_and_left(running: Running) -> None:
+    """SIGKILL once a process has left its parent, its session and its environment; that ends with the command."""
+    left = running.folder / "sitting"
+    running.wait_for(left.is_file, "a process that was left")
+    process = psutil.Process(int(left.read_text()))
+    running.signal(signal.SIGKILL)
+    process.wait(LEAVING_S)
 
 
 def checked(text: str, act: Callable[[Running], object] = nothing) -> Callable[[Stage], Ending]:
@@ -424,6 +458,15 @@ PROCESSES = (
         slow=True,
     ),
     Fault(
+        "command-killed-daemon",
+        "the command is killed, and `invoke` had left a process without parent, session and environment",
+        f"{REPORTED}; `benchmark report` reads it; that process is ended",
+        "the last second or so, the rest of the wave, and the printed report",
+        3,
+        read_afterwards(killed_and_left, text=factories("if payload == 3:\n    leave()", SITTING)),
+        slow=True,
+    ),
+    Fault(
         "killed-calibrating",
         "the command is killed in a calibration",
         "nothing had begun; the calibration's files are removed",
@@ -439,6 +482,15 @@ PROCESSES = (
         "nothing",
         -9,
         checked(SLOW_START.replace("from sender import post", ""), killed_in_its_temporary_folder),
+        slow=True,
+    ),
+    Fault(
+        "killed-checking-daemon",
+        "`benchmark check` is killed, and the file had left a process without parent, session and environment",
+        "nothing; its files are removed, and that process is ended",
+        "nothing",
+        -9,
+        checked(f"{SITTING}\nleave()\n{SLOW_START.replace('from sender import post', '')}", killed_and_left),
         slow=True,
     ),
     Fault(

@@ -52,4 +52,4 @@ class OwnHost:
 
     def end_leftovers(self) -> None:
         """End what is left of the workers and of what they started, where nobody else is left to do it."""
-        end_leftovers(self.mark, self.workers.values())
+        end_leftovers(self.mark, self.workers.values(), astray=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -27,12 +28,15 @@ def new_mark() -> str:
     return secrets.token_hex(8)
 
 
-def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) -> tuple[str, ...]:
+def end_leftovers(
+    mark: str, sessions: Collection[int], variable: str = MARK, *, astray: bool = False
+) -> tuple[str, ...]:
     """End every process that carries the mark or is of these sessions; the names of those that were ended.
 
     ``variable``: of the environment, which holds the mark.
 
-    One that left the session and cleared its environment is not found: see ``Orphans``.
+    One that left the session and cleared its environment is found where it is ``astray``: the process that would have
+    adopted it is gone (see ``Orphans``), so it is looked for by its ``brand`` among all of the machine.
 
     To be called when our own processes have ended. Whoever starts others while it is being ended is met again
     in the next round.
@@ -40,7 +44,11 @@ def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) ->
     if not_measured():
         return _end_groups(sessions)
     deadline = time.monotonic() + PATIENCE_S
-    while (found := _found(mark, sessions, variable)) and time.monotonic() < deadline:
+
+    def look() -> list[psutil.Process]:
+        return _found(mark, sessions, variable, astray=astray)
+
+    while (found := look()) and time.monotonic() < deadline:
         time.sleep(0.02)
     names: dict[int, str] = {}  # by its id: one that takes its time to end is met more than once
     for _ in range(ROUNDS):
@@ -48,7 +56,7 @@ def end_leftovers(mark: str, sessions: Collection[int], variable: str = MARK) ->
             break
         names |= {process.pid: name for process in found if (name := _end(process))}
         time.sleep(0.02)
-        found = _found(mark, sessions, variable)
+        found = look()
     return tuple(names.values())
 
 
@@ -134,12 +142,26 @@ def _lives(process: psutil.Process) -> bool:
     return False
 
 
-def _found(mark: str, sessions: Collection[int], variable: str) -> list[psutil.Process]:
+def _found(mark: str, sessions: Collection[int], variable: str, *, astray: bool) -> list[psutil.Process]:
     import psutil
 
     with where_readable():
-        return [process for process in psutil.process_iter() if _belongs(process, mark, sessions, variable)]
+        return [
+            process
+            for process in psutil.process_iter()
+            if _belongs(process, mark, sessions, variable) or (astray and _is_astray(process, mark, variable))
+        ]
     return []
+
+
+def _is_astray(process: psutil.Process, mark: str, variable: str) -> bool:
+    """Tells whether it has the mark's brand and no mark: two waves may have one brand, and each its own mark."""
+    import psutil
+
+    with suppress(psutil.Error, OSError):
+        living = process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
+        return living and is_branded(process.pid, mark) and variable not in process.environ()
+    return False
 
 
 def _belongs(process: psutil.Process, mark: str, sessions: Collection[int], variable: str) -> bool:
@@ -163,3 +185,12 @@ def _end(process: psutil.Process) -> str:
         process.kill()
         return name
     return ""
+
+
+def line_to_end_leftovers(mark: str) -> tuple[str, ...]:
+    """The command line that ends what carries a mark, for whoever is still there when its command was killed."""
+    return sys.executable, "-P", "-m", __name__, mark
+
+
+if __name__ == "__main__":
+    end_leftovers(sys.argv[1], (), astray=True)
