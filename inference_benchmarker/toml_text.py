@@ -6,7 +6,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:

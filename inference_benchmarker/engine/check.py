@@ -29,6 +29,7 @@ from inference_benchmarker.records.batch import split_batch
 from inference_benchmarker.records.columns import Records
 from inference_benchmarker.records.packed import WorkerColumns, unpacked
 from inference_benchmarker.report.check import Check, Ended
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.system.host import adopting_orphans
 from inference_benchmarker.system.packaged import shown_path
 
@@ -54,7 +55,7 @@ def send_one(plan: WavePlan, printed: Callable[[str], None]) -> Check | Ended:
     mark = new_mark()
     with scratch_folder("benchmark_check_", if_killed=line_to_end_leftovers(mark)) as folder, adopting_orphans():
         try:
-            code = _run(folder, mark, replace(plan, factories_file=plan.factories_file.resolve()), printed)
+            code = _run(folder, mark, replace(plan, factories_file=resolved(plan.factories_file)), printed)
         finally:
             _hand_on(folder / "output", printed)
         if not _result(folder).is_file():

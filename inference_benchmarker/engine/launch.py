@@ -25,6 +25,7 @@ from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.plan.load import OpenLoop
 from inference_benchmarker.plan.pacing import TokenBucket
 from inference_benchmarker.plan.problems import check_plan, problems_of
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.system.host import adopting_orphans, loopback_problems, raise_descriptor_limit
 from inference_benchmarker.wave.environment import describe_environment
 from inference_benchmarker.wave.plan_file import save_plan
@@ -121,8 +122,8 @@ def resolve(plan: WavePlan) -> WavePlan:
         replace(
             plan,
             seed=secrets.randbits(32) if plan.seed is None else plan.seed,
-            factories_file=plan.factories_file and plan.factories_file.resolve(),
-            locust_file=plan.locust_file and plan.locust_file.resolve(),
+            factories_file=plan.factories_file and resolved(plan.factories_file),
+            locust_file=plan.locust_file and resolved(plan.locust_file),
         )
     )
 

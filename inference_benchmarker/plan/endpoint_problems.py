@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import Problem
 from inference_benchmarker.plan.hosts import is_below
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
+from inference_benchmarker.system.given import instead_of_a_file
 from inference_benchmarker.url import url_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from pathlib import Path
 
     from inference_benchmarker.plan.plan import WavePlan
 
@@ -70,8 +71,8 @@ def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:
         yield Problem(("factories_file", "locust_file"), text)
     files = {"factories_file": plan.factories_file, "locust_file": plan.locust_file}
     for name, path in files.items():
-        if path is not None and not _is(Path.is_file, path):
-            yield Problem((name,), f"--{name.replace('_', '-')} {path}: {_instead_of_a_file(path)}.")
+        if path is not None and not _is_file(path):
+            yield Problem((name,), f"--{name.replace('_', '-')} {path}: {instead_of_a_file(path)}.")
     if plan.endpoint_name is not None and not plan.endpoint_name.strip():
         yield Problem(("endpoint_name",), "--endpoint-name must not be empty.")
     if plan.endpoint_name is not None and plan.factories_file is None and plan.locust_file is not None:
@@ -114,8 +115,8 @@ def _url_problems(plan: WavePlan, url: str) -> Iterator[Problem]:
 def _recording_problems(plan: WavePlan) -> Iterator[Problem]:
     if isinstance(plan.load, OpenLoop) and plan.load.replay is not None and is_unread(plan):
         file = plan.load.replay.file
-        if not _is(Path.is_file, file):
-            yield Problem(("file",), f"--replay {file}: {_instead_of_a_file(file)}.")
+        if not _is_file(file):
+            yield Problem(("file",), f"--replay {file}: {instead_of_a_file(file)}.")
 
 
 def _shipped_problems(plan: WavePlan) -> Iterator[Problem]:
@@ -126,22 +127,12 @@ def _shipped_problems(plan: WavePlan) -> Iterator[Problem]:
         ("--requirements", "requirements", requirements),
     ):
         for path in paths:
-            if not _is(Path.is_file, path):
-                yield Problem((name,), f"{flag} {path}: {_instead_of_a_file(path)}.")
+            if not _is_file(path):
+                yield Problem((name,), f"{flag} {path}: {instead_of_a_file(path)}.")
 
 
-def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+def _is_file(path: Path) -> bool:
     try:
-        return kind(path)
+        return path.is_file()
     except (OSError, ValueError):  # a name too long, a folder that may not be read
         return False
-
-
-def _instead_of_a_file(path: Path) -> str:
-    try:
-        path.stat()
-    except PermissionError as error:
-        return f"this user may not read it ({error.strerror})"
-    except (OSError, ValueError):
-        return "there is no such file"
-    return "this is a folder; give the file in it" if _is(Path.is_dir, path) else "there is no such file"

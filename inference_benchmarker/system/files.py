@@ -15,9 +15,7 @@ import errno
 import fcntl
 import os
 import secrets
-import select
 import stat
-import time
 from contextlib import contextmanager, suppress
 from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 
 OWNER_ONLY, FOR_ANYBODY = 0o600, 0o666  # modes, as far as the umask leaves them
 _TO_LOOK_AT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_PIPE_S = 10.0
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISLNK, "a symbolic link"),
@@ -100,10 +97,10 @@ def open_file(path: Path, inside: Path | None = None) -> FileIO:
     """A regular file to read. ``inside``: the folder above it from which on no link is followed (default: its own)."""
     with _folder_of(path, inside) as folder:
         # a link is recognised first: what the system says of it is not a sentence, and differs
-        _refuse(os.lstat(path.name, dir_fd=folder).st_mode)
+        refuse_kind(os.lstat(path.name, dir_fd=folder).st_mode)
         file = FileIO(os.open(path.name, _TO_LOOK_AT, dir_fd=folder))
     try:
-        _refuse(os.fstat(file.fileno()).st_mode)
+        refuse_kind(os.fstat(file.fileno()).st_mode)
     except OSError:
         file.close()
         raise
@@ -134,25 +131,23 @@ def read_bytes(path: Path, most: int, inside: Path | None = None) -> bytes:
     """The content of a regular file of at most so many bytes."""
     with opened(path, inside) as file:
         if os.fstat(file.fileno()).st_size > most:
-            raise _too_large(most)
+            raise too_large(most)
         data = file.read(most + 1)  # it may grow
     if len(data) > most:
-        raise _too_large(most)
+        raise too_large(most)
     return data
 
 
-def read_given(path: Path, most: int) -> bytes:
-    """The content of a file that the user named: links are followed, and a pipe is read for some seconds."""
-    with FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)) as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISFIFO(mode):
-            _refuse(mode)
-        data, deadline = bytearray(), time.monotonic() + _PIPE_S
-        while piece := _piece(file, deadline):
-            data += piece
-            if len(data) > most:
-                raise _too_large(most)
-    return bytes(data)
+def refuse_kind(mode: int) -> None:
+    """Raise OSError for the mode of what is no regular file."""
+    if not stat.S_ISREG(mode):
+        kind = next((name for fits, name in _KINDS if fits(mode)), "a device")
+        raise OSError(errno.EINVAL, f"is {kind}, not a file")
+
+
+def too_large(most: int) -> OSError:
+    """The error of what has more than so many bytes."""
+    return OSError(errno.EFBIG, f"is larger than {most / MIB:,.0f} MiB")
 
 
 @contextmanager
@@ -258,15 +253,6 @@ def most_in_memory() -> int:
     return memory_bytes() // 2
 
 
-def _piece(file: FileIO, deadline: float) -> bytes:
-    """The bytes that come next; empty at the end, and of a pipe that nobody writes to."""
-    while (piece := file.read(MIB)) is None:
-        if time.monotonic() >= deadline:
-            raise OSError(errno.ETIMEDOUT, f"is a pipe that brought no end within {_PIPE_S:g} s")
-        select.select([file], [], [], max(deadline - time.monotonic(), 0.0))
-    return piece
-
-
 @contextmanager
 def _folder_of(path: Path, inside: Path | None) -> Iterator[int]:
     """The folder of a file, opened step by step from ``inside`` on."""
@@ -293,14 +279,3 @@ def _is(kind: Callable[[int], bool], path: Path, inside: Path | None) -> bool:
         raise PermissionError(error.errno, error.strerror, str(path)) from None
     except (OSError, ValueError):
         return False
-
-
-def _refuse(mode: int) -> None:
-    """Raise for what is no regular file."""
-    if not stat.S_ISREG(mode):
-        kind = next((name for fits, name in _KINDS if fits(mode)), "a device")
-        raise OSError(errno.EINVAL, f"is {kind}, not a file")
-
-
-def _too_large(most: int) -> OSError:
-    return OSError(errno.EFBIG, f"is larger than {most / MIB:,.0f} MiB")

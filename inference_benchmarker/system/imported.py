@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.system.given import read_source
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -26,7 +28,7 @@ def imported(path: Path) -> list[Path]:
 def _names(path: Path, folder: Path) -> Iterator[str]:
     """The dotted names that a file imports, as they are from the folder; [] of a file that is no Python."""
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(read_source(path))
     except (OSError, SyntaxError, ValueError):
         return
     package = path.parent.relative_to(folder).parts

@@ -19,6 +19,7 @@ from inference_benchmarker.engine.processes.child_logs import child_log
 from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.system.files import replace_file
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.redact import redact, without
 from server_capacity.aiperf.certificates import certificates
 from server_capacity.aiperf.export import RECORDS
@@ -78,7 +79,7 @@ class Installation:
                 "`./benchmark --init --with-aiperf` in the clone makes an environment for it; one of yours is found "
                 f"on PATH, or by the path of its aiperf in {BINARY}.",
             )
-        script = Path(found).resolve()
+        script = resolved(Path(found))
         for name in ("python3", "python"):
             if (python := script.parent / name).exists():
                 return cls(script, python)

@@ -14,6 +14,7 @@ from inference_benchmarker.engine.processes.children import child_environment
 from inference_benchmarker.engine.processes.leftovers import MARK, end_leftovers, new_mark
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.load import OpenLoop
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.redact import secret_values
 from server_capacity.aiperf.inputs import MOST_INPUTS, made_requests
 
@@ -45,7 +46,7 @@ def make_requests(plan: WavePlan, path: Path, environment: Mapping[str, str], sa
             'Give --factories-file FILE, or --aiperf-args \'{"input-file": "FILE"}\'.',
         )
     asked = {
-        "factories_file": str(plan.factories_file.resolve()),
+        "factories_file": str(resolved(plan.factories_file)),
         "endpoint_name": plan.endpoint_name,
         "payload_arguments": plan.payload_arguments,
         "settings": plan.factory_settings,

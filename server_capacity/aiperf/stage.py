@@ -17,6 +17,7 @@ from inference_benchmarker.engine.processes.scratch import scratch_folder
 from inference_benchmarker.errors import BenchmarkError, refuse
 from inference_benchmarker.exit_codes import INTERRUPTED, INVALID, OK, worst_exit_code
 from inference_benchmarker.facts.server_metric import collected
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.wave.run_dir import OWNER_ONLY
 from inference_benchmarker.words.redact import secret_values
 from server_capacity.aiperf import installation as aiperf
@@ -118,7 +119,7 @@ class AiperfStage:
             source.begin()
         known = self._secrets()
         environment = {name: value for name, value in self.environment.items() if name != API_KEY}
-        arguments = self._arguments(folder.resolve(), streamed=streamed)
+        arguments = self._arguments(resolved(folder), streamed=streamed)
         interrupted = aiperf.run(self.options.installation, arguments, folder, environment, self.say, secrets=known)
         aiperf.scrub(folder, known)
         export = read_export(folder, self.plan.success_threshold, interrupted=interrupted)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 from inference_benchmarker.verdict.server.known_metrics import nearest
 from inference_benchmarker.words.units import MIB
 

@@ -10,7 +10,7 @@ from inference_benchmarker.data.typed import MOST_FLOAT
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.plan.stage import Stage
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 from inference_benchmarker.toml_text import read_toml
 from inference_benchmarker.words.redact import excerpt, quoted
 from inference_benchmarker.words.units import MIB

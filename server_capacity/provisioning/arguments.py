@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.endpoint.endpoint_factory import NAME
 from inference_benchmarker.engine.endpoint.source import check_source
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.given import read_source
 from inference_benchmarker.words.suggest import meant, question
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ _KINDS: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": _
 def _signature(path: Path, name: str, depth: int = 8) -> Signature | None:
     """That of a function in a file, or in the modules beside it that it imports it from."""
     check_source(path)
-    statements = list(_statements(ast.parse(path.read_bytes())))
+    statements = list(_statements(ast.parse(read_source(path))))
     found = [node for node in statements if isinstance(node, ast.FunctionDef) and node.name == name]
     if found:
         return _of(found[-1].args)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from inference_benchmarker.data.decoded import encoded
 from inference_benchmarker.engine.processes.children import child_environment
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.given import resolved
 from server_capacity.provisioning.cleanup_file import NAME, CleanupFile, left_in, read
 from server_capacity.provisioning.keeper_process import ALL_PUT_BACK, SOME_LEFT
 from server_capacity.provisioning.maker import REMOVAL_S
@@ -115,7 +116,7 @@ class Keeper:
         with ours, ours.makefile("rb") as heard:
             try:
                 with theirs:
-                    order = EndpointOrder(str(factories_file.resolve()), dict(arguments), run, dict(settings))
+                    order = EndpointOrder(str(resolved(factories_file)), dict(arguments), run, dict(settings))
                     self._order(encoded(order), theirs)
                 made = self._made(ours, heard, dict(arguments))
                 yield made
@@ -158,7 +159,7 @@ class Keeper:
     def _order(self, order: dict[str, Any], channel: socket.socket | None = None) -> None:
         with self._ordering:
             if not self._has_folder:
-                self._ask({"folder": str(self._folder.resolve())})
+                self._ask({"folder": str(resolved(self._folder))})
                 self._has_folder = True
             self._ask(order, *([] if channel is None else [channel.fileno()]))
 

@@ -25,7 +25,8 @@ from inference_benchmarker.records.batch_writer import BatchWriter
 from inference_benchmarker.records.columns import SCHEMA
 from inference_benchmarker.records.feed import Feed
 from inference_benchmarker.records.record import NONE, Ledger
-from inference_benchmarker.system.files import read_given, replace_file
+from inference_benchmarker.system.files import replace_file
+from inference_benchmarker.system.given import read_given
 from inference_benchmarker.wave.run_dir import RunDir, make_stamped_folder
 from inference_benchmarker.wave.spool.spool import BATCH, EVENT, SpoolReader
 from inference_benchmarker.wave.writer import save_server_metrics

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.exit_codes import MISSED, OK
 from inference_benchmarker.plan.load import ARRIVALS_IN_WORDS
 from inference_benchmarker.system.files import is_there
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.text import one_line
 from inference_benchmarker.words.wording import duration_text, length_text, supported
 from visualization.figures.figures import Card, Tile
@@ -62,7 +63,7 @@ def read_capacities(
 ) -> tuple[Capacity, ...]:
     """The capacity folders; ``metadata`` is keyed by their basenames. ``read``: BenchmarkError for a damaged one."""
     found = [read(path) for path in paths]
-    given = [metadata.get(path.resolve().name, {}) for path in paths]
+    given = [metadata.get(resolved(path).name, {}) for path in paths]
     names = [str(data.get("legend") or each.name or "") for data, each in zip(given, found, strict=True)]
     labels = tell_apart([one_line(name, _LONG) for name in names], paths)
     hovers = [tuple(f"{key}: {value}" for key, value in data.items() if key != "legend") for data in given]

@@ -17,6 +17,7 @@ from inference_benchmarker.records.user_metrics import PREFIX
 from inference_benchmarker.report.headline import outcome
 from inference_benchmarker.report.summary_json import summary_of
 from inference_benchmarker.system.files import is_file
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.files.client_table import Table, read_client_table
 from inference_benchmarker.wave.files.identity import require_unchanged
@@ -69,7 +70,7 @@ def read_runs(
     ``load`` is ``Wave.load``: what a wave's verdict is made of is no business of these figures.
     """
     called = [_check(path) for path in paths]
-    given = [metadata.get(path.resolve().name, {}) for path in paths]
+    given = [metadata.get(resolved(path).name, {}) for path in paths]
     names = [str(data.get(LEGEND) or name) for data, name in zip(given, called, strict=True)]
     labels = tell_apart([one_line(name, _LONG) for name in names], paths)
     runs = []
@@ -82,7 +83,7 @@ def read_runs(
 
 def tell_apart(names: Sequence[str], paths: Sequence[Path]) -> list[str]:
     """A label for each run: its name, else where it lies; where that is another's too, more of the path, a number."""
-    whole = [path.resolve() for path in paths]
+    whole = [resolved(path) for path in paths]
     places = _places(whole)
     labels = [name or place for name, place in zip(names, places, strict=True)]
     for wheres in (places, [path.name for path in whole], [f"{path.parent.name}/{path.name}" for path in whole]):

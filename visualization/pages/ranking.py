@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.wording import duration_text, metric_text, money_text, supported
 from visualization.figures.capacity import Capacity, capacity_card, is_capacity, read_capacities
 from visualization.figures.capacity_figures import capacity_sections
@@ -52,7 +53,7 @@ def _searched(
     for place, row in enumerate(rows):
         path = folder / str(row.capacity)
         if row.capacity and is_capacity(path):
-            (capacity,) = read_capacities([path], {path.resolve().name: {"legend": _label(row)}}, read)
+            (capacity,) = read_capacities([path], {resolved(path).name: {"legend": _label(row)}}, read)
             found.append((place, replace(capacity, label=_label(row), hover=())))
     return found, tuple(capacity_card(capacity) for _, capacity in found)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.plan.slo import MaxRegression
+from inference_benchmarker.system.given import resolved
 from visualization.comparison.comparison import compare
 from visualization.comparison.headline import headline
 from visualization.figures.cards import facts
@@ -46,8 +47,8 @@ def two_sides(
         return None
     names = tuple(by_name)
     base, new = ([load(run.path) for run in side] for side in by_name.values())
-    folders = {run.path.resolve().parent for run in by_name[names[0]]}
-    first = {run.path for run in runs if run.path.resolve().parent in folders} if len(runs) > 2 else {runs[0].path}
+    folders = {resolved(run.path).parent for run in by_name[names[0]]}
+    first = {run.path for run in runs if resolved(run.path).parent in folders} if len(runs) > 2 else {runs[0].path}
     gate = [MaxRegression.parse(text) for text in limits]
     found = compare(base, new, gate, names=(names[0], names[1]), strict=strict)
     return TwoSides(found, tuple(int(run.path not in first) for run in runs))
@@ -63,7 +64,7 @@ def sides(runs: Sequence[Run]) -> dict[str, list[Run]] | None:
         return {run.label: [run] for run in runs}
     folders: dict[Path, list[Run]] = {}
     for run in runs:
-        folders.setdefault(run.path.resolve().parent, []).append(run)
+        folders.setdefault(resolved(run.path).parent, []).append(run)
     called = all(run.label.startswith(folder.name) for folder, members in folders.items() for run in members)
     names = {folder.name: [run for run in members if not run.doubtful] for folder, members in folders.items()}
     return names if len(names) == len(folders) == 2 and called and all(names.values()) else None

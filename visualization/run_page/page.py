@@ -8,6 +8,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.report.headline import headline
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.text import one_line, plain
 from visualization.figures.page_data import page_data, template
 from visualization.figures.palette import css_colors
@@ -49,7 +50,7 @@ def run_page(wave: Wave, beside: str = "") -> str:
 
 def title_of(wave: Wave) -> str:
     """The run's name, or that of its directory."""
-    path = "" if wave.run_dir is None else wave.run_dir.path.resolve().name
+    path = "" if wave.run_dir is None else resolved(wave.run_dir.path).name
     return one_line(plain(wave.plan.name or path.removesuffix("_benchmark") or "A run"), _LONG)
 
 

@@ -17,6 +17,7 @@ from inference_benchmarker.cli.core.terminal import (
     say_without_digest,
 )
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.system.memory import give_back_large_blocks
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _sides(options: argparse.Namespace, problems: list[str]) -> tuple[list[Path]
 
 def _each_once(runs: Iterable[Path]) -> list[Path]:
     """A run that is named twice is still one: as two it would seem that runs do not differ."""
-    return list({run.resolve(): run for run in runs}.values())
+    return list({resolved(run): run for run in runs}.values())
 
 
 def without_copies(waves: list[Wave]) -> list[Wave]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.flags import Flag, Table, read_flags
 from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.errors import BenchmarkError, refuse
-from inference_benchmarker.system.files import folders_in, kind_of, read_given
+from inference_benchmarker.system.files import folders_in, kind_of
+from inference_benchmarker.system.given import read_given, resolved
 from inference_benchmarker.words.units import MIB
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def make_plot(options: dict[str, Any], problems: list[str]) -> Plot:
         problems.append("--plot needs one run directory or more.")
     given = read_flags(PLOT["comparison"], options, problems).values
     refuse(problems)
-    metadata, names = given["plot_metadata"] or {}, {path.resolve().name for path in runs}
+    metadata, names = given["plot_metadata"] or {}, {resolved(path).name for path in runs}
     strangers = ", ".join(repr(key) for key in metadata if key not in names)
     shown = ", ".join(sorted(names)[:_MOST_NAMES])
     left_out = f"--plot-metadata: left out, as no such run is plotted: {strangers}. The runs are called {shown}."

@@ -9,7 +9,7 @@ from inference_benchmarker.cli.core.flags import Flag
 from inference_benchmarker.data.json_text import parse_json
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.expectation import Expectation, canary_share
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 from inference_benchmarker.words.text import is_utf8, one_line
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from inference_benchmarker.cli.core.header_flags import headers_of, of_environme
 from inference_benchmarker.cli.core.url_flags import ASKED, SECRET
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.conversation import CACHE_SETTINGS
+from inference_benchmarker.system.given import read_source
 from inference_benchmarker.system.packaged import HTTP_FILE, packaged
 from inference_benchmarker.words.redact import HEADERS
 
@@ -72,7 +73,7 @@ def _file_of(text: str, problems: list[str]) -> str:
 
 def _source(file: str) -> str:
     try:
-        return Path(file).expanduser().read_text(encoding="utf-8", errors="replace")
+        return read_source(Path(file).expanduser()).decode("utf-8", "replace")
     except (OSError, ValueError, RuntimeError):
         return ""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.cli.core.flags import Flag, parse_decimal, parse_path, read_flags, table_for
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.hosts import Hosts, hosts_in, hosts_in_lines
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,6 +13,7 @@ from inference_benchmarker.cli.wave.pods_flags import OF_PODS, PODS_FLAGS
 from inference_benchmarker.cli.wave.server_metrics import blocks_of
 from inference_benchmarker.cli.wave.wave import wave_of
 from inference_benchmarker.errors import BenchmarkError, refuse
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.redact import hidden, without
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def cargo_to_pods(plan: WavePlan) -> Cargo:
 
     factories, locust = plan.factories_file, plan.locust_file
     return cargo_of(
-        replace(plan, factories_file=factories and factories.resolve(), locust_file=locust and locust.resolve())
+        replace(plan, factories_file=factories and resolved(factories), locust_file=locust and resolved(locust))
     )
 
 

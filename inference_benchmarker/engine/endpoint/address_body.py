@@ -9,13 +9,9 @@ from pathlib import Path
 
 from inference_benchmarker.engine.endpoint.address_options import JSON
 from inference_benchmarker.system.files import kind_of
+from inference_benchmarker.system.given import instead_of_a_file, resolved
 from inference_benchmarker.words.wording import pluralize
 
-_NO_BODY = {
-    "folder": "this is a folder; give a file in it",
-    "something else": "this is a pipe or a device, which two processes cannot both read; give a file",
-    None: "there is no such file",
-}
 _LINES = (".jsonl", ".ndjson")
 _MOST_LOOKED_AT = 1 << 20
 
@@ -29,12 +25,11 @@ def body_settings(text: str, problems: list[str]) -> dict[str, str]:
         file = file.expanduser()
     if text == "@-":
         problems.append("--body @-: standard input is not read; give a file, as in --body @request.json.")
-    elif (kind := kind_of(file)) != "file":
-        instead = _NO_BODY[kind]
-        problems.append(f"--body {text}: {instead}. Give a body that is not a file without @.")
+    elif kind_of(file) != "file":
+        problems.append(f"--body {text}: {instead_of_a_file(file)}. Give a body that is not a file without @.")
     elif reason := _unreadable(file):
         problems.append(f"--body {text}: cannot be read ({reason}).")
-    return {"BODY_FILE": str(file.resolve())}
+    return {"BODY_FILE": str(resolved(file))}
 
 
 def _unreadable(file: Path) -> str:

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.system.given import read_source
 from inference_benchmarker.system.packaged import shown_path
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.suggest import question
@@ -66,7 +67,7 @@ _EXPECTED: dict[type, str] = {bool: "true or false", int: "a whole number", floa
 def settings_of(path: Path) -> dict[str, Setting]:
     """The settings of a file, by name, in its order; nothing of it is run. A file that is no Python has none."""
     try:
-        source = path.read_bytes()
+        source = read_source(path)
         tree, comments = ast.parse(source), _comments(source)
     except (OSError, SyntaxError, ValueError, RecursionError):  # which is reported elsewhere
         return {}
@@ -95,7 +96,7 @@ def settings_problems(path: Path, given: Mapping[str, str]) -> list[str]:
 def code_of(path: Path, given: Mapping[str, str]) -> CodeType:
     """The file's code with the given settings in place of its own. Raises BenchmarkError for one that it has not."""
     known = settings_of(path)
-    tree = ast.parse(path.read_bytes(), str(path))
+    tree = ast.parse(read_source(path), str(path))
     for name, text in given.items():
         if name not in known:
             raise BenchmarkError(_unknown(path, name, known))

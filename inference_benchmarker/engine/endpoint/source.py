@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from inference_benchmarker.engine.endpoint.packages import pip_line
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.records.error_key import class_name, error_text
+from inference_benchmarker.system.given import read_source, resolved
 from inference_benchmarker.system.packaged import shown_path
 from inference_benchmarker.words.redact import excerpt
 
@@ -40,7 +41,7 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
     Of ``functions`` that are parted by a bar it mentions one.
     """
     try:
-        source = path.read_bytes()  # Python itself reads what it says of its encoding
+        source = read_source(path)  # Python itself reads what it says of its encoding
     except OSError as error:
         raise BenchmarkError(
             f"{path}: cannot be read ({error.strerror or error}).", "Give the path of a Python file."
@@ -60,7 +61,7 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
 def has_sessions(path: Path) -> bool:
     """Tells whether a file defines or imports ``session_factory`` by name at its top; of what is no Python, no."""
     try:
-        body = ast.parse(path.read_bytes()).body
+        body = ast.parse(read_source(path)).body
     except (OSError, SyntaxError, ValueError):
         return False
     return any(SESSIONS in _names(statement) for statement in body)
@@ -69,7 +70,7 @@ def has_sessions(path: Path) -> bool:
 def ignores_name(path: Path) -> bool:
     """Tells whether a file's ``invoke_factory`` never uses the endpoint's name, as far as its own text shows."""
     try:
-        body = ast.parse(path.read_bytes()).body
+        body = ast.parse(read_source(path)).body
     except (OSError, SyntaxError, ValueError):
         return False
     made = next((each for each in body if isinstance(each, ast.FunctionDef) and each.name == "invoke_factory"), None)
@@ -123,7 +124,7 @@ def source_problems(
 
 def import_file(path: Path, settings: Mapping[str, str] = MappingProxyType({})) -> ModuleType:
     """Import one file by its path, its constants set; modules beside it can be imported by it."""
-    folder = str(path.resolve().parent)
+    folder = str(resolved(path).parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
     name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else f"endpoint_{path.stem}"
@@ -152,7 +153,7 @@ def _code(path: Path, settings: Mapping[str, str]) -> CodeType:
 
 def describe_error(path: Path, doing: str, error: BaseException) -> BenchmarkError:
     """The error that the user's own code raised, with the line of their file it came from."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == path.resolve()]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if resolved(Path(f.filename)) == resolved(path)]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)
     where = f"{shown_path(path)}, line {line}" if line else shown_path(path)
     name, text = class_name(type(error)), excerpt(error_text(error), _MAX_ERROR_LENGTH)
@@ -167,4 +168,4 @@ def place(path: Path, function: Any) -> str:
     if code is None:
         return str(path)
     home = Path(code.co_filename)
-    return f"{path if home.resolve() == path.resolve() else home}, line {code.co_firstlineno}"
+    return f"{path if resolved(home) == resolved(path) else home}, line {code.co_firstlineno}"

@@ -14,7 +14,7 @@ import msgspec
 
 from inference_benchmarker.engine.locust.zmq_keys import KeyPair, PrimaryKeys, WorkerKeys, make_keys
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

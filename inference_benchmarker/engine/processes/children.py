@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from inference_benchmarker.system.given import read_source
 from inference_benchmarker.words.redact import ASKED_FOR, asked_for
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def note_asked_for(file: Path | None, shown: Iterable[str] = ()) -> None:
     """
     if file is not None:
         with suppress(OSError):
-            source = file.read_text(encoding="utf-8", errors="replace")
+            source = read_source(file).decode("utf-8", "replace")
             before = os.environ.get(ASKED_FOR, "").split(",")  # by a file of this process's last wave
             os.environ[ASKED_FOR] = ",".join(sorted({*before, *asked_for(source, os.environ, shown).split(",")} - {""}))
 

@@ -22,6 +22,7 @@ from inference_benchmarker.engine.worker.requests import AbandonedError, Request
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.numbers import uniform
 from inference_benchmarker.records.response import MAX_COUNT
+from inference_benchmarker.system.given import resolved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +46,9 @@ class StoppedUserError(Exception):
 def load_users(path: Path, url: str | None) -> list[type[User]]:
     """The User classes of a Locust file; ``url`` is the host of those that have none."""
     try:
-        classes, _ = load_locustfile(str(path.resolve()))
+        classes, _ = load_locustfile(str(resolved(path)))
     except BaseException as error:
-        raise describe_error(path.resolve(), "importing it", error) from error
+        raise describe_error(resolved(path), "importing it", error) from error
     users = [user for user in classes.values() if user.weight > 0 or user.fixed_count > 0]
     if not users:
         raise BenchmarkError(f"{path}: has no User class.", "Define at least one subclass of HttpUser or User in it.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
-from inference_benchmarker.system.files import read_given
+from inference_benchmarker.system.given import read_given
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MIB
 from server_capacity.metrics.aws_answers import NoAnswerError, pages, region_of

@@ -124,7 +124,7 @@ def test_lengths_and_prompts_are_settings() -> None:
         ("http://h", {"content_type": "a/b"}, "--content-type describes a --body, and there is none."),
         ("http://h", {"method": "G T"}, "--method must be one word, such as PUT, not 'G T'."),
         ("http://h", {"body": "@none.json"}, "--body @none.json: there is no such file."),
-        ("http://h", {"body": "@/"}, "--body @/: this is a folder; give a file in it."),
+        ("http://h", {"body": "@/"}, "--body @/: this is a folder; give the file in it."),
         ("http://h/v1", {"body": "{}", "prompt": "b"}, "Give either --body or --prompt."),
         ("http://h/v1", {"input_tokens": 1, "prompt": "b"}, "Give either --prompt or --input-tokens."),
         ("http://h/v1", {"body": "{}", "output_tokens": 3}, "--output-tokens is not for a --body"),
