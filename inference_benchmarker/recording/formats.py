@@ -17,8 +17,9 @@ from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import plain_name, split_unit
 from inference_benchmarker.recording.log_source import balancer_source, log_source
 from inference_benchmarker.recording.parquet import parquet_source
-from inference_benchmarker.recording.source import JSON, MOST_LINE, Lines, Source, of_lines, time_column
+from inference_benchmarker.recording.source import JSON, MOST_LINE, Lines, Source, cells_of, of_lines, time_column
 from inference_benchmarker.system.files import own_path
+from inference_benchmarker.system.given import descriptor_of
 from inference_benchmarker.system.progress import tell
 from inference_benchmarker.words.redact import quoted
 
@@ -63,10 +64,10 @@ class _Followed(io.FileIO):
     """A file that tells whoever listens how far it is read; a large one takes minutes."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path)
+        super().__init__(descriptor_of(path))
         self._what = f"Reading {path.name}"
-        self._size = self.seek(0, io.SEEK_END) if self.seekable() else 0
-        self._at = self.seek(0) if self.seekable() else 0
+        self._size = self.seek(0, io.SEEK_END)
+        self._at = self.seek(0)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
         """Read a part, and tell."""
@@ -127,7 +128,7 @@ def _text(path: Path, file: io.TextIOWrapper, column: str) -> Source:
 def _csv(path: Path, lines: Iterator[tuple[int, str]], column: str, unit: str) -> Source:
     number, first = next(lines)
     delimiter = max(",;\t|", key=first.count)
-    reader = csv.reader((text for _, text in chain([(number, first)], lines)), delimiter=delimiter)
+    reader = cells_of((text for _, text in chain([(number, first)], lines)), delimiter)
     names = tuple(name.strip() for name in next(reader))
     if len(names) > _MOST_COLUMNS:
         raise BenchmarkError(f"{path}: has {len(names):,} columns.", f"Give at most {_MOST_COLUMNS:,} of them.")

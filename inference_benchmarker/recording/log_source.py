@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import csv
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.recording import access_log
 from inference_benchmarker.recording.clock import log_clock, no_time
-from inference_benchmarker.recording.source import TEXT, Lines, RowBlock, Source, blocks_of, no_column, of_lines
+from inference_benchmarker.recording.source import (
+    TEXT,
+    Lines,
+    RowBlock,
+    Source,
+    blocks_of,
+    cells_of,
+    no_column,
+    of_lines,
+)
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
@@ -60,7 +68,7 @@ def balancer_source(
 ) -> Source:
     """A log of a load balancer: its fields have no names there, and there are more of them from year to year."""
     number = next(lines)
-    reader = csv.reader((text for _, text in chain([number], lines)), delimiter=" ")
+    reader = cells_of((text for _, text in chain([number], lines)), " ")
     width = len(names)
 
     def rows() -> Iterator[tuple[int, list[Any]]]:

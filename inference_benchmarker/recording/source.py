@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,6 +66,15 @@ class Lines(NamedTuple):
     names: tuple[str, ...]
     rows: Iterator[tuple[int, list[Any]]]
     kind: str = TEXT
+
+
+def cells_of(lines: Iterable[str], delimiter: str) -> Any:
+    """The rows of a table as ``csv.reader`` has them; a field may be as long as a line.
+
+    The limit is the process's: who else reads tables bounds their files.
+    """
+    csv.field_size_limit(MOST_LINE)
+    return csv.reader(lines, delimiter=delimiter)
 
 
 def of_lines(path: Path, read: Lines, column: str, unit: str) -> Source:

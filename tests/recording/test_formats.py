@@ -239,6 +239,11 @@ def test_what_is_no_recording_is_reported_by_its_line(tmp_path: Path, content: s
     assert not any((tmp_path / "read").iterdir()), "nothing is left behind"
 
 
+def test_a_field_is_as_long_as_a_line_may_be(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    assert dues_of(taken(written(tmp_path / "x", f"time,text\n0.000000000,{long}\n1.000000000,{long}\n"))) == [0, NS]
+
+
 def test_another_column_and_another_unit_can_be_named(tmp_path: Path) -> None:
     file = written(tmp_path / "x", "time,start\n5,1000\n6,3000\n")
     assert dues_of(taken(file, column="start:ms")) == [0, 2 * NS]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from typing import TYPE_CHECKING, NamedTuple
 
 from inference_benchmarker.recording.conversations.turns import ConversationRow, seconds_of, tokens_of
+from inference_benchmarker.recording.source import cells_of
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import NS
 
@@ -47,7 +47,7 @@ class CsvTrace:
 
     def read(self, line: int, text: str) -> ConversationRow:
         """The turn of a row."""
-        row = next(csv.reader([text], delimiter=self._delimiter))
+        row = next(cells_of([text], self._delimiter))
         if len(row) != self._width:
             raise ValueError(f"has {len(row)} values, and the header names {self._width}")
         fields = {field: row[place].strip() for field, place in self._place.items()}

@@ -27,6 +27,7 @@ from inference_benchmarker.recording.conversations.turns import (
     tokens_of,
     turns_of,
 )
+from inference_benchmarker.recording.source import cells_of
 from inference_benchmarker.words.redact import excerpt
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _of_csv(lines: Iterator[tuple[int, str]], left_out: LeftOut) -> Format | Non
     first = next(lines, None)
     if first is None:
         return None
-    names = [plain_name(name) for name in next(csv.reader([first[1]], delimiter=max(",;\t|", key=first[1].count)))]
+    names = [plain_name(name) for name in next(cells_of([first[1]], max(",;\t|", key=first[1].count)))]
     columns = next((each for each in CSV if each.needed <= set(names)), None)
     if columns is None:
         return None
