@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import os
 import random
 import re
 import tracemalloc
@@ -18,8 +20,11 @@ from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.recorded import Conversations, Recorded
 from inference_benchmarker.plan.replay import Replay
 from inference_benchmarker.recording.conversations import conversation_file, grouping, objects
+from inference_benchmarker.recording.conversations.formats import format_of
+from inference_benchmarker.recording.conversations.left_out import LeftOut
 from inference_benchmarker.recording.conversations.prompts import RecordedConversation
 from inference_benchmarker.recording.conversations.reading import are_in, read_conversations, replayed
+from inference_benchmarker.recording.formats import opened_source, opened_text
 from inference_benchmarker.recording.rows import RowFile
 from inference_benchmarker.system.packaged import packaged
 from inference_benchmarker.system.progress import listening
@@ -28,6 +33,7 @@ from tests.recordings import dues_of
 from tests.waves import open_plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 GPT = [
@@ -383,6 +389,27 @@ def test_a_long_object_is_left_out_and_what_follows_is_read(tmp_path: Path, monk
     assert facts.conversations == 2_001
     facts, _ = found(tmp_path, lines(GPT[0], long, GPT[1]))
     assert (facts.left_out, re.findall(r"line \d", facts.first_left_out)) == (1, ["line 2"])
+
+
+@pytest.mark.parametrize("beginning", ["", "{", "["])
+def test_a_line_without_an_end_is_not_read_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beginning: str
+) -> None:
+    for name, value in (("MOST_CHARACTERS", 1 << 16), ("_PIECE", 1 << 12), ("_MOST_PASSED", 1 << 18)):
+        monkeypatch.setattr(objects, name, value)
+    text = io.StringIO(beginning + "0" * (1 << 20) + "\n")
+    with pytest.raises(OSError, match="262,144 characters"):
+        format_of(text, LeftOut())
+    assert text.tell() < 1 << 19
+
+
+@pytest.mark.parametrize("opened", [opened_text, opened_source])
+def test_a_pipe_or_a_device_is_no_recording(tmp_path: Path, opened: Callable[[Path], Any]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name, kind in (("pipe", "a named pipe"), ("zero", "a device")):
+        with pytest.raises(BenchmarkError, match=f"cannot be read .is {kind}, not a file"), opened(tmp_path / name):
+            pass
 
 
 def test_a_conversation_that_memory_need_not_hold_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

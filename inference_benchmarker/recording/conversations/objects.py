@@ -23,6 +23,7 @@ MOST_CHARACTERS = MOST_LINE
 MOST_HELD = 1 << 27
 """Bytes that a conversation may take in memory, about: in one row, or in all of its rows."""
 _VALUE_BYTES = 32  # about, of a number, a short text or an empty object, beside its characters
+_MOST_PASSED = 4 * MOST_CHARACTERS  # characters in a row of what is too long, or of no object: 2 MB packed may be 2 GB
 _PIECE = 1 << 20
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")  # or of a whole one, in two such halves
 _MARKS = re.compile(r'["{}]')
@@ -51,13 +52,20 @@ def lines_of(file: IO[str], left_out: LeftOut, begun: str = "") -> Iterator[tupl
     while line := begun if begun.endswith("\n") else begun + file.readline(MOST_CHARACTERS):
         number, begun = number + 1, ""
         if len(line) >= MOST_CHARACTERS and not line.endswith("\n"):
-            while (rest := file.readline(_PIECE)) and not rest.endswith("\n"):
-                pass
+            _pass_over(file, number)
             left_out.add(number, f"has more than {MOST_CHARACTERS:,} characters")
         elif line.isspace():
             left_out.pass_over()
         else:
             yield number, line
+
+
+def _pass_over(file: IO[str], number: int) -> None:
+    """Go on to the end of a line; OSError for one that has none near."""
+    for _ in range(_MOST_PASSED // _PIECE):
+        if (rest := file.readline(_PIECE)).endswith("\n") or not rest:
+            return
+    raise OSError(f"line {number:,} has more than {_MOST_PASSED:,} characters")
 
 
 def held_by(text: str) -> int:
@@ -107,9 +115,14 @@ def _whole(value: Any) -> Any:
 
 def _apart(pieces: Iterable[tuple[int, str]], left_out: LeftOut) -> Iterator[tuple[int, str]]:
     """The texts of objects, by their brackets; an array around them is looked through."""
-    cut = _Cutter()
+    cut, passed = _Cutter(), 0
     for number, piece in pieces:
-        yield from cut.more(number, piece)
+        passed += len(piece)
+        for found in cut.more(number, piece):
+            passed = 0
+            yield found
+        if passed > _MOST_PASSED:
+            raise OSError(f"{_MOST_PASSED:,} characters up to line {number:,} hold no object that ends")
         if cut.drops():
             left_out.add(cut.begun, f"an object of more than {MOST_CHARACTERS:,} characters, or without an end")
     if cut.depth:
