@@ -61,7 +61,10 @@ def check_timeline(path: Path, facts: WaveFacts) -> None:
 
 def _columns(data: bytes) -> dict[str, npt.NDArray[np.float64]]:
     """The columns of numbers in a table, NaN where a cell is empty."""
-    (names, *_) = [*csv.reader(io.StringIO(data[: data.find(b"\n")].decode())), []]
+    try:
+        (names, *_) = [*csv.reader(io.StringIO(data[: data.find(b"\n")].decode())), []]
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
     numbers = [name for name in names if name != _STAGE]
     stored = arrow.read_csv(
         io.BytesIO(data),

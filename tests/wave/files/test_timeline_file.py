@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,6 +50,15 @@ def test_seconds_of_a_long_wave_become_rows_that_lose_no_peak(tmp_path: Path, mo
 def test_what_is_no_number_is_refused(tmp_path: Path, row: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_timeline(written(tmp_path, f"{HEAD}{row}\n"))
+
+
+def test_a_name_longer_than_a_field_may_be_is_refused(tmp_path: Path) -> None:
+    before = csv.field_size_limit(131_072)
+    try:
+        with pytest.raises(ValueError, match="field larger than field limit"):
+            read_timeline(written(tmp_path, f"{HEAD.rstrip()},{'x' * 131_073}\n0,1,,,,,\n"))
+    finally:
+        csv.field_size_limit(before)
 
 
 def test_one_that_nobody_would_wait_for_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
