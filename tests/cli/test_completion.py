@@ -47,6 +47,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["ab", "--client-r"], {"--client-rps", "--client-retries"}),
         (["ab", "a.py", "b.py", "--set-"], {"--set-a", "--set-b"}),
         (["ab", "--max-reg"], {"--max-regression"}),
+        (["pareto", "runs", "--tok"], {"--token-weights"}),
         (["http://127.0.0.1:8080", "--client-r"], {"--client-rps", "--client-retries"}),
     ],
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from visualization.pareto.result import Pareto
 
 _FOOTER = (
-    "Tokens are those of completed requests. Crosses are 95% intervals, from the variation between seconds and, where "
+    "Tokens are those of successful requests. Crosses are 95% intervals, from the variation between seconds and, where "
     "a load was repeated, between waves. Between two points of a configuration its curve is a straight line; slower "
     "users get what its slowest point gives."
 )

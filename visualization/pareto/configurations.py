@@ -45,7 +45,7 @@ def _of(path: Path) -> Iterator[tuple[str, Path, list[Path]]]:
             yield side, path / side, runs
         return
     runs = _runs_in(path)
-    if runs != [path] and not runs:
+    if not runs:
         below = [(folder.name, folder, each) for folder in folders_in(path, links=True) if (each := _runs_in(folder))]
         yield from below or [("", path, runs_of(path))]
         return

@@ -151,7 +151,8 @@ def _unusable(waves: Sequence[Wave]) -> Iterator[str]:
     found = [reasons for wave in waves if (reasons := list(unusable_because(wave)))]
     if found:
         why = ", ".join(dict.fromkeys(reason for each in found for reason in each))
-        yield f"{len(found)} of {pluralize(len(waves), 'run is', 'runs are')} not usable: {why}."
+        verb = "is" if len(found) == 1 else "are"
+        yield f"{len(found)} of {pluralize(len(waves), 'run', 'runs')} {verb} not usable: {why}."
 
 
 def _warnings(configurations: Sequence[Configuration]) -> Iterator[tuple[str, str]]:

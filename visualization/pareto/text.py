@@ -90,7 +90,7 @@ def _below(pareto: Pareto) -> Iterator[str]:
     yield from (
         f"{DOUBTFUL} {called(point)}: {', '.join(point.unusable)}." for point in pareto.points if point.unusable
     )
-    yield f"{MARKS}. tokens/s: of a user, the median. /s/GPU: of completed requests. 95%: intervals."
+    yield f"{MARKS}. tokens/s: of a user, the median. /s/GPU: of successful requests. 95%: intervals."
     yield from (f"! {each}." for each in pareto.result.remarks)
     yield from (f"{NAMES[speed]}: {formula}. {_answer(pareto, speed, OUTPUT)}" for speed, formula in FORMULAS.items())
     if text := _answer(pareto, MEDIAN, TOTAL):

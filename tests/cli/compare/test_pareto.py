@@ -177,7 +177,7 @@ def test_a_run_that_missed_its_limit_is_marked_everywhere(tmp_path: Path, capsys
     make_run(tmp_path / "runs", 4, 40, slos=(Slo.parse("ttft.p50<5ms"),))
     out, _ = pareto(capsys, tmp_path / "runs", "--output-dir", tmp_path / "out", code=1)
     (folder,) = (tmp_path / "out").iterdir()
-    assert mentions(out, "1 of 2 runs are not usable: LIMIT MISSED")
+    assert mentions(out, "1 of 2 runs is not usable: LIMIT MISSED")
     assert mentions(out, "✗ runs, 4/s: LIMIT MISSED")
     found = json.loads((folder / "pareto.json").read_text())
     assert found["exit_code"] == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from inference_benchmarker.facts.client_use import Answers, WorkerUse
 from inference_benchmarker.plan.load import Bounds, OpenLoop
 from inference_benchmarker.plan.server_limit import ServerLimit
 from inference_benchmarker.plan.slo import Slo
@@ -61,7 +62,7 @@ def test_a_repetition_that_does_not_count_is_named() -> None:
     found = pareto_of([Configuration("A", (chat(), UNUSABLE["INVALID"]()))], per_million).result
     assert found.exit_code == 3
     assert found.points[0].unusable == []
-    assert mentions(found.headline, "1 of 2 runs are not usable: INVALID")
+    assert mentions(found.headline, "1 of 2 runs is not usable: INVALID")
 
 
 def test_the_points_are_in_the_order_of_their_loads() -> None:
@@ -101,9 +102,17 @@ def test_what_nobody_should_choose_by_is_marked_and_the_exit_code_is_inherited()
             assert found.result.exit_code == bad.verdict.exit_code > 0
             assert reason in found.result.points[1].unusable
             assert all(1 not in answer.frontier for answer in found.answers)
-            assert mentions(found.result.headline, "1 of 2 runs are not usable", reason)
+            assert mentions(found.result.headline, "1 of 2 runs is not usable", reason)
             assert mentions(to_text(found), "✗ A, 2/s", reason)
     assert pareto_of([Configuration("A", (chat(),))], per_million).result.exit_code == 0
+
+
+def test_answers_that_hid_their_statuses_are_in_the_first_line() -> None:
+    made = replace(chat(), workers=(WorkerUse(answers=Answers(hidden={"503": 7})),))
+    found = pareto_of([Configuration("A", (chat(1), made))], per_million).result
+    assert found.exit_code == 0, "as of the wave itself"
+    assert found.points[1].unusable == ["doubtful answers"]
+    assert mentions(found.headline, "1 of 2 runs is not usable: doubtful answers", "A: 7 of 80", "503: 7")
 
 
 def priced(rates: dict[str, float], **more: Any) -> Point:
