@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.wording import number_text, pluralize, supported
 from visualization.comparison.estimates import LEAST_BLOCKS
-from visualization.pareto.frontier import Stretch, curve_of, frontier, stretches, sure_stretches
+from visualization.pareto.frontier import Stretch, beside, curve_of, frontier, stretches, sure_stretches
 from visualization.pareto.points import END_TO_END, ITL, MEDIAN, P90
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class Answer:
     """The points by one ``speed`` and one ``throughput``; ``frontier``: the numbers of those that none dominates.
 
     ``best``: which configuration is better at which speed by what was measured; ``sure``: where the 95% intervals
-    decide it, None where points have no interval. ``curves``: of each configuration that has a point to choose.
+    decide it, which none does
+    beside a point that has none; None where no point has any. ``curves``: of each configuration with a usable point.
     """
 
     speed: str
@@ -69,21 +70,30 @@ def answer_of(points: Sequence[Point], speed: str, throughput: str) -> Answer:
             for name in names
         }
 
-    measured = curves("value")
-    bounded = all(each.low is not None and each.high is not None for pair in usable.values() for each in pair)
+    measured, unknown = curves("value"), []
+    for number, (x, y) in usable.items():
+        curve = measured[points[number].configuration.name]
+        if not (_is_bounded(x) and _is_bounded(y)) and (x.value, y.value) in curve:
+            unknown.append(beside(curve, x.value))
+    known = sum(map(len, measured.values())) > len(unknown)
     return Answer(
         speed,
         throughput,
         tuple(numbers[place] for place in frontier([(x.value, y.value) for x, y in usable.values()])),
         measured,
         tuple(stretches(measured)),
-        tuple(sure_stretches(curves("low"), curves("high"))) if bounded and len(names) > 1 else None,
+        tuple(sure_stretches(curves("low"), curves("high"), unknown)) if known and len(names) > 1 else None,
     )
 
 
+def _is_bounded(quantity: Quantity) -> bool:
+    return quantity.low is not None and quantity.high is not None
+
+
 def _end(quantity: Quantity, end: str) -> float:
-    found: float = getattr(quantity, end)
-    return found
+    """An end of the interval; the value where there is none."""
+    found: float | None = getattr(quantity, end)
+    return quantity.value if found is None else found
 
 
 def sentence(answer: Answer, points: Sequence[Point]) -> str:

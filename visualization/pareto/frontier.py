@@ -71,14 +71,28 @@ def stretches(curves: Mapping[str, Curve]) -> list[Stretch]:
     return _merged(best, _edges(list(curves.values())))
 
 
-def sure_stretches(lows: Mapping[str, Curve], highs: Mapping[str, Curve]) -> list[Stretch]:
-    """The same from the lower and the upper ends of intervals: the best one is above the upper end of every other."""
+def sure_stretches(
+    lows: Mapping[str, Curve], highs: Mapping[str, Curve], unknown: Sequence[Spot] = ()
+) -> list[Stretch]:
+    """The same from the lower and the upper ends of intervals: the best one is above the upper end of every other.
+
+    ``unknown``: from which speed to which there are no intervals.
+    """
 
     def best(speed: float) -> tuple[str | None, bool]:
+        if any(low < speed <= high for low, high in unknown):
+            return None, False
         sure = [name for name, curve in lows.items() if _is_above(value_at(curve, speed), speed, name, highs)]
         return sure[0] if sure else None, False
 
-    return _merged(best, _edges([*lows.values(), *highs.values()]))
+    edges = {*_edges([*lows.values(), *highs.values()]), *(end for pair in unknown for end in pair)}
+    return _merged(best, sorted(edges))
+
+
+def beside(curve: Curve, at: float) -> Spot:
+    """From which speed to which a curve depends on its point at a speed: as far as the points on both sides."""
+    slower, faster = [x for x, _ in curve if x < at], [x for x, _ in curve if x > at]
+    return max(slower, default=0.0), min(faster, default=at)
 
 
 def _is_above(value: float | None, speed: float, name: str, highs: Mapping[str, Curve]) -> bool:

@@ -174,8 +174,8 @@ def _remarks(
     if mute := sum(not point.speeds for point in points):
         which = pluralize(mute, "point has", "points have")
         yield f"{which} no speed: no successful request streamed two pieces or more, or requests were not recorded"
-    if bare := sum(any(each.low is None for each in point.speeds.values()) for point in points):
-        yield f"{pluralize(bare, 'point has', 'points have')} no interval: {NEEDED}"
+    if bare := sum(speed.low is None for point in points if (speed := point.speeds.get(MEDIAN)) is not None):
+        yield f"{pluralize(bare, 'point has', 'points have')} no interval of the median speed: {NEEDED}"
     if any(point.configuration.hour is not None for point in points):
         yield from _money(points, weights)
 

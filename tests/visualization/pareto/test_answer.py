@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -78,9 +79,21 @@ def test_overlapping_intervals_decide_nothing() -> None:
 
 
 def test_without_intervals_it_is_not_known_how_sure_it_is() -> None:
-    answer, _ = said([*points("A", *STEEP), *points("B", *FLAT, share=None)])
+    answer, _ = said([*points("A", *STEEP, share=None), *points("B", *FLAT, share=None)])
     assert answer.sure is None
     assert mentions(caveats(answer), "is not known", "20 seconds")
+
+
+def test_beside_a_point_without_an_interval_nothing_is_sure() -> None:
+    fast = points("A", (20, 400), (40, 150), (60, 10))
+    slow = replace(fast[0], speeds={MEDIAN: quantity(20, None)})
+    answer, text = said([slow, *fast[1:], *points("B", *FLAT)])
+    assert answer.open[0] == (0, 40)
+    assert mentions(text, "A is better for every user slower than", "(95%: 0 to")
+    alone = replace(fast[2], speeds={MEDIAN: quantity(60, None)})
+    answer, _ = said([*fast[:2], alone, *points("B", *FLAT)])
+    assert answer.open[-1] == (40, 60)
+    assert any(stretch.best == "A" for stretch in answer.sure or ())
 
 
 def test_who_was_not_measured_for_slow_users_is_named() -> None:

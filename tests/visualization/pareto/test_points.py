@@ -169,7 +169,7 @@ def test_what_is_not_known_of_a_cost_is_said() -> None:
 
 
 def test_a_short_wave_has_no_interval_and_says_what_it_needs() -> None:
-    assert mentions(remarks(Configuration("A", (chat(seconds=5),))), "no interval", "20 seconds")
+    assert mentions(remarks(Configuration("A", (chat(seconds=5),))), "no interval of the median speed", "20 seconds")
 
 
 def test_a_row_of_the_table_has_every_number() -> None:
