@@ -158,7 +158,9 @@ def _with_conversations(plan: WavePlan) -> WavePlan:
     if are_read(plan.conversations):
         return plan
     # Those of the warm-up are the last ones: with fewer, the wave would send the same again.
-    found = read_conversations(plan.conversations, TokenBucket.of(plan).most_with_warmup(), plan.output_dir)
+    most = TokenBucket.of(plan).most_with_warmup()
+    most = None if most is None else most + plan.first_payload * (2 if plan.warmup_ns else 1)
+    found = read_conversations(plan.conversations, most, plan.output_dir)
     return replace(plan, conversations=found)
 
 

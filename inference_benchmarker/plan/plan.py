@@ -45,7 +45,7 @@ class WavePlan:
     """One bounded load at one operating point. Seconds are decimals, counts are integers.
 
     ``records``: keep the record of each request (``all``), or count requests and keep only the records of the slowest
-    (``none``). ``first_payload``: the index of the pre-computed payload that arrival 0 sends, so that waves in a row
+    (``none``). ``first_payload``: the index of arrival 0's payload, or its session's number, so that waves in a row
     need not repeat any. ``payload_arguments``: keyword arguments of ``payload_factory``, as JSON values.
     ``factory_settings``: strings by name that replace constants of the factories file; they are stored in
     ``plan.json``, so they must not be secrets. ``abort``: end the wave if no connection to the endpoint succeeds.

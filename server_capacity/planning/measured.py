@@ -237,6 +237,8 @@ def _require_no_conflict(endpoint: Endpoint, folder: str, instances: int | None,
 
 
 def _rates(data: CapacityResult) -> tuple[float, float, float | None] | str:
+    if data.sessions is not None:
+        return "the search was for sessions, and a plan sizes for single requests/s: search with --in rps"
     interval, high = data.interval, None
     if data.rate is not None and interval:
         low, rate, high = interval.low, data.rate, interval.high

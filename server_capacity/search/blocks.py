@@ -1,4 +1,4 @@
-"""A stretch of a closed loop cut into blocks so long that each is nearly independent of the next. Pure."""
+"""A stretch of users or sessions cut into blocks so long that each is nearly independent of the next. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL_CHANGE = 0.25
 
 
 class UsersBlock(NamedTuple):
-    """Of so many users' ``of`` requests, those ``over`` a limit."""
+    """Of the ``of`` requests of so many users, or of so many sessions a second, those ``over`` a limit."""
 
     users: float
     of: int
@@ -59,13 +59,18 @@ def joined(blocks: Iterable[UsersBlock]) -> list[UsersBlock]:
 def _blocks(stretch: Stretch, limit: int, cycle: float) -> Iterator[UsersBlock]:
     change = abs(math.log(stretch.before / stretch.rate)) if stretch.before > 0 else math.inf
     cycles = LEFT_OUT_SMALL if change < SMALL_CHANGE else LEFT_OUT_LARGE
-    from_s = stretch.start_s + min(cycles * cycle, stretch.seconds / 2)
+    left_out_s = min(cycles * cycle, stretch.seconds / 2)
+    yield from blocks_of(stretch, limit, left_out_s, max(LEAST_BLOCK_S, BLOCK_CYCLES * cycle))
+
+
+def blocks_of(stretch: Stretch, limit: int, left_out_s: float, block_s: float) -> Iterator[UsersBlock]:
+    """A stretch in blocks of so many seconds, without those that are left out at its beginning."""
     waiting: list[Slice] = []
     for part in stretch.slices:
-        if part.start_s < from_s:
+        if part.start_s < stretch.start_s + left_out_s:
             continue
         waiting.append(part)
-        if part.end_s - waiting[0].start_s >= max(LEAST_BLOCK_S, BLOCK_CYCLES * cycle):
+        if part.end_s - waiting[0].start_s >= block_s:
             yield _block(stretch.rate, limit, waiting)
             waiting = []
     if waiting:

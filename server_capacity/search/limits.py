@@ -12,17 +12,21 @@ from server_capacity.search.user_limits import UserLimit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from inference_benchmarker.plan.slo import Slo
+    from inference_benchmarker.plan.slo import Slo, Turns
 
 TIMES = ("response_time", "latency", "ttft", "itl", "tpot")
+SESSION, SESSION_SUCCESS = "session", "session_success"
+"""The time from a session's arrival to its last answer, and the share of sessions that are completed."""
+IN_SESSIONS = "Search with --in sessions, or --in users, an endpoint with sessions: a session_factory or --turns."
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """At most a share of ``allowed`` may be over: of requests, of ``itl`` of gaps.
 
-    ``expression``: as the user wrote it. ``metric``: one of ``TIMES``, ``success`` or ``goodput``. ``bound_s``: the
-    time that is kept (seconds), None of a share; ``strict``: a time that equals it is over, too.
+    ``expression``: as the user wrote it. ``metric``: one of ``TIMES``, ``success`` or ``goodput``; of sessions as units
+    ``session`` or ``session_success``. ``bound_s``: the time that is kept (seconds), None of a share; ``strict``: a
+    time that equals it is over, too. ``turns``: those of each session that it is on, None for all.
     """
 
     expression: str
@@ -30,6 +34,7 @@ class Limit:
     allowed: float
     bound_s: float | None = None
     strict: bool = True
+    turns: Turns | None = None
 
     @classmethod
     def of(cls, slo: Slo, bare: str = "response_time") -> Limit:
@@ -37,24 +42,36 @@ class Limit:
 
         Raises BenchmarkError for what a search cannot keep.
         """
-        if slo.stat in ("success", "goodput") and not slo.is_on_sessions:
-            return cls(slo.expression, slo.stat, float(1 - Decimal(str(slo.limit))))
+        if slo.stat in ("success", "goodput"):
+            metric = slo.metric if slo.is_on_sessions else slo.stat
+            return cls(slo.expression, metric, float(1 - Decimal(str(slo.limit))), turns=slo.turns)
         metric = bare if slo.metric == "default" else slo.metric
-        if slo.stage or slo.is_on_sessions or slo.op not in ("<", "<=") or metric not in TIMES or slo.stat[0] != "p":
+        if slo.stage or slo.op not in ("<", "<=") or metric not in (*TIMES, SESSION) or slo.stat[0] != "p":
             raise BenchmarkError(
                 f"--slo {slo.expression!r} is not a limit that a capacity can be searched for.",
                 "Write a percentile of response_time, latency, ttft, itl or tpot (p99<200ms), or success>=0.99.",
             )
-        return cls(slo.expression, metric, float(1 - Decimal(slo.stat[1:]) / 100), slo.limit, slo.op == "<")
+        return cls(slo.expression, metric, float(1 - Decimal(slo.stat[1:]) / 100), slo.limit, slo.op == "<", slo.turns)
+
+    @property
+    def is_on_sessions(self) -> bool:
+        """Tells whether it limits whole sessions, and not requests."""
+        return self.metric in (SESSION, SESSION_SUCCESS)
 
 
-def limits_of(slos: Sequence[Slo], success_threshold: float, bare: str = "response_time") -> tuple[Limit, ...]:
+def limits_of(
+    slos: Sequence[Slo], success_threshold: float, bare: str = "response_time", *, of_sessions: bool = False
+) -> tuple[Limit, ...]:
     """All limits that a search steers by; the success threshold is one where no ``--slo`` names success.
 
-    Those on values of the user's own are ``user_limits_of`` these.
+    Those on values of the user's own are ``user_limits_of`` these. ``of_sessions``: arrivals are sessions, so limits
+    may be on them and on some of their turns.
     """
+    stray = next((slo for slo in slos if slo.is_on_sessions), None)
+    if stray is not None and not of_sessions:
+        raise BenchmarkError(f"--slo {stray.expression!r} is on sessions, and this search sends none.", IN_SESSIONS)
     limits = tuple(Limit.of(slo, bare) for slo in slos if not slo.is_on_user_metric)
-    if any(limit.metric == "success" for limit in limits):
+    if any(limit.metric == "success" and limit.turns is None for limit in limits):
         return limits
     named = f"success>={success_threshold:g}"
     return (*limits, Limit(named, "success", float(1 - Decimal(str(success_threshold)))))

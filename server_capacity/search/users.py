@@ -155,25 +155,25 @@ def answer_in_users(
     found = [known_of(limit, settled_blocks(stretches, place, think_s)) for place, limit in enumerate(limits)]
     estimates = tuple(map(estimate_of, found))
     lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
+    if lowest is None or lowest[0].broken is None:
+        return unviolated(settings, stretches, estimates, "users")
+    known, estimate = lowest
+    if known.broken is not None and known.broken <= 1:
+        reason = f"a single user violates {known.name}"
+        return Answer("not_kept", limit=known.name, reason=reason, estimates=estimates)
+    if known.kept < 1:
+        reason = f"{known.broken:.0f} users violate {known.name}, and no smaller number was seen to meet it"
+        return Answer("cannot_tell", limit=known.name, reason=reason, estimates=estimates)
+    return Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
+
+
+def unviolated(settings: Settings, stretches: Sequence[Stretch], estimates: tuple[Estimate, ...], unit: str) -> Answer:
+    """The answer where nothing violated a limit."""
     tried = max((stretch.rate for stretch in stretches if stretch.is_usable), default=0.0)
-    if lowest is not None and lowest[0].broken is not None:
-        known, estimate = lowest
-        if known.broken is not None and known.broken <= 1:
-            reason = f"a single user violates {known.name}"
-            return Answer("not_kept", limit=known.name, reason=reason, estimates=estimates)
-        if known.kept < 1:
-            reason = f"{known.broken:.0f} users violate {known.name}, and no smaller number was seen to meet it"
-            return Answer("cannot_tell", limit=known.name, reason=reason, estimates=estimates)
-        return Answer("found", estimate.rate, estimate.interval, known.name, estimates=estimates)
     if settings.max_rps is not None and tried >= settings.max_rps:
-        reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} users"
+        reason = f"every limit is met at the highest rate allowed, {settings.max_rps:g} {unit}"
         return Answer("at_least", at_least=tried, reason=reason, estimates=estimates)
-    return Answer(
-        "cannot_tell",
-        at_least=tried or None,
-        reason=NOTHING_VIOLATED,
-        estimates=estimates,
-    )
+    return Answer("cannot_tell", at_least=tried or None, reason=NOTHING_VIOLATED, estimates=estimates)
 
 
 def estimate_of(bracket: UserBracket) -> Estimate:

@@ -4,8 +4,8 @@ Quiet the machine first: every figure includes what else it does. The exit code 
 short. Two run only where they are named: real_servers installs 2 GB, and soak takes half an hour.
 
 ``python -m tests.performance capacity`` has options of its own: searches for the capacity of simulated endpoints;
-so have ``capacity-twin``, queueing models that are fitted on such searches, ``capacity-users``, searches in users, and
-``capacity-proof``, proofs of plans.
+so have ``capacity-twin``, queueing models that are fitted on such searches, ``capacity-users``, searches in users,
+``capacity-sessions``, searches in sessions, and ``capacity-proof``, proofs of plans.
 """
 
 from __future__ import annotations
@@ -120,6 +120,11 @@ def main() -> None:
         from tests.performance.capacity import twins
 
         twins.main(sys.argv[2:])
+        return
+    if sys.argv[1:2] == ["capacity-sessions"]:
+        from tests.performance.capacity import sessions as session_searches
+
+        session_searches.main(sys.argv[2:])
         return
     if sys.argv[1:2] == ["capacity-users"]:
         from tests.performance.capacity import users

@@ -39,7 +39,7 @@ class Capacity:
     @property
     def unit(self) -> str:
         """Of its rates."""
-        return "users" if self.found.in_ == "users" else "/s"
+        return {"rps": "/s", "users": "users", "sessions": "sessions/s"}[self.found.in_]
 
     @property
     def ends(self) -> tuple[float | None, float | None, float | None]:
@@ -75,10 +75,10 @@ def tiles(capacities: Sequence[Capacity]) -> Iterator[Tile]:
     if len(capacities) != 1:
         return
     (capacity,) = capacities
-    found, unit = capacity.found, " users" if capacity.unit == "users" else "/s"
+    found, unit = capacity.found, "/s" if capacity.unit == "/s" else f" {capacity.unit}"
     rate, low, high = capacity.ends
     if rate is not None and low is not None and high is not None:
-        width = max(high - low, 1.0 if unit != "/s" else 0.0) or rate / 20
+        width = max(high - low, 1.0 if capacity.unit == "users" else 0.0) or rate / 20
         ends = f"95% interval: {supported(low, width)} to {supported(high, width)}{unit}"
         yield Tile("Capacity", f"{supported(rate, width)}{unit}", f"{found.limit or 'every limit'}; {ends}", large=True)
         if (wave := confirmed_wave(capacity)) is not None:

@@ -26,7 +26,6 @@ from inference_benchmarker.cli.capacity.vary_flags import asked_of
 from inference_benchmarker.cli.capacity.verifying import planned_by, refuse_several, verify
 from inference_benchmarker.cli.core.address_flags import take_endpoint, without_addresses
 from inference_benchmarker.cli.core.arguments import Parser, command_parser
-from inference_benchmarker.cli.core.chat_flags import without_turns
 from inference_benchmarker.cli.core.config_file import with_config
 from inference_benchmarker.cli.core.embedded import embedded_endpoint
 from inference_benchmarker.cli.core.next_commands import after_a_search
@@ -139,7 +138,6 @@ def _understood(
     """The search, the endpoints to make, where figures go, and the requests to an address; or one error."""
     if options["demo"]:
         fill_in_demo(options)
-    without_turns(options, problems)
     described = take_endpoint(options, problems, addresses, os.environ)
     asked = asked_of(options, problems)
     exports = exports_of(options, problems)

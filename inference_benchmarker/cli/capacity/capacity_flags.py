@@ -6,16 +6,24 @@ from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from inference_benchmarker.cli.capacity.users_flags import RPS, USER_FLAGS, USERS, stray_flags, users_asked
+from inference_benchmarker.cli.capacity.users_flags import (
+    REQUESTS,
+    RPS,
+    SESSIONS,
+    USER_FLAGS,
+    USERS,
+    session_problems,
+    stray_flags,
+    users_asked,
+)
 from inference_benchmarker.cli.capacity.vary_flags import VARY_FLAGS
-from inference_benchmarker.cli.core.chat_flags import of_single_requests
 from inference_benchmarker.cli.core.expect_flags import refused_canaries
 from inference_benchmarker.cli.core.flags import Flag, Reading, Table, parse_number, parse_share, read_flags, table_for
 from inference_benchmarker.cli.core.hosts_flags import HOSTS_FLAGS, OF_HOSTS, placed, take_hosts
 from inference_benchmarker.cli.core.url_flags import URL_FLAGS
-from inference_benchmarker.cli.wave.wave_flags import SLO_ABOUT, WAVE_FLAGS
+from inference_benchmarker.cli.wave.wave_flags import WAVE_FLAGS
 from inference_benchmarker.cli.wave.wave_plan import NO_CONFIG, parts_of_plan
-from inference_benchmarker.engine.endpoint.source import refused_sessions, source_problems
+from inference_benchmarker.engine.endpoint.source import has_sessions, source_problems
 from inference_benchmarker.errors import BenchmarkError, Problem, refuse
 from inference_benchmarker.plan.conversation import AS_IS, FRESH
 from inference_benchmarker.plan.load import Bounds, ClosedLoop, OpenLoop
@@ -25,7 +33,7 @@ from inference_benchmarker.plan.stage import LEAST_RATE, MAX_RATE
 from inference_benchmarker.system.host import usable_cores
 from inference_benchmarker.words.redact import quoted
 from inference_benchmarker.words.units import MAX_SECONDS
-from server_capacity.experiments.measurements.question import Question
+from server_capacity.experiments.measurements.question import Question, SessionShape
 from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.settings import USUAL_TIME_S, Settings
 
@@ -44,7 +52,6 @@ NOT_HERE = {
     "--num-requests": "give --time (how long the search may send) or --precision (how narrow the interval must be)",
     "--warmup": "each stretch discards what the previous one left behind: leave it out",
     "--replay": "a recording has its own rates, but a search chooses the rates: leave it out",
-    "--conversations": "a search sends single requests: leave it out",
     "--replay-column": "only for --replay, which has its own rates: leave it out",
     "--speed": "only for --replay, which has its own rates: leave it out",
     "--window": "only for --replay, which has its own rates: leave it out",
@@ -77,19 +84,14 @@ def _workers(flag: str, text: str) -> int | str:
 def _choice(*allowed: str) -> Any:
     def parse(flag: str, text: str) -> str:
         if text not in allowed:
-            raise BenchmarkError(f"{flag} must be {' or '.join(allowed)}, not {quoted(text)}.")
+            raise BenchmarkError(f"{flag} must be {', '.join(allowed[:-1])} or {allowed[-1]}, not {quoted(text)}.")
         return text
 
     return parse
 
 
 def _cache(flag: str, text: str) -> str:
-    if text == FRESH:
-        raise BenchmarkError(
-            f"{flag} fresh puts a new word before each conversation, and a search sends single requests: {AS_IS} is "
-            "what fresh was before."
-        )
-    parsed: str = _choice(AS_IS, WARM)(flag, text)
+    parsed: str = _choice(AS_IS, WARM, FRESH)(flag, text)
     return parsed
 
 
@@ -115,18 +117,18 @@ CAPACITY_FLAGS: Table = table_for(
                 "use the embedded endpoint (4 requests at a time, 20 ms each) for whatever you do not specify",
             ),
         ],
-        "endpoint by URL, without a file": of_single_requests(URL_FLAGS),
+        "endpoint by URL, without a file": [*URL_FLAGS, *_of_a_wave("conversations")],
         "limits": [
-            _OF_A_WAVE["slo"]._replace(about=SLO_ABOUT),
-            *_of_a_wave("success_threshold", "goodput"),
+            *_of_a_wave("slo", "success_threshold", "goodput"),
         ],
         "search": [
             Flag(
                 "--in",
                 "WHAT",
-                "what to search for: rps (default), the highest arrival rate; or users, the largest number of users "
-                "in a closed loop",
-                _choice(RPS, USERS),
+                "what to search for: rps or requests (default), the highest arrival rate; sessions, the highest rate "
+                "at which sessions of several turns arrive; or users, the largest number of users in a closed loop, "
+                "or of sessions open at a time",
+                _choice(RPS, REQUESTS, SESSIONS, USERS),
             ),
             *USER_FLAGS,
             Flag(
@@ -160,7 +162,8 @@ CAPACITY_FLAGS: Table = table_for(
             Flag(
                 "--cache",
                 "KIND",
-                "as-is (default), or warm: send each payload once before the search",
+                "as-is (default), or warm: send each payload once before the search; of sessions each shared prefix "
+                "once before each wave, or fresh: a new word before each conversation",
                 _cache,
             ),
         ],
@@ -242,6 +245,13 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
     settings = Settings(**given.of(Settings))
     load: OpenLoop | ClosedLoop = OpenLoop(Decimal(1), settings.arrivals, steered=True)
     problems += stray_flags(options)
+    sends_sessions = _sends_sessions(given.values)
+    problems += session_problems(options, sends_sessions=sends_sessions)
+    if given.values["cache"] == FRESH and not sends_sessions:
+        problems.append(
+            f"--cache fresh puts a new word before each conversation, and this search sends single requests: {AS_IS} "
+            "is what fresh was before."
+        )
     in_users = given.values["in"] == USERS
     if in_users:
         load, settings = users_asked(given, settings)
@@ -257,10 +267,12 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
         problems.append(NO_CONFIG.format(plan.server_limits[0].expression))
     if options["suspend_scaling"] and options["endpoint_config"] is None:
         problems.append("--suspend-scaling needs --endpoint-config FILE: its blocks name the variant.")
-    limits = _limits(plan, problems, "latency" if in_users else "response_time")
+    bare = "latency" if in_users and not sends_sessions else "response_time"
+    limits = _limits(plan, problems, bare, of_sessions=sends_sessions)
     if problems or plan.factory_settings:
         problems += source_problems(plan.factories_file, plan.locust_file, plan.factory_settings)
-    problems += refused_sessions(plan.factories_file, "a search")
+    if not sends_sessions and plan.conversations is not None:
+        problems.append("--conversations needs the URL of a chat API, or a file with a session_factory.")
     problems += refused_canaries(plan.expect, "for a search")
     refuse(problems)
     most = max(usable_cores(), 1) if asked == AUTO and not plan.hosts else plan.workers
@@ -270,16 +282,23 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
         settings,
         most,
         given.values["soak_s"],
-        warm=given.values["cache"] == WARM,
+        warm=given.values["cache"] == WARM and not sends_sessions,
         in_users=in_users,
         think=given.values["think"],
+        sessions=SessionShape() if sends_sessions else None,
     )
 
 
-def _limits(plan: WavePlan, problems: list[str], bare: str) -> Any:
+def _sends_sessions(values: dict[str, Any]) -> bool:
+    """Tells whether the arrivals of the file, or of what stands for an address, are sessions."""
+    file = values["factories_file"]
+    return file is not None and has_sessions(file)
+
+
+def _limits(plan: WavePlan, problems: list[str], bare: str, *, of_sessions: bool) -> Any:
     try:
         user_limits_of(plan.slos)
-        return limits_of(plan.slos, plan.success_threshold, bare)
+        return limits_of(plan.slos, plan.success_threshold, bare, of_sessions=of_sessions)
     except BenchmarkError as error:
         problems.append(str(error))
         return ()

@@ -1,4 +1,4 @@
-"""The flags of `benchmark capacity --in users`, and what they say of the search."""
+"""The flags of `benchmark capacity --in users` and `--in sessions`, and what they say of the search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.plan.think import Think
     from server_capacity.search.settings import Settings
 
-USERS, RPS = "users", "rps"
+USERS, RPS, SESSIONS = "users", "rps", "sessions"
+REQUESTS = "requests"
+"""Another word for requests a second."""
 _THINK_TIME = next(flag for flags in WAVE_FLAGS.values() for flag in flags if flag.name == "think_time")
 _OF_USERS = {"think_time": "--think-time", "max_users": "--max-users", "start_users": "--start-users"}
 _OF_RATES = {"arrivals": "--arrivals", "max_rps": "--max-rps", "start_rps": "--start-rps"}
@@ -28,8 +30,8 @@ _NOT_OF_USERS = {
 
 USER_FLAGS = [
     _THINK_TIME._replace(
-        about="with --in users: pause between an answer and the next request (default: none): 5s, exponential:5s, "
-        "uniform:2s..8s, lognormal:5s:0.5"
+        about="with --in users or sessions: pause between an answer and the next request (default: none): 5s, "
+        "exponential:5s, uniform:2s..8s, lognormal:5s:0.5"
     ),
     Flag("--max-users", "N", "with --in users: the largest number to try", parse_int),
     Flag(
@@ -43,14 +45,29 @@ USER_FLAGS = [
 
 def stray_flags(options: dict[str, Any]) -> Iterator[str]:
     """The problems of flags that are for the other kind of search."""
-    in_users = options["in"] == USERS
+    in_users, in_sessions = options["in"] == USERS, options["in"] == SESSIONS
     for name, flag in (_OF_RATES if in_users else _OF_USERS).items():
-        if options[name] is not None:
+        if options[name] is not None and not (in_sessions and name == "think_time"):
             yield f"{flag} {_NOT_OF_USERS[flag]}." if in_users else f"{flag} is for a search in users: add --in users."
     for name in ("max_users", "start_users"):
         text = str(options[name] or "1").strip()
         if in_users and text.isdecimal() and not 1 <= int(text) <= MAX_CONCURRENCY:
             yield f"{_OF_USERS[name]} must be from 1 to {MAX_CONCURRENCY:,}, not {text}."
+
+
+def session_problems(options: dict[str, Any], *, sends_sessions: bool) -> Iterator[str]:
+    """The problem of a search in one unit of arrivals in another one."""
+    unit = options["in"] or RPS
+    if sends_sessions and unit not in (USERS, SESSIONS):
+        yield "Its arrivals are sessions of several turns: search with --in sessions, or with --in users."
+    elif not sends_sessions and unit == SESSIONS:
+        yield "--in sessions: give --turns N or --conversations FILE with a URL, or a file with a session_factory."
+    if not sends_sessions:
+        return
+    if options["vary"]:
+        yield "--vary ranks by requests/s: it sends single requests, and these are sessions."
+    if options["verify"]:
+        yield "--verify sends a plan's requests/s, and these are sessions."
 
 
 def users_asked(given: Reading, settings: Settings) -> tuple[ClosedLoop, Settings]:

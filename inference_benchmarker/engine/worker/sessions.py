@@ -62,9 +62,19 @@ class SingleTurns(OneKind):
             turn(slot, arrival, attempt)
 
 
-def _with_rows(session: Callable[..., Any], row_of: Callable[[int], dict[str, Any]] | None) -> Callable[[int], Any]:
-    """The sessions of a file, each given its recorded conversation where there are some."""
-    return session if row_of is None else lambda number: session(number, row_of(number))
+def _numbered(
+    session: Callable[..., Any], first: int, row_of: Callable[[int], dict[str, Any]] | None
+) -> Callable[[int], Any]:
+    """The sessions of a file, each given its recorded conversation where there are some.
+
+    ``first``: the number of session 0, so that waves in a row do not send the same; those of the warm-up count down.
+    """
+
+    def begun(number: int) -> Any:
+        own = number + first if number >= 0 else number - first
+        return session(own) if row_of is None else session(own, row_of(own))
+
+    return begun
 
 
 def invoke_sessions(
@@ -94,7 +104,7 @@ def invoke_sessions(
     bound_s = timeout_s if retries is None else None  # else it is the turn's
     if endpoint.session is not None:
         turns = TurnRequests(report, writer, bound_s, on_failure=on_failure, check=checks)
-        session = _with_rows(endpoint.session, row_of)
+        session = _numbered(endpoint.session, endpoint.first, row_of)
         session = session if canaries is None else canaries.among_sessions(session)
         conversations = Conversations(session, turns, seed, think)
         turn = turns.execute if retries is None else Retrying(turns, seed, retries, timeout_s).execute

@@ -73,7 +73,8 @@ class SpoolState:
     ``live``: somebody follows the wave while it runs, so there are a ``feed`` and ``turns``. A stored wave is computed
     from its rows.
     ``part``: about as many of them are held at a time. ``takers`` are given each report with values of the user's own
-    as it comes in: its requests, the values, and the names that their numbers stand for.
+    as it comes in: its requests, the values, and the names that their numbers stand for. ``turn_takers`` are given
+    each report of a wave of sessions: its requests, their streams and their turns.
     """
 
     def __init__(self, spools: Iterable[Path], workers: int, *, live: bool = True, part: int = PART) -> None:
@@ -98,6 +99,7 @@ class SpoolState:
         self.turns = TurnFeed()
         self._named = LabelCounters()
         self.takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], Sequence[str]], None]] = []
+        self.turn_takers: list[Callable[[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], None]] = []
         self._adder = BatchAggregator()
         self.foreign_connections = 0
         self.prompts = PromptsSent()
@@ -267,7 +269,10 @@ class SpoolState:
             self.feed.merge(meta.get("feed", []), worker.errors, host)  # a spool of an older version has none
             metrics = np.frombuffer(values, METRIC_DTYPE)
             cached = metrics[metrics["name"] == worker.number_of(CACHED_TOKENS)]
-            self.turns.take(rows, np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE), cached)
+            packed_streams, packed_turns = np.frombuffer(streams, STREAM_DTYPE), np.frombuffer(turns, TURN_DTYPE)
+            self.turns.take(rows, packed_streams, packed_turns, cached)
+            for take in self.turn_takers if len(packed_turns) else ():
+                take(rows, packed_streams, packed_turns)
             if "totals" not in meta:
                 self._take_values(worker, rows, metrics)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 USUAL_S, SHORTEST_S, SHARE_OF_LOAD, GROWTH_S = 10.0, 2.0, 1 / 3, 30.0
+CONFIRM_LENGTHS = 10.0
+"""A confirmation lasts for so many lengths of a session at least."""
 MOST_OF_A_KIND = 2
 """So many waves that fail refute the answer, and so many that are spoilt leave it unconfirmed."""
 WANTED_ERROR = 0.5
@@ -44,7 +46,8 @@ def confirm(question: Question, waves: Waves, answer: Answer, explored: SearchEv
     rate = rate_to_confirm(answer)
     if rate is None:
         return None
-    seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), waves.server.least_s)
+    least_s = max(waves.server.least_s, CONFIRM_LENGTHS * question.sessions.seconds if question.sessions else 0.0)
+    seconds = question.soak_s or max(length_s(question, answer, rate, explored.load_s), least_s)
     wave = wave_at(question, waves, explored, rate, seconds, failed="Not confirmed")
     if wave is None:
         return None

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from server_capacity.experiments.capacity.waves import Waves
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.search.search import Search
-    from server_capacity.search.users import UserSearch
+    from server_capacity.experiments.measurements.user_count_search import AnySearch
 
 
 _BREAKS_OFF = ("loopback_down", "primary_lost", "worker_lost", "disk_full")
@@ -80,7 +79,7 @@ def _add_wave(question: Question, found: SearchEvidence, wave: Wave, pilot: Capa
 
 
 def _next_rate(
-    question: Question, found: SearchEvidence, search: Search | UserSearch, client_limit: str | None
+    question: Question, found: SearchEvidence, search: AnySearch, client_limit: str | None
 ) -> Decimal | None:
     """The rate at which the search goes on with twice the workers; None: it is over, or the client can do no more."""
     if found.interrupted or client_limit is None:

@@ -27,6 +27,8 @@ def twin_of(question: Question, explorations: Sequence[Wave], confirmed: Sequenc
     """The twin fitted on the adaptive waves and judged on the ordinary ones; why there is none, where there is none."""
     if question.plan.retries.retries:
         return refused("clients retry, and so send more requests than arrive")
+    if question.sessions is not None:
+        return refused("the model needs single requests, and these are turns of sessions")
     if question.in_users:
         return refused("the model needs arrivals at a given rate")
     try:

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from inference_benchmarker.wave.spool.spool_state import SpoolState
     from server_capacity.experiments.measurements.counting import Counted
     from server_capacity.experiments.measurements.question import Question
-    from server_capacity.search.search import Moment, Search
+    from server_capacity.experiments.measurements.user_count_search import AnySearch
+    from server_capacity.search.search import Moment
     from server_capacity.search.stretch import Stretch
-    from server_capacity.search.users import UserSearch
 
 ASK_NS = NS // 5
 HEARD_NS = 2 * NS
@@ -47,7 +47,7 @@ class CapacityPilot:
 
     def __init__(
         self,
-        search: Search | UserSearch,
+        search: AnySearch,
         question: Question,
         rate: Decimal,
         earlier: Sequence[Stretch] = (),
@@ -97,13 +97,11 @@ class CapacityPilot:
     def progress(self, spool_state: SpoolState, now_ns: int) -> str:
         """The line of this moment for the live view."""
         stretches = self.moment(spool_state, now_ns).stretches
-        return progress_text(
-            self._question.limits, stretches, self._question.settings.time_s, in_users=self._question.in_users
-        )
+        return progress_text(self._question.limits, stretches, self._question.settings.time_s, self._question.unit)
 
     def moment(self, spool_state: SpoolState, now_ns: int) -> Moment:
         """Everything that is known now, on the clock of the whole search."""
-        return self._track.moment(spool_state.feed.in_flight, now_ns)
+        return self._track.moment(spool_state, now_ns)
 
     def _wanted(self, spool_state: SpoolState, now_ns: int) -> Decimal | Literal["end"] | None:
         """The rate from now on; nothing is asked for while a change that was ordered is not in force yet."""
@@ -113,7 +111,7 @@ class CapacityPilot:
         if now_ns < self._pending_ns:
             return None
         if self._voids.is_pausing:
-            return self._voids.rate_again(spool_state.feed.in_flight, now_ns - self._track.stage_start_s * NS)
+            return self._voids.rate_again(self._track.open(spool_state), now_ns - self._track.stage_start_s * NS)
         if self._voids.pause(self._track.stage, self._rate):
             return Decimal(0)
         order = self._search.order(self.moment(spool_state, now_ns))
@@ -132,5 +130,6 @@ class CapacityPilot:
         cell = spool_state.feed.total()  # which may be behind the ledger
         if cell.ok < ENOUGH:
             return False
-        self._answers_suit = all(counts_of(limit, cell, ()).of for limit in self._question.limits)
+        limits = (limit for limit in self._question.limits if not limit.is_on_sessions)
+        self._answers_suit = all(counts_of(limit, cell, ()).of for limit in limits)
         return not self._answers_suit

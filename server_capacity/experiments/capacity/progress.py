@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 
-def progress_text(
-    limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, *, in_users: bool = False
-) -> str:
+def progress_text(limits: Sequence[Limit], stretches: Sequence[Stretch], time_s: float | None, unit: str = "/s") -> str:
     """``34 of 60 s of load: trying 176/s, limits met at 160/s, missed at 190/s``.
 
     Discarded seconds are sent again: they count as sent, and the whole grows by them: ``42 of 68 s of load
@@ -21,7 +19,7 @@ def progress_text(
     """
     loads = [stretch for stretch in stretches if stretch.rate > 0]
     sent, void = (sum(stretch.seconds for stretch in loads if stretch.void or of_all) for of_all in (True, False))
-    running, unit = stretches[-1], " users" if in_users else "/s"
+    running = stretches[-1]
     doing = f"trying {running.rate:,.4g}{unit}" if running.rate else "waiting until no request is in flight"
     of = "" if time_s is None else f" of {time_s + void:.0f}"
     beside = f" ({void:.0f} s discarded)" if round(void) else ""

@@ -15,6 +15,7 @@ from server_capacity.experiments.measurements.counting import shown_metric
 from server_capacity.experiments.measurements.curve import curve
 from server_capacity.experiments.measurements.kinds import tokens_at_answer
 from server_capacity.experiments.measurements.limit_rows import interval_of, limit_row, side_of
+from server_capacity.experiments.measurements.sessions_at_answer import sessions_at
 from server_capacity.experiments.measurements.user_count_search import users_of
 from server_capacity.experiments.measurements.user_limits import user_limit_rows
 from server_capacity.experiments.server_side.server_attachment import at_answer, attach_server_metrics, generated_in
@@ -58,7 +59,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         created=_created(explored),
         name=question.plan.name,
         endpoint=question.endpoint,
-        in_="users" if question.in_users else "rps",
+        in_=question.kind,
         outcome="interrupted" if explored.interrupted else outcome,
         exit_code=INTERRUPTED if explored.interrupted else code,
         rate=answer.rate,
@@ -87,13 +88,14 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         slower=_slower(explored),
         own_waits=_own_waits(explored),
         warnings=_warnings(explored, confirmed),
-        resources=None if question.in_users else attached.resources(question.plan.server_limits, low),
+        resources=attached.resources(question.plan.server_limits, low) if question.is_of_rates else None,
         where_time_went=time_breakdown(points, low, at_low, shown_metric(question.limits)),
         tokens=tokens_at_answer(at_low, question.limits) if at_low else None,
         errors=_errors(explored, confirmed),
         failures=list(explored.failures),
         waves=_waves(explored, confirmed),
         confirmation=[each.to_result(question) for each in confirmed],
+        sessions=sessions_at(question, at_low),
         users=users_of(question, answer, confirmed[-1].wave if confirmed else None),
     )
     found = settled(found)

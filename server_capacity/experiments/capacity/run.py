@@ -16,6 +16,7 @@ from server_capacity.experiments.capacity.exploration import explore
 from server_capacity.experiments.capacity.modelling import twin_of
 from server_capacity.experiments.capacity.narrowing import narrowed
 from server_capacity.experiments.capacity.result import content
+from server_capacity.experiments.capacity.scouting import scout
 from server_capacity.experiments.capacity.warming import warm
 from server_capacity.experiments.measurements.client_limit import without_queueing
 from server_capacity.experiments.measurements.user_count_search import answer_of
@@ -65,6 +66,9 @@ def find_capacity(question: Question, waves: Waves) -> CapacityResult:
     """
     with counting_interrupts() as interrupts, keeping_logins():
         warming = warm(question, waves) if question.warm else []
+        if question.sessions is not None:
+            question, first = scout(question, waves)
+            warming.append(first)
         explored = explore(question, waves)
         explored.warming = warming
         found = narrowed(question, waves, explored, lambda: _answer(question, explored), interrupts)
@@ -86,7 +90,7 @@ def _whole(
         content(question, explored, found, confirmed),
         payloads=payloads(waves),
         windows=windows_of(confirmed, question.limits)
-        or (None if question.in_users else predicted_windows(found, question.limits)),
+        or (predicted_windows(found, question.limits) if question.is_of_rates else None),
         soak=soak_of(confirmed, question.limits),
         twin=_twin(question, explored, confirmed) if modelled else None,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.counting import SPENT
 from server_capacity.experiments.measurements.live_counts import UserWatch, counts_of
+from server_capacity.experiments.measurements.live_sessions import SessionWatch
 from server_capacity.search.search import Moment
 from server_capacity.search.stretch import Count, Slice
 from server_capacity.search.track import Track
@@ -38,6 +40,7 @@ class WaveTrack:
         self._question, self._earlier = question, tuple(earlier)
         self._number, self._start_s = place
         self._users = UserWatch(question.user_limits)
+        self._sessions = None if question.sessions is None else SessionWatch(question.limits)
         self._track = Track()
         self._track.change(self._number, self._start_s, float(rate), purpose)
         self._starts_s = [0.0]
@@ -58,9 +61,13 @@ class WaveTrack:
         """The purpose of a stage of this wave; None for one that it never had."""
         return self._purposes.get(stage)
 
-    def moment(self, in_flight: int, now_ns: int) -> Moment:
+    def open(self, spool_state: SpoolState) -> int:
+        """The requests in flight; where arrivals are sessions, those that are open."""
+        return spool_state.feed.in_flight if self._sessions is None else spool_state.ledger.sessions_open
+
+    def moment(self, spool_state: SpoolState, now_ns: int) -> Moment:
         """Everything that is known now, on the clock of the whole search."""
-        now_s = self._start_s + now_ns / NS
+        now_s, in_flight = self._start_s + now_ns / NS, self.open(spool_state)
         return Moment(now_s, (*self._earlier, *self._track.stretches(now_s, in_flight)), in_flight)
 
     def void(self, reason: str) -> None:
@@ -74,6 +81,8 @@ class WaveTrack:
         """
         if self.feed is None and self._question.user_limits:
             spool_state.takers.append(self._users.take)
+        if self.feed is None and self._sessions is not None:
+            spool_state.turn_takers.append(self._sessions.take)
         self.feed = spool_state.feed
         changes = spool_state.changes[self.stage :]
         for change in changes:
@@ -81,13 +90,25 @@ class WaveTrack:
             self._starts_s.append(at_s)
             self._purposes[self.stage] = purpose
             number, now_s = self._number + self.stage, self._start_s + at_s
-            self._track.change(number, now_s, float(change.rate), purpose, spool_state.feed.in_flight)
+            self._track.change(number, now_s, float(change.rate), purpose, self.open(spool_state))
         self._users.sort(self._starts_s)
         for second in range(self._second, spool_state.whole_seconds):
             self._second = second + 1
+            if self._sessions is not None:
+                self._add_sessions(self._sessions, second)
+                continue
             for stage in range(max(0, self.stage - LATE_STAGES), self.stage + 1):
                 self._add(spool_state, second, stage)
         return changes
+
+    def _add_sessions(self, sessions: SessionWatch, second: int) -> None:
+        """Add a second to the stage in which it ends: turns of sessions follow a change of the rate only slowly."""
+        stage = sum(start < second + 1 for start in self._starts_s) - 1
+        begin = max(float(second), self._starts_s[stage])
+        part = sessions.slice(second, self._start_s + begin, self._start_s + second + 1)
+        if self._users.misses(stage):
+            part = replace(part, counts=tuple(Count(each.of, each.of) for each in part.counts))
+        self._track.add(self._number + stage, part)
 
     def _add(self, spool_state: SpoolState, second: int, stage: int) -> None:
         """Add what was sent and answered in a second of the requests of a stage.

@@ -26,7 +26,7 @@ class Waves:
     """``say``: a sentence to whoever waits. ``live``: a view of an ordinary wave; of an exploration, of its pilot, too.
 
     ``server``: whoever is asked about the server. ``announce`` takes an answer for which its metrics are waited for,
-    ``finished`` each wave once it is over. ``sent``: requests so far, after which each wave takes up the payloads;
+    ``finished`` each wave once it is over. ``sent``: requests or sessions so far, after which each wave goes on;
     ``payloads``: how many there are, None where they are built or nothing was sent yet.
     """
 
@@ -65,7 +65,7 @@ class Waves:
         beside = self.server.beside(plan.expected_s)
         wave = run_wave(plan, _Noting(self.live(plan, pilot), self), pilot=pilot or ending, beside=beside)
         self._seed += 1
-        self.sent += wave.ledger.sent
+        self.sent += wave.ledger.scheduled + len(wave.warmup) if wave.has_sessions else wave.ledger.sent
         wave = self.server.read(wave)
         if self.finished is not None:
             self.finished(wave)

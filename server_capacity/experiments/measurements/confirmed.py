@@ -106,7 +106,10 @@ def _server_row(held: LimitCheck, judgement: Judgement) -> ConfirmedLimit:
 def _limit_row(wave: Wave, question: Question, limit: Limit | UserLimit, judgement: Judgement) -> ConfirmedLimit:
     """The limit's own value in the wave, as its report has it."""
     slo = next((each for each in question.plan.slos if each.expression == limit.expression), None)
-    value = wave.summary.success_rate if slo is None else wave.summary.measured(slo.metric, slo.stat)
+    part = None if slo is None else wave.summary.part(slo)
+    value = wave.summary.success_rate if slo is None else None
+    if slo is not None and part is not None:
+        value = part.measured(slo.metric, slo.stat)
     text = "" if value is None else _limit_text(limit, value)
     return ConfirmedLimit(limit.expression, value, text, judgement == "holds", judgement)
 

@@ -14,6 +14,8 @@ from inference_benchmarker.summary.samples import Streams, samples
 from inference_benchmarker.summary.statistics.streaming_histogram import StreamingHistogram
 from inference_benchmarker.words.units import NS
 from server_capacity.experiments.measurements.judging import columns_of, judged, timed_rows
+from server_capacity.experiments.measurements.session_ends import ENDS, SessionEnds
+from server_capacity.search.limits import TIMES
 from server_capacity.search.stretch import Count, Slice, Stretch
 from server_capacity.search.user_limits import Sums
 
@@ -51,7 +53,7 @@ class Counted:
 
 def shown_metric(limits: Sequence[Limit]) -> str:
     """The time that is shown against the rate: the first that is limited, else the response time."""
-    return next((limit.metric for limit in limits if limit.bound_s is not None), "response_time")
+    return next((limit.metric for limit in limits if limit.metric in TIMES), "response_time")
 
 
 def count_stages(wave: WaveFacts, limits: Sequence[Limit], users: Sequence[UserLimit] = ()) -> list[Counted]:
@@ -106,10 +108,13 @@ class _Counts:
     answers added up, whole nanoseconds. ``user_sums``: of each of the ``users``' limits the rows of its ``Sums``.
     """
 
-    def __init__(self, edges: list[list[int]], limits: Sequence[Limit], users: Sequence[UserLimit]) -> None:
+    def __init__(
+        self, edges: list[list[int]], limits: Sequence[Limit], users: Sequence[UserLimit], *, sessions: bool = False
+    ) -> None:
         flat = [edge for each in edges for edge in each[:-1]] + edges[-1][-1:]
         number = len(flat) - 1
         self.edges, self._limits, self._metric = np.array(flat), limits, shown_metric(limits)
+        self._sessions = sessions
         self.sent, self.answered, self.failed = (np.zeros(number, np.int64) for _ in range(3))
         self.in_flight, self.done_by = (np.zeros(number + 1, np.int64) for _ in range(2))
         self.spent_ns = np.zeros(number)
@@ -124,9 +129,11 @@ class _Counts:
     ) -> _Counts:
         """Goes through the records once."""
         metrics = [PREFIX + name for name in wave.records.metrics]
-        counts = cls(edges, limits, users)
+        sessions = wave.has_sessions
+        counts = cls(edges, limits, users, sessions=sessions)
         streams, goodput = Streams.of(wave.records), wave.plan.goodput
-        for part in wave.records.parts(*columns_of(streams, goodput), *metrics):
+        ends = ENDS if sessions else ()
+        for part in wave.records.parts(*dict.fromkeys((*columns_of(streams, goodput), *ends)), *metrics):
             counts._add(part, goodput, streams)
         return counts
 
@@ -142,26 +149,55 @@ class _Counts:
         place = np.searchsorted(self.edges, part.arrived, "right") - 1
         inside = (place >= 0) & (place < len(self.sent))
         abandoned = part.outcome("abandoned")
-        self.sent += self._per_slice(place, inside)
-        self.answered += self._per_slice(place, inside & ~abandoned)
-        self.failed += self._per_slice(place, inside & part.outcome("failed"))
-        done_by = np.searchsorted(np.sort(part.int("done")[~abandoned]), self.edges)
-        self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - done_by
-        self.done_by += done_by
+        if self._sessions:
+            self._add_sessions(part)
+        else:
+            self.sent += self._per_slice(place, inside)
+            self.answered += self._per_slice(place, inside & ~abandoned)
+            self.failed += self._per_slice(place, inside & part.outcome("failed"))
+            done_by = np.searchsorted(np.sort(part.int("done")[~abandoned]), self.edges)
+            self.in_flight += np.searchsorted(np.sort(part.int("sent")), self.edges) - done_by
+            self.done_by += done_by
         times = dict(samples(part, open_loop=True, streams=streams))
         if self._metric in times:
             self._add_times(place, inside, *timed_rows(part, times[self._metric]))
-        if SPENT in times:
+        if SPENT in times and not self._sessions:
             rows, seconds = timed_rows(part, times[SPENT])
             ours = inside[rows]
             self.spent_ns += np.bincount(place[rows[ours]], np.rint(seconds[ours] * NS), len(self.spent_ns))
         for limit, pair in zip(self._limits, self.pairs, strict=True):
+            if limit.is_on_sessions:
+                continue
             for rows, over in judged(part, limit, goodput, times):
                 pair[0] += self._per_slice(place[rows], inside[rows])
                 pair[1] += self._per_slice(place[rows], inside[rows] & over)
 
         for user, sums in zip(self._users, self.user_sums, strict=True):
             self._add_reported(user, sums, part, place, inside & part.outcome("ok"))
+
+    def _add_sessions(self, part: Records) -> None:
+        """Count sessions where they began; against their limits where they ended, or were too long while open."""
+        ended = SessionEnds.of(part)
+        begun, inside = self._place(ended.begun)
+        over = ended.is_over
+        self.sent += self._per_slice(begun, inside)
+        self.answered += self._per_slice(begun, inside & over)
+        self.failed += self._per_slice(begun, inside & over & ~ended.completed)
+        self.spent_ns += np.bincount(begun[inside & over], ended.lengths[inside & over], len(self.spent_ns))
+        done_by = np.searchsorted(np.sort(ended.done[over]), self.edges)
+        self.in_flight += np.searchsorted(np.sort(ended.begun), self.edges) - done_by
+        self.done_by += done_by
+        for limit, pair in zip(self._limits, self.pairs, strict=True):
+            if limit.is_on_sessions:
+                at, known, beyond = ended.judged(limit, int(self.edges[-1]))
+                place, within = self._place(at)
+                pair[0] += self._per_slice(place, within & known)
+                pair[1] += self._per_slice(place, within & known & beyond)
+
+    def _place(self, instants: Int64) -> tuple[Int64, Mask]:
+        """The slice of each instant, and which are in one."""
+        place = np.searchsorted(self.edges, instants, "right") - 1
+        return place, (place >= 0) & (place < len(self.sent))
 
     def _add_reported(
         self, user: UserLimit, sums: npt.NDArray[np.float64], part: Records, place: Int64, where: Mask

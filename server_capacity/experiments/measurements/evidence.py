@@ -94,13 +94,13 @@ class SearchEvidence:
 
     def leave_out_warm_up(self, question: Question) -> None:
         """Stretches in which the endpoint was slower than later count for nothing from now on."""
-        if not question.in_users:
+        if question.is_of_rates:
             self._renew(without_warm_up(question.limits, [row.stretch for row in self.rows]))
 
     def leave_out_slow_down(self, question: Question) -> None:
         """Stretches from before the endpoint got slower count for nothing from now on."""
         stretches = [row.stretch for row in self.rows]
-        seen = None if question.in_users else slower(question.limits, stretches)
+        seen = slower(question.limits, stretches) if question.is_of_rates else None
         if seen is None:
             return
         if self.slower is None:

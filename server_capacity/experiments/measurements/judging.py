@@ -31,7 +31,19 @@ def columns_of(streams: Streams, goodput: Sequence[RequestLimit]) -> list[str]:
 def judged(
     part: Records, limit: Limit, goodput: Sequence[RequestLimit], times: Mapping[str, Sample]
 ) -> Iterator[tuple[Int64, Mask]]:
-    """The rows of what a limit speaks of, and which of them are over it."""
+    """The rows of what a limit on requests speaks of, and which of them are over it."""
+    for rows, over in _judged(part, limit, goodput, times):
+        if limit.turns is None:
+            yield rows, over
+        else:
+            turns = part.int("turn")[rows]
+            ours = (turns >= limit.turns.first) & (turns <= limit.turns.last)
+            yield rows[ours], over[ours]
+
+
+def _judged(
+    part: Records, limit: Limit, goodput: Sequence[RequestLimit], times: Mapping[str, Sample]
+) -> Iterator[tuple[Int64, Mask]]:
     if limit.metric == "goodput":
         rows = np.flatnonzero(part.lasts)
         yield rows, ~meets(part, goodput)[rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from inference_benchmarker.engine.pilot import Rate, Users
 from inference_benchmarker.plan.load import MAX_CONCURRENCY, Bounds, ClosedLoop, OpenLoop
@@ -29,8 +29,23 @@ NUDGE = 1.001
 """A stretch at the rate of the one before is a stage only where the rate differs."""
 WARMUP_THINKS, LONGEST_WARMUP_S = 2.0, 60.0
 LEAST_CYCLE_S = 0.05
+SETTLING_LENGTHS, LONGEST_SETTLING_S = 2.0, 1800.0
+UNITS = {"rps": "/s", "users": " users", "sessions": " sessions/s"}
 CONFIRMED = 1 / 3
 """The load of confirmations, in that of the search."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionShape:
+    """The mean length in seconds and the number of turns of a session while few are open; 0 before one was sent."""
+
+    seconds: float = 0.0
+    turns: float = 1.0
+
+    @property
+    def settling_s(self) -> float:
+        """The time after which as many sessions are open as later, and at all turns."""
+        return min(SETTLING_LENGTHS * self.seconds, LONGEST_SETTLING_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +55,8 @@ class Question:
     ``plan``: what is sent, and from how many workers at first; its rate and bounds are those of each wave.
     ``most_workers``: as many may be taken where the client is the limit. ``soak_s``: seconds for which the interval's
     lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search.
-    ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``endpoint``: the
+    ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``sessions``: arrivals
+    are sessions, whose rate it is, or how many are open at a time; None of single requests. ``endpoint``: the
     object of that name in capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
     """
 
@@ -52,6 +68,7 @@ class Question:
     warm: bool = False
     in_users: bool = False
     think: Think | None = None
+    sessions: SessionShape | None = None
     endpoint: Endpoint | None = None
     lost: Callable[[], str] = str
 
@@ -70,13 +87,15 @@ class Question:
             settling = Decimal(f"{min(WARMUP_THINKS * self.think_s, LONGEST_WARMUP_S):.3f}")
             plan = plan.with_workers(min(workers, load.concurrency))
             plan = replace(plan, max_in_flight=None, warmup_s=settling)
-        return replace(plan, name=self.named(f"{self.offerable(rate):f}{' users' if self.in_users else '/s'}"))
+        if self.sessions is not None:
+            plan = replace(plan, warmup_s=Decimal(f"{self.sessions.settling_s:.3f}"))
+        return replace(plan, name=self.named(f"{self.offerable(rate):f}{self.unit}"))
 
     def load(self, rate: float, *, steered: bool = False) -> OpenLoop | ClosedLoop:
         """The load at a rate, or of so many users."""
         if self.in_users:
             return ClosedLoop(max(1, int(self.offerable(rate))), self.think, steered=steered)
-        return OpenLoop(offerable(rate), self.settings.arrivals, steered=steered)
+        return OpenLoop(offerable(rate), self.settings.arrivals, steered=steered, think=self.think)
 
     def offerable(self, rate: float) -> Decimal:
         """The rate, or the number of users, that is nearest and that a wave can offer; 0 is a pause."""
@@ -95,7 +114,24 @@ class Question:
 
     def requests_per_s(self, rate: float) -> float:
         """About the most requests/s that come of it."""
+        if self.sessions is not None:
+            return rate * self.sessions.turns / (self.sessions.seconds if self.in_users else 1.0)
         return rate / max(self.think_s, LEAST_CYCLE_S) if self.in_users else rate
+
+    @property
+    def is_of_rates(self) -> bool:
+        """Tells whether it is on requests/s, of which queueing theory knows."""
+        return self.kind == "rps"
+
+    @property
+    def kind(self) -> Literal["rps", "users", "sessions"]:
+        """The word for what is searched for."""
+        return "users" if self.in_users else "rps" if self.sessions is None else "sessions"
+
+    @property
+    def unit(self) -> str:
+        """The unit of its rates."""
+        return UNITS[self.kind]
 
     @property
     def user_limits(self) -> tuple[UserLimit, ...]:

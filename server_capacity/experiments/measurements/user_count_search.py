@@ -13,6 +13,7 @@ from server_capacity.experiments.measurements.limit_rows import interval_of
 from server_capacity.results.types.capacity import Law, Users
 from server_capacity.search.estimate import answer
 from server_capacity.search.search import Search
+from server_capacity.search.sessions import SessionSearch, answer_in_sessions
 from server_capacity.search.unmeasured import held_against
 from server_capacity.search.users import UserSearch, answer_in_users
 
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
     from server_capacity.search.stretch import Stretch
 
 
-def search_of(question: Question) -> Search | UserSearch:
-    """The controller of a search, in requests/s or in users."""
+AnySearch = Search | UserSearch | SessionSearch
+
+
+def search_of(question: Question) -> AnySearch:
+    """The controller of a search, in requests/s, users or sessions."""
+    if question.sessions is not None:
+        seconds = question.sessions.seconds
+        return SessionSearch(question.limits, question.settings, seconds, in_users=question.in_users)
     if question.in_users:
         return UserSearch(question.limits, question.settings, question.think_s)
     return Search(question.limits, question.settings)
@@ -34,7 +41,10 @@ def search_of(question: Question) -> Search | UserSearch:
 
 def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
     """The answer of a search, from what was counted by when requests were due."""
-    if question.in_users:
+    if question.sessions is not None:
+        limits, settings, seconds = question.limits, question.settings, question.sessions.seconds
+        found = answer_in_sessions(limits, settings, stretches, seconds, in_users=question.in_users)
+    elif question.in_users:
         found = answer_in_users(question.limits, question.settings, stretches, question.think_s)
     else:
         found = answer(question.limits, question.settings, stretches)
@@ -43,7 +53,7 @@ def answer_of(question: Question, stretches: Sequence[Stretch]) -> Answer:
 
 def users_of(question: Question, found: Answer, wave: Wave | None) -> Users | None:
     """The part of the result on users; None of a search in requests/s. ``wave``: that which confirmed, if any."""
-    if not question.in_users:
+    if not question.in_users or question.sessions is not None:
         return None
     held = None if wave is None else _law_in(wave, question.think_s)
     return Users(

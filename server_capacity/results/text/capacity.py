@@ -47,6 +47,7 @@ def to_text(found: CapacityResult, folder: str = "", *, verbose: bool = False) -
     sections = (
         [answer, *confirmed],
         _limits(found),
+        _sessions(found),
         _confidence(found),
         model_lines(found) if verbose else disagreement(found),
         _load(found),
@@ -82,6 +83,25 @@ def _value(value: float | None, unit: str | None) -> str:
     if unit == "s":
         return duration_text(value)
     return percent_text(value) if unit == "share" else f"{metric_text(value)}{unit or ''}"
+
+
+def _sessions(found: CapacityResult) -> Iterator[str]:
+    """The load at the interval's lower end in other units, of a search for sessions."""
+    at = found.sessions
+    if at is None or at.sessions_per_s is None:
+        return
+    given = [
+        (at.open_sessions, "sessions open at a time"),
+        (at.turns_per_s, "turns/s"),
+        (at.input_tokens_per_s, "input tokens/s"),
+        (at.cached_tokens_per_s, "of them cached"),
+        (at.output_tokens_per_s, "output tokens/s"),
+    ]
+    values = [f"{metric_text(value)} {unit}" for value, unit in given if value is not None]
+    yield from folded_sentence(f"There, {metric_text(at.sessions_per_s)} sessions/s are {', '.join(values)}.")
+    if at.length_s is not None and at.alone_s:
+        lengths = f"{duration_text(at.length_s)}, and {duration_text(at.alone_s)} while few are open"
+        yield from folded_sentence(f"A session takes {lengths}.")
 
 
 def _confidence(found: CapacityResult) -> Iterator[str]:

@@ -52,7 +52,7 @@ def cache_of_stretches(found: CapacityResult, shown: Sequence[StretchRow]) -> It
         return
     unit = unit_of(found)
     named = step_names(shown)
-    header = ["Step", "rate" if unit == "/s" else "users", "KV cache", "preempted/s", "prefix hits", "tokens/s"]
+    header = ["Step", "users" if found.in_ == "users" else "rate", "KV cache", "preempted/s", "prefix hits", "tokens/s"]
     yield from aligned([header, *(_of_cache(row, named[row.number], unit) for row in rows)])
 
 

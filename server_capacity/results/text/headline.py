@@ -54,7 +54,8 @@ def rate_text(rate: float | None, interval: Interval | None = None, unit: str = 
     """A rate to the digits that its interval supports: 174/s, 53.9/s, 0.213/s, 18,400/s; users are whole."""
     if rate is None:
         return "-"
-    return f"{supported(rate, _width(interval) or abs(rate) / 20) if unit == '/s' else f'{rate:,.0f}'}{unit}"
+    whole = not unit.endswith("/s")
+    return f"{f'{rate:,.0f}' if whole else supported(rate, _width(interval) or abs(rate) / 20)}{unit}"
 
 
 def _width(interval: Interval | None) -> float:
@@ -62,8 +63,8 @@ def _width(interval: Interval | None) -> float:
 
 
 def unit_of(found: CapacityResult) -> str:
-    """The unit of its rates: requests a second, or users."""
-    return " users" if found.in_ == "users" else "/s"
+    """The unit of its rates: requests or sessions a second, or users."""
+    return {"rps": "/s", "users": " users", "sessions": " sessions/s"}[found.in_]
 
 
 def between(interval: Interval, unit: str) -> str:

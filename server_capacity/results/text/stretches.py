@@ -32,7 +32,7 @@ def stretch_rows(found: CapacityResult, names: Sequence[str]) -> Iterator[str]:
     if not shown:
         return
     judged = _judged(found, names)
-    rate = "rate" if unit_of(found) == "/s" else "users"
+    rate = "users" if found.in_ == "users" else "rate"
     header = ["Step", "from", "for", rate, "sent", "p50", "p99", "over", "in flight"]
     names_of, places = step_names(shown), step_numbers(shown)
     yield from aligned([header, *(_stretch(row, names_of[row.number], judged, unit_of(found)) for row in shown)])

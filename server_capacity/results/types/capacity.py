@@ -1,4 +1,4 @@
-"""The answer of a search: ``capacity.json``. Rates in requests/s (or users, see ``in_``), times in seconds. Pure.
+"""The answer of a search: ``capacity.json``. Rates in requests/s (or as ``in_`` says), times in seconds. Pure.
 
 Keys that came later have a default, so that older files load; what a file does not have is None.
 """
@@ -94,6 +94,24 @@ class Users:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionsAt:
+    """The load in other units, as measured at the interval's lower end, and how long a session took while few were.
+
+    ``open_sessions``: at a time, on average; ``alone_s``: the mean length then, ``length_s`` that at the lower end.
+    """
+
+    sessions_per_s: Amount | None = None
+    open_sessions: Amount | None = None
+    turns_per_s: Amount | None = None
+    input_tokens_per_s: Amount | None = None
+    output_tokens_per_s: Amount | None = None
+    cached_tokens_per_s: Amount | None = None
+    turns: Amount | None = None
+    length_s: Seconds | None = None
+    alone_s: Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """An error's key, and how many requests failed with it."""
 
@@ -109,7 +127,7 @@ class CapacityResult:
     created: str | None = None
     name: str | None = None
     endpoint: Endpoint | None = None
-    in_: Literal["rps", "users"] = field(default="rps", metadata=named("in"))
+    in_: Literal["rps", "users", "sessions"] = field(default="rps", metadata=named("in"))
     outcome: Outcome
     exit_code: ExitCode
     rate: Rate | None = None
@@ -143,6 +161,7 @@ class CapacityResult:
     confirmation: list[Confirmation] | None = None
     twin: Twin | None = None
     users: Users | None = None
+    sessions: SessionsAt | None = field(default=None, metadata=OMITTED)
     suspended: Suspended | None = None
     own_waits: str | None = None
     warnings: list[str] | None = field(default=None, metadata=OMITTED)

@@ -11,6 +11,7 @@ import pytest
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity.capacity import capacity_parser
 from inference_benchmarker.cli.capacity.capacity_flags import make_question, without_others
+from inference_benchmarker.cli.core.address_flags import take_endpoint
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.think import Think
 from server_capacity.results.capacity_folder import save
@@ -90,7 +91,7 @@ def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
         ),
         ("--in users --slo response_time.p99<1s", ["--slo response_time.p99<1s: a closed loop has"]),
         ("--in users --slo server.CPUUtilization<70%", ["--slo server.CPUUtilization<70%: a search in users"]),
-        ("--in bytes", ["--in must be rps or users"]),
+        ("--in bytes", ["--in must be rps, requests, sessions or users"]),
         ("--client-rps 5", ["--client-rps is not for a search"]),
         ("--stages 5:3s --obs-time 3", ["--stages is not for a search", "--obs-time is not for a search"]),
         ("--concurrency=4", ["--concurrency is not for a search"]),
@@ -106,7 +107,7 @@ def test_a_search_in_users_has_think_times_and_limits_latency() -> None:
         ("--precision x", ["--precision must be a number"]),
         ("--start-rps 20 --max-rps 10", ["--start-rps must not be above --max-rps"]),
         ("--max-rps 0", ["--max-rps must be from"]),
-        ("--cache hot", ["--cache must be as-is or warm"]),
+        ("--cache hot", ["--cache must be as-is, warm or fresh"]),
         ("--cache fresh", ["--cache fresh puts a new word before each conversation"]),
         ("--workers 0", ["--workers must be from 1"]),
         ("--workers many", ["--workers must be a whole number or auto"]),
@@ -216,3 +217,37 @@ def test_a_limit_on_the_servers_cpu_is_found_and_confirmed(bench: Bench) -> None
     lines = done.out.splitlines()
     assert lines[0].startswith("PENDING: ")
     assert lines[-2] == fields["headline"]
+
+
+SESSIONS = "def session_factory():\n    return None\n"
+
+
+def test_a_file_with_sessions_is_searched_in_sessions_or_in_users(tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text(factories("return None") + SESSIONS)
+    asked = question("--in sessions --think-time 2s --slo session.p95<60s --slo turn1.ttft.p95<1s --max-rps 5")
+    assert (asked.kind, asked.unit, asked.in_users) == ("sessions", " sessions/s", False)
+    assert asked.load(2.0).think == Think.parse("2s")
+    assert [limit.metric for limit in asked.limits] == ["session", "ttft", "success"]
+    asked = question("--in users --max-users 30 --slo p99<2s")
+    assert (asked.kind, asked.sessions is not None, asked.limits[0].metric) == ("users", True, "response_time")
+    assert problems("") == [
+        "Its arrivals are sessions of several turns: search with --in sessions, or with --in users."
+    ]
+    assert "--arrivals is not for a search in users" in problems("--in users --arrivals poisson")[0]
+
+
+def test_single_requests_are_not_searched_in_sessions() -> None:
+    assert question("--in requests").kind == "rps"
+    assert "--in sessions: give --turns N" in problems("--in sessions")[0]
+    assert "Search with --in sessions" in problems("--slo session.p95<60s")[0]
+    assert "--conversations needs" in problems("--conversations x.json")[-1]
+
+
+def test_conversations_at_an_address_are_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.environ", {})
+    arguments = "http://127.0.0.1:9/v1 --model m --turns 3 --in sessions --time 60"
+    rest, wrong = without_others(shlex.split(arguments)[1:])
+    options, more = capacity_parser().parsed(rest)
+    options = {**options, "config": None}
+    take_endpoint(options, wrong, ["http://127.0.0.1:9/v1"], {})
+    assert make_question(options, [*wrong, *more]).kind == "sessions"

@@ -1,0 +1,96 @@
+"""A few sessions before a search: how long one takes, so how long the search must be, and how sure it will be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.load import Bounds, ClosedLoop
+from inference_benchmarker.words.wording import duration_text, length_text, number_text
+from server_capacity.experiments.measurements.question import SessionShape
+from server_capacity.search.session_time import LEAST_LENGTHS, USUAL_LENGTHS, half_width, time_for
+from server_capacity.search.settings import LONGEST_TIME_S
+
+if TYPE_CHECKING:
+    from inference_benchmarker.plan.plan import WavePlan
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.capacity.waves import Waves
+    from server_capacity.experiments.measurements.question import Question
+
+AT_ONCE, NUMBER = 2, 8
+MOST_S = Decimal(900)
+
+
+def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
+    """The question with the shape of a session and the time for it, and the wave that told.
+
+    KeyboardInterrupt where it was interrupted; BenchmarkError where no session ended, or the time given is too short.
+    """
+    waves.say(f"Sending {NUMBER} sessions, {AT_ONCE} at a time, to see how long one takes.")
+    wave = waves.warm(_plan(question, waves))
+    if wave.interrupted:
+        raise KeyboardInterrupt("Interrupted before the search began; nothing was measured.")
+    shape = _shape(wave)
+    settings = replace(question.settings, time_s=_time_s(question, shape))
+    waves.say(_forecast(question, shape, settings.time_s))
+    return replace(question, sessions=shape, settings=settings), wave
+
+
+def _shape(wave: Wave) -> SessionShape:
+    found = wave.summary.sessions
+    if found is None or not found.completed or found.duration is None or found.turns is None:
+        errors = f": {wave.summary.errors[0].key}" if wave.summary.errors else f" within {length_text(float(MOST_S))}"
+        raise BenchmarkError(f"None of the first sessions was completed{errors}.", "Try one: `benchmark check`.")
+    return SessionShape(max(found.duration.mean, 0.001), found.turns.mean)
+
+
+def _time_s(question: Question, shape: SessionShape) -> float | None:
+    """The seconds of load; None where a precision ends the search."""
+    asked, least_s = question.settings.time_s, LEAST_LENGTHS * shape.seconds
+    if asked is None and question.settings.precision is not None and least_s <= LONGEST_TIME_S:
+        return None
+    if asked is None and least_s > LONGEST_TIME_S:
+        raise BenchmarkError(f"A session takes {length_text(shape.seconds)}: {_advice(shape)}")
+    if asked is not None and asked < least_s:
+        lengths = f"{asked / shape.seconds:.3g} lengths of a session of {duration_text(shape.seconds)}"
+        raise BenchmarkError(f"--time {asked:g} is {lengths}, which tells nothing: {_advice(shape)}")
+    return asked or time_for(shape.seconds)
+
+
+def _advice(shape: SessionShape) -> str:
+    least, usual = (f"{lengths * shape.seconds:.0f}" for lengths in (LEAST_LENGTHS, USUAL_LENGTHS))
+    width = f"{half_width(USUAL_LENGTHS):.0%}"
+    return f"give --time {least} at least, or --time {usual} for an interval of about ±{width}."
+
+
+def _forecast(question: Question, shape: SessionShape, time_s: float | None) -> str:
+    turns = number_text(shape.turns, 1.0)
+    first = f"A session of {turns} turns takes {duration_text(shape.seconds)} while few are open."
+    if time_s is None:
+        return (
+            f"{first} The search goes on until its interval is {question.settings.precision:.0%} wide, or for an hour."
+        )
+    lengths = time_s / shape.seconds
+    width = f"{half_width(lengths):.0%}"
+    text = f"{first} The search sends load for {length_text(time_s)}, {lengths:.0f} times that: expect about ±{width}."
+    if lengths < USUAL_LENGTHS / 2:
+        text += f" For ±{half_width(USUAL_LENGTHS):.0%} give --time {USUAL_LENGTHS * shape.seconds:.0f}."
+    return text
+
+
+def _plan(question: Question, waves: Waves) -> WavePlan:
+    """So many sessions, a few at once; nobody limits what the first ones take."""
+    return replace(
+        question.plan.with_workers(1),
+        load=ClosedLoop(AT_ONCE, question.think),
+        bounds=Bounds(MOST_S, NUMBER),
+        max_in_flight=None,
+        slos=(),
+        server_limits=(),
+        goodput=(),
+        success_threshold=0.0,
+        output_dir=waves.folder,
+        name=question.named("first sessions"),
+    )

@@ -1,0 +1,52 @@
+"""The answer of a search for sessions in other units, from the waves at the interval's lower end. Pure."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from server_capacity.results.types.capacity import SessionsAt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from inference_benchmarker.wave.wave import Wave
+    from server_capacity.experiments.measurements.question import Question
+
+
+def sessions_at(question: Question, waves: Sequence[Wave]) -> SessionsAt | None:
+    """The load of these waves, on average; None of a search for single requests."""
+    if question.sessions is None:
+        return None
+    found = [_of(wave) for wave in waves]
+    names = [name for name in SessionsAt.__slots__ if name != "alone_s"]
+    means = {name: _mean(getattr(each, name) for each in found) for name in names}
+    return SessionsAt(**means, alone_s=question.sessions.seconds)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _of(wave: Wave) -> SessionsAt:
+    """By Little's law so many are open as begin in the length of one; what turns have is scaled to their rate."""
+    sessions, tokens = wave.summary.sessions, wave.summary.tokens
+    if sessions is None:
+        return SessionsAt()
+    turns = None if sessions.turns is None else sessions.turns.mean
+    length_s = None if sessions.duration is None else sessions.duration.mean
+    turn_rate = None if turns is None else sessions.rates.started * turns
+    output, given = (None, None) if tokens is None else (tokens.tokens_out_per_request, tokens.tokens_in_per_request)
+    given_per_s = None if given is None or turn_rate is None else given.mean * turn_rate
+    share = sessions.cached_share
+    return SessionsAt(
+        sessions_per_s=sessions.rates.started,
+        open_sessions=None if length_s is None else sessions.rates.started * length_s,
+        turns_per_s=turn_rate,
+        input_tokens_per_s=given_per_s,
+        output_tokens_per_s=None if output is None or turn_rate is None else output.mean * turn_rate,
+        cached_tokens_per_s=None if share is None or given_per_s is None else share * given_per_s,
+        turns=turns,
+        length_s=length_s,
+    )

@@ -1,0 +1,250 @@
+"""The search for sessions: how many may begin a second, or be open at a time, with every limit kept. Pure.
+
+A stretch's ``rate`` is that of sessions or their number, and its slices have the sessions that began in them, those
+that ended and their lengths. The counts are of turns, or of sessions where a limit is on those. Turns of one session
+are no independent requests: the unit of randomness is a block of a few session lengths, and the sessions in it.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from server_capacity.search.answer import Answer, Estimate, Interval
+from server_capacity.search.blocks import SMALL_CHANGE, blocks_of, joined
+from server_capacity.search.crossing import Crossing, crossing
+from server_capacity.search.limit_bracket import KEEPS_UP
+from server_capacity.search.stretch import most_of_client
+from server_capacity.search.users import CLEARLY_OVER, CLEARLY_TIMES, NARROW, UserBracket, unviolated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from server_capacity.search.blocks import UsersBlock
+    from server_capacity.search.limits import Limit
+    from server_capacity.search.search import Moment
+    from server_capacity.search.settings import Settings
+    from server_capacity.search.stretch import Stretch
+
+GROW_TIMES, GROW_TIMES_SOME_OVER = 2.0, 1.5
+LENGTHS = {"grow": 1.5, "bisect": 3.0}
+NEAR_LENGTHS, LEAST_S = 8.0, 3.0
+"""A stretch lasts for so many session lengths: turns follow the rate of sessions only after one of them."""
+NEAR_SHARE = 1 / 14
+LEFT_OUT_SMALL, LEFT_OUT_LARGE = 1.0, 2.0
+BLOCK_LENGTHS, LEAST_BLOCK_S = 2.0, 2.0
+AWAY, MOST_AWAY = 0.5, 0.12
+NEAR = 0.35
+BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
+"""Sessions that are open beyond what their rate and length give: more is a backlog that grows."""
+DRAINED = 1.1
+LONGEST_DRAIN = 30.0
+MOST_CHANGES = 900
+ALONE = 0.3
+"""Sessions open at a time on average: a rate at which hardly any meets another."""
+
+
+class SessionSearch:
+    """Asked several times a second for the next rate of sessions. ``purpose``: of the stretch that runs.
+
+    ``session_s``: the length of a session that is nearly alone. ``in_users``: rates are numbers of open sessions.
+    ``client_most``: the highest that the client could do, where it was the limit.
+    """
+
+    def __init__(
+        self, limits: Sequence[Limit], settings: Settings, session_s: float, *, in_users: bool = False
+    ) -> None:
+        self.limits, self.settings, self.session_s, self.in_users = limits, settings, session_s, in_users
+        first = 1.0 if in_users else 1.0 / session_s
+        self.first_rate = min(settings.start_rps or first, settings.max_rps or math.inf)
+        self.purpose = "grow"
+        self.client_most: float | None = None
+        self._least = 1.0 if in_users else ALONE / session_s
+        self._changes = 0
+        self._above = False
+
+    def order(self, moment: Moment) -> float | Literal["end"] | None:
+        """The rate from now on, the end, or None: as is."""
+        running, length_s = moment.stretches[-1], self._length_s(moment.stretches)
+        load_s = sum(stretch.seconds for stretch in moment.stretches if stretch.rate > 0)
+        if load_s >= self.settings.load_s(self.session_s) or self._changes >= MOST_CHANGES:
+            return "end"
+        if not running.rate:
+            return None if self._is_draining(moment, length_s) else self._next(moment)
+        self.client_most = most_of_client(moment.stretches) or self.client_most
+        if self._is_overloaded(running, length_s):
+            return self._change("drain", 0.0)
+        return self._next(moment) if self._is_long_enough(running, length_s) else None
+
+    def _is_draining(self, moment: Moment, length_s: float) -> bool:
+        """Tells whether more sessions are open than at the next rate."""
+        _, rate = self._aim(moment.stretches[:-1])
+        pause = moment.stretches[-1]
+        return moment.in_flight > DRAINED * rate * length_s + 1 and pause.seconds < LONGEST_DRAIN * length_s
+
+    def _is_overloaded(self, running: Stretch, length_s: float) -> bool:
+        """Tells whether more sessions are open than a steady state has."""
+        if self.in_users or running.seconds < LEAST_S:
+            return False
+        usual = max(running.rate * length_s, running.inherited)
+        times = BACKLOG_TIMES if is_broken(self.limits, running) else UNBROKEN_TIMES
+        return running.in_flight > times * usual + BACKLOG
+
+    def _is_long_enough(self, running: Stretch, length_s: float) -> bool:
+        if self.purpose in LENGTHS and running.seconds >= LEAST_S + length_s / 2 and is_broken(self.limits, running):
+            return True
+        if self.purpose in LENGTHS:
+            return running.seconds >= max(LEAST_S, LENGTHS[self.purpose] * length_s)
+        shares = NEAR_SHARE * self.settings.load_s(self.session_s)
+        return running.seconds >= max(LEAST_S, NEAR_LENGTHS * length_s, shares)
+
+    def _next(self, moment: Moment) -> float | Literal["end"]:
+        running = moment.stretches[-1]
+        purpose, rate = self._aim(moment.stretches)
+        found = self._known(moment.stretches)
+        if purpose == "end" or self._is_precise(found):
+            return "end"
+        length_s = self._length_s(moment.stretches)
+        too_many = moment.in_flight > BACKLOG_TIMES * rate * length_s + BACKLOG
+        if running.rate and too_many and not self.in_users:
+            return self._change("drain", 0.0)
+        self._above = purpose == "above"
+        return self._change(purpose, rate)
+
+    def _aim(self, stretches: Sequence[Stretch]) -> tuple[str, float]:
+        """The next purpose and rate, by what is known."""
+        most = min(self.settings.max_rps or math.inf, self.client_most or math.inf)
+        lowest = min(self._known(stretches), key=lambda each: each.users)
+        if lowest.broken is None:
+            return self._grown(stretches, most)
+        if lowest.broken <= self._least:
+            return "end", lowest.broken
+        if lowest.crossing is None:
+            return "bisect", self._whole(min(max(self._least, lowest.users), most))
+        away = min(MOST_AWAY, AWAY / lowest.crossing.slope) * (-1 if self._above else 1)
+        return ("below" if self._above else "above"), self._whole(min(lowest.users * math.exp(away), most))
+
+    def _grown(self, stretches: Sequence[Stretch], most: float) -> tuple[str, float]:
+        tried = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
+        best = max((stretch.rate for stretch in tried), default=self.first_rate / GROW_TIMES)
+        if best >= most * 0.999:
+            return "end", best
+        some = any(count.over for part in (tried[-1].slices if tried else ()) for count in part.counts)
+        return "grow", self._whole(min(best * (GROW_TIMES_SOME_OVER if some else GROW_TIMES), most))
+
+    def _whole(self, rate: float) -> float:
+        return float(max(1, round(rate))) if self.in_users else rate
+
+    def _known(self, stretches: Sequence[Stretch]) -> list[UserBracket]:
+        return known(self.limits, stretches, self.session_s)
+
+    def _length_s(self, stretches: Sequence[Stretch]) -> float:
+        """The mean length of sessions at the rate of those that broke nothing where it is longest."""
+        held = (each.mean_s for each in stretches if each.rate > 0 and not is_broken(self.limits, each))
+        return max(self.session_s, *held, 0.0)
+
+    def _is_precise(self, found: Sequence[UserBracket]) -> bool:
+        precision, lowest = self.settings.precision, min(found, key=lambda each: each.users)
+        if precision is None or lowest.crossing is None or self.purpose not in ("above", "below"):
+            return False
+        return lowest.crossing.interval.width <= precision * lowest.users
+
+    def _change(self, purpose: str, rate: float) -> float:
+        self._changes += 1
+        self.purpose = purpose
+        return rate
+
+
+def is_broken(limits: Sequence[Limit], stretch: Stretch) -> bool:
+    """Tells whether its second half breaks a limit clearly: in the first answers come that had waited before it."""
+    slices = [part for part in stretch.slices if 2 * part.start_s >= stretch.start_s + stretch.end_s]
+    for place, limit in enumerate(limits):
+        of, over = (sum(part.counts[place][side] for part in slices) for side in (0, 1))
+        if _clearly(of, over, limit.allowed):
+            return True
+    return False
+
+
+def known(limits: Sequence[Limit], stretches: Sequence[Stretch], session_s: float) -> list[UserBracket]:
+    """The knowledge of each limit, and of keeping up where no limit is broken."""
+    found = [known_of(limit, place, stretches, session_s) for place, limit in enumerate(limits)]
+    return found if any(each.broken for each in found) else [*found, _keeping_up(stretches)]
+
+
+def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
+    """The rates below and above which the sessions that are open grow in number until a pause."""
+    pairs = [(stretch, after) for stretch, after in pairwise(stretches) if stretch.is_usable]
+    ceiling = min((stretch.rate for stretch, after in pairs if after.purpose == "drain"), default=None)
+    held = (stretch.rate for stretch, _ in pairs if ceiling is None or stretch.rate < ceiling)
+    return UserBracket(KEEPS_UP, max(held, default=0.0), ceiling, None)
+
+
+def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: float) -> UserBracket:
+    """The knowledge of limit number ``place``; it is fitted once its bracket is narrow, without what only grew."""
+    cut = [(stretch, _cut(stretch, place, session_s)) for stretch in stretches if stretch.rate > 0 and not stretch.void]
+    points = joined(block for _, blocks in cut for block in blocks)
+    breaking = [point.users for point in points if _clearly(point.of, point.over, limit.allowed)]
+    broken = min(breaking, default=None)
+    below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
+    kept = max(below, default=0.0)
+    settled = [block for stretch, blocks in cut if stretch.purpose != "grow" for block in blocks]
+    if broken is None or kept * NARROW < broken or not settled:
+        return UserBracket(limit.expression, kept, broken, None)
+    fitted = _fitted(settled, limit, math.sqrt(kept * broken))
+    return UserBracket(limit.expression, kept, broken, fitted and _fitted(settled, limit, fitted.at))
+
+
+def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossing | None:
+    near = [block for block in blocks if abs(math.log(block.users / centre)) < NEAR]
+    return crossing(near, limit.allowed, centre) if near else None
+
+
+def _clearly(of: int, over: int, allowed: float) -> bool:
+    return over >= min(CLEARLY_OVER, max(1, of)) and over > min(0.8, CLEARLY_TIMES * allowed) * of
+
+
+def _cut(stretch: Stretch, place: int, session_s: float) -> list[UsersBlock]:
+    """Its blocks, without the time in which its turns do not yet follow its rate."""
+    length_s = max(session_s, stretch.mean_s)
+    change = abs(math.log(stretch.before / stretch.rate)) if stretch.before > 0 else math.inf
+    left_out = LEFT_OUT_SMALL if change < SMALL_CHANGE else LEFT_OUT_LARGE
+    left_out_s = min(left_out * length_s, stretch.seconds / 2)
+    return list(blocks_of(stretch, place, left_out_s, max(LEAST_BLOCK_S, BLOCK_LENGTHS * length_s)))
+
+
+def answer_in_sessions(
+    limits: Sequence[Limit],
+    settings: Settings,
+    stretches: Sequence[Stretch],
+    session_s: float,
+    *,
+    in_users: bool = False,
+) -> Answer:
+    """The final one; of open sessions whole numbers, the interval's lower end and the answer rounded down."""
+    found = known(limits, stretches, session_s)
+    estimates = tuple(_estimate(each, in_users=in_users) for each in found)
+    lowest = min(zip(found, estimates, strict=True), key=lambda pair: pair[0].users, default=None)
+    if lowest is None or lowest[0].broken is None:
+        return unviolated(settings, stretches, estimates, "open sessions" if in_users else "sessions/s")
+    bracket, estimate = lowest
+    if not bracket.kept:
+        alone = bracket.broken is not None and bracket.broken <= (1.0 if in_users else ALONE / session_s)
+        reason = f"sessions violate {bracket.name} where hardly any meets another"
+        if not alone:
+            reason = f"{bracket.broken:.3g} violate {bracket.name}, and nothing lower was seen to meet it"
+        return Answer("not_kept" if alone else "cannot_tell", limit=bracket.name, reason=reason, estimates=estimates)
+    return Answer("found", estimate.rate, estimate.interval, bracket.name, estimates=estimates)
+
+
+def _estimate(bracket: UserBracket, *, in_users: bool) -> Estimate:
+    if bracket.broken is None:
+        return Estimate(bracket.name, kept_everywhere=True)
+    fitted = bracket.crossing
+    interval = Interval(bracket.kept, bracket.broken) if fitted is None else fitted.interval
+    rate = bracket.users
+    if in_users:
+        rate, interval = math.floor(rate), Interval(math.floor(interval.low), math.ceil(interval.high))
+    if fitted is None:
+        return Estimate(bracket.name, rate, interval)
+    return Estimate(bracket.name, rate, interval, fitted.slope, fitted.dispersion)

@@ -1,0 +1,131 @@
+"""Searches for sessions: on the simulated LLM engine, and their steps, brackets and answers by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.slo import Slo, Turns
+from server_capacity.search.limit_bracket import KEEPS_UP
+from server_capacity.search.limits import SESSION, SESSION_SUCCESS, Limit, limits_of
+from server_capacity.search.search import Moment
+from server_capacity.search.session_time import LEAST_LENGTHS, USUAL_LENGTHS, half_width, time_for
+from server_capacity.search.sessions import SessionSearch, answer_in_sessions, is_broken
+from server_capacity.search.settings import Settings
+from server_capacity.search.stretch import Count, Slice, Stretch
+from tests.simulated_sessions import KINDS, searched
+
+LIMIT = Limit("ttft.p95<1s", "ttft", 0.05, 1.0)
+ALONE_S = 10.0
+
+
+def stretch(rate: float, share: float, number: int = 0, purpose: str = "grow", **more: float) -> Stretch:
+    """80 s of ten turns a second, of sessions of ten seconds."""
+    sessions, over = max(1, round(rate)), round(1000 * share)
+    slices = [
+        Slice(second, second + 1, sessions, sessions, (Count(1000, over),), ALONE_S * sessions)
+        for second in range(80 * number, 80 * number + 80)
+    ]
+    found = Stretch(number, rate, 80 * number, 80 * number + 80, tuple(slices), purpose, in_flight=round(10 * rate))
+    return replace(found, **more)  # type: ignore[arg-type]
+
+
+def test_a_search_finds_the_rate_of_sessions_that_an_engine_serves() -> None:
+    kind = KINDS["short chat"]
+    found = searched(kind, 3, 100)
+    assert (found.answer.outcome, found.answer.limit) == ("found", kind.slo)
+    assert found.answer.interval is not None
+    assert found.answer.interval.low <= 1.26 <= found.answer.interval.high
+    assert sum(each.seconds for each in found.stretches if each.rate) == pytest.approx(100 * found.session_s, abs=3)
+
+
+def test_growth_begins_where_sessions_hardly_meet_and_doubles() -> None:
+    search = SessionSearch([LIMIT], Settings(time_s=2000), ALONE_S)
+    assert search.first_rate == 0.1
+    assert search.order(Moment(80, [stretch(0.1, 0.0)], 1)) == pytest.approx(0.2)
+    assert search.order(Moment(80, [stretch(0.1, 0.01)], 1)) == pytest.approx(0.15), "some were over"
+    short = replace(stretch(0.1, 0.0), end_s=8)
+    assert search.order(Moment(8, [short], 1)) is None, "turns do not yet follow the rate"
+
+
+def test_sessions_that_pile_up_are_waited_for() -> None:
+    search = SessionSearch([LIMIT], Settings(time_s=2000), ALONE_S)
+    many = stretch(4, 0.5, 1, in_flight=200)
+    assert search.order(Moment(160, [stretch(2, 0.0), many], 200)) == 0.0
+    pause = Stretch(2, 0.0, 160, 170, (), "drain")
+    assert search.order(Moment(170, [stretch(2, 0.0), many, pause], 100)) is None
+    rate = search.order(Moment(175, [stretch(2, 0.0), many, pause], 25))
+    assert search.purpose == "bisect"
+    assert isinstance(rate, float)
+    assert 2 < rate < 4
+
+
+def test_rates_near_the_answer_come_from_above_and_below_in_turn() -> None:
+    search = SessionSearch([LIMIT], Settings(time_s=1000), ALONE_S)
+    seen = [stretch(2, 0.0), stretch(2.6, 0.4, 1), stretch(2.2, 0.02, 2, "bisect"), stretch(2.4, 0.16, 3, "bisect")]
+    rates = []
+    for place in range(4):
+        order = search.order(Moment(80.0 * len(seen), seen, 20))
+        assert isinstance(order, float)
+        rates.append(order)
+        seen.append(stretch(order, 0.05, 4 + place, search.purpose))
+    assert [rates[place] > rates[place + 1] for place in range(3)] == [True, False, True]
+
+
+def test_sessions_that_break_a_limit_alone_are_served_at_no_rate() -> None:
+    found = answer_in_sessions([LIMIT], Settings(), [stretch(0.02, 0.9)], ALONE_S)
+    assert (found.outcome, found.limit) == ("not_kept", "ttft.p95<1s")
+    found = answer_in_sessions([LIMIT], Settings(), [stretch(3, 0.9)], ALONE_S)
+    assert found.outcome == "cannot_tell"
+    found = answer_in_sessions([LIMIT], Settings(max_rps=3), [stretch(3, 0.0)], ALONE_S)
+    assert (found.outcome, found.at_least) == ("at_least", 3)
+
+
+def test_where_no_limit_breaks_the_rate_at_which_sessions_pile_up_is_the_answer() -> None:
+    pause = Stretch(2, 0.0, 160, 170, (), "drain")
+    found = answer_in_sessions([LIMIT], Settings(), [stretch(2, 0.0), stretch(4, 0.0, 1), pause], ALONE_S)
+    assert (found.outcome, found.limit) == ("found", KEEPS_UP)
+    assert found.interval is not None
+    assert (found.interval.low, found.interval.high) == (2, 4)
+
+
+def test_open_sessions_are_whole() -> None:
+    seen = [stretch(20, 0.0, 0, "bisect"), stretch(26, 0.4, 1), stretch(23, 0.06, 2, "below")]
+    found = answer_in_sessions([LIMIT], Settings(), seen, ALONE_S, in_users=True)
+    assert found.interval is not None
+    assert all(value == int(value) for value in (found.rate or 0.5, found.interval.low, found.interval.high))
+
+
+def test_what_waited_before_a_stretch_does_not_break_it() -> None:
+    late = [Slice(second, second + 1, 1, 1, (Count(10, 10 if second < 30 else 0),)) for second in range(80)]
+    assert not is_broken([LIMIT], replace(stretch(1, 0.0), slices=tuple(late)))
+    assert is_broken([LIMIT], stretch(1, 0.4))
+
+
+def test_limits_are_on_sessions_and_turns_only_where_there_are_sessions() -> None:
+    texts = ("session.p95<60s", "session.success>=0.99", "turn2+.ttft.p95<400ms", "turn1.success>=0.9", "p99<2s")
+    slos = [Slo.parse(text) for text in texts]
+    found = limits_of(slos, 0.95, of_sessions=True)
+    assert [limit.metric for limit in found] == [
+        SESSION,
+        SESSION_SUCCESS,
+        "ttft",
+        "success",
+        "response_time",
+        "success",
+    ]
+    assert [limit.is_on_sessions for limit in found] == [True, True, False, False, False, False]
+    assert found[3].turns == Turns(1, 1)
+    assert found[-1].turns is None, "success of some turns is not that of all"
+    with pytest.raises(BenchmarkError, match="--in sessions"):
+        limits_of(slos, 0.95)
+
+
+def test_the_time_of_a_search_follows_the_length_of_a_session() -> None:
+    assert time_for(0.5) == 180
+    assert time_for(10) == 10 * USUAL_LENGTHS
+    assert time_for(60) == 3600
+    assert time_for(200) == 200 * LEAST_LENGTHS
+    assert half_width(4 * USUAL_LENGTHS) == pytest.approx(half_width(USUAL_LENGTHS) / 2)
