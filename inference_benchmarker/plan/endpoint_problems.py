@@ -57,11 +57,6 @@ def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | 
             "--records none only counts requests; the result of a session is computed from the records of its turns.",
             "Leave --records out.",
         )
-    if closed and load.steered:
-        return (
-            "--interactive changes a number of users, and the arrivals of this file are sessions.",
-            "Give --client-rps with it, or leave it out.",
-        )
     return None
 
 

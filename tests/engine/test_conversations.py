@@ -210,7 +210,7 @@ def test_what_is_open_is_cut_and_what_found_no_slot_is_dropped() -> None:
     bench = Talks(session, lambda _: None)
     bench.send(0, 1, 2, -1)
     ended: list[int] = []
-    bench.talks.on_end = lambda: ended.append(1)
+    bench.talks.on_end = ended.append
     bench.talks.cut(0)
     bench.talks.cut(-1)
     bench.talks.drop(1)

@@ -283,6 +283,7 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
         most,
         given.values["soak_s"],
         warm=given.values["cache"] == WARM and not sends_sessions,
+        cache=given.values["cache"] or "as-is",
         in_users=in_users,
         think=given.values["think"],
         sessions=SessionShape() if sends_sessions else None,

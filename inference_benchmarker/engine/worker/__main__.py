@@ -261,7 +261,8 @@ class Worker:
             return OpenLoopScheduler(sessions, arrivals, cap, self._bucket.end_ns, changed)
         if isinstance(sessions, Conversations):
             places = {"first": self.number, "step": plan.workers, "places": plan.load.concurrency}
-            return SessionPlaces(sessions, self._bucket.stripe(self.number), plan.warmup_ns, **places)
+            most = cap if plan.load.is_steered else None
+            return SessionPlaces(sessions, self._bucket.stripe(self.number), plan.warmup_ns, **places, cap=most)
         if plan.load.has_users:
             users = PopulationStripe(self._bucket, self.number)
             most = cap if plan.load.steered else self._bucket.stripe(self.number).arrivals

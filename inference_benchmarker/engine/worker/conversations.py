@@ -89,13 +89,13 @@ class Conversations(OneKind):
     """Sessions of the user's, which any slot serves, a turn at a time.
 
     Whoever schedules sets ``later``, which is given each next turn as its due time and the number of its session, and
-    ``on_end``, called when a session is over.
+    ``on_end``, called with the number of a session that is over.
     """
 
     def __init__(self, session: Callable[[int], Any], requests: TurnRequests, seed: int, think: Think | None) -> None:
         self.requests: TurnRequests = requests
         self.later: Callable[[int, int], None] = lambda due, number: None  # noqa: ARG005 - nobody schedules
-        self.on_end: Callable[[], None] = lambda: None
+        self.on_end: Callable[[int], None] = lambda number: None  # noqa: ARG005 - nobody schedules
         self._session = session
         self._seed = seed
         self._think = think
@@ -180,7 +180,7 @@ class Conversations(OneKind):
             if self.requests.open:  # else it was broken off when the books ended
                 self.requests.break_off(session)
             _close(session)
-        self.on_end()
+        self.on_end(session.number)
 
     def _hear(self, slot: Slot) -> None:
         """A turn is over: the session hears the answer and says what it sends next, or ends."""

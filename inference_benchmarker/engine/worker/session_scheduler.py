@@ -5,6 +5,7 @@ A session that thinks holds no slot. A turn is never sent early; a late one is s
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heapify, heappop, heappush
 from time import monotonic_ns
 from typing import TYPE_CHECKING
@@ -117,22 +118,43 @@ class SessionPlaces(PooledScheduler):
 
     They begin evenly spread over the warm-up, so that not all are at their first turn when it is over; without one, all
     at once. ``first`` and ``step``: the worker's places are the ``first``-th, ``first + step``-th, ... of ``places``.
+    ``cap``: their number may change while the wave runs, up to so many turns at a time; None: it stays.
     """
 
     def __init__(
-        self, conversations: Conversations, stripe: ClosedStripe, warmup_ns: int, *, first: int, step: int, places: int
+        self,
+        conversations: Conversations,
+        stripe: ClosedStripe,
+        warmup_ns: int,
+        *,
+        first: int,
+        step: int,
+        places: int,
+        cap: int | None = None,
     ) -> None:
-        super().__init__(conversations, stripe.arrivals)
+        super().__init__(conversations, stripe.arrivals if cap is None else cap)
         self._stripe = stripe
+        self._first, self._step, self._steered = first, step, cap is not None
+        self._changes: deque[tuple[int, int]] = deque()
+        self._begun: dict[int, int] = {}
+        self._lengths_ns = self._ended = 0
         self._turns = LaterTurns(conversations, self._arm)
         self._free = [number * warmup_ns // places - warmup_ns for number in range(first, places, step)]
-        self._used = len(self._free)
+        self._used = self._wanted = len(self._free)
         self._last_turn = 0
         conversations.on_end = self._on_end
 
+    def change(self, at_ns: int, rate: Decimal) -> None:
+        """From then on so many sessions are open over all workers."""
+        self._changes.append((at_ns, int(rate)))
+        self._arm()
+
     def stop(self, at_ns: int) -> None:
         """Begin no session from this instant on."""
+        self._steered = False
         self._stripe.stop(at_ns)
+        if not self._used:
+            self.exhausted.set()
         self._arm()
 
     def cut(self) -> None:
@@ -148,20 +170,41 @@ class SessionPlaces(PooledScheduler):
             return self._last_arrival
         if self._stripe.end_ns is not None:
             return self._stripe.end_ns
-        return None if self._turns or self._free else max(self._last_arrival, self._last_turn) + HANG_NS
+        return (
+            None if self._steered or self._turns or self._free else max(self._last_arrival, self._last_turn) + HANG_NS
+        )
 
     def close(self) -> None:
         """End the idle slots, and the sessions that think."""
         super().close()
         self._turns.cut()
 
-    def _on_end(self) -> None:
-        heappush(self._free, monotonic_ns() - self._t0)
+    def _on_end(self, number: int) -> None:
+        now = monotonic_ns() - self._t0
+        self._lengths_ns += now - self._begun.pop(number, now)
+        self._ended += 1
+        if self._used > self._wanted:
+            self._used -= 1
+        else:
+            heappush(self._free, now)
         self._arm()
+
+    def _apply(self, at_ns: int, sessions: int) -> None:
+        """More begin evenly spread over the mean length of those so far; those too many end, and none follows."""
+        self._wanted = len(range(self._first, sessions, self._step))
+        more = self._wanted - self._used
+        spread_ns = self._lengths_ns // max(self._ended, 1)
+        for place in range(more):
+            heappush(self._free, at_ns + place * spread_ns // more)
+        fewer = min(-more, len(self._free)) if more < 0 else 0
+        self._free = sorted(self._free)[: len(self._free) - fewer]
+        self._used += more if more > 0 else -fewer
 
     def _dispatch(self) -> None:
         for _ in range(QUANTUM):
             now = monotonic_ns() - self._t0
+            while self._changes and self._changes[0][0] <= now:
+                self._apply(*self._changes.popleft())
             if self._turns.next_ns <= now:
                 self._last_turn = self._turns.next_ns
                 self._turns.serve(self._hand_over)
@@ -174,6 +217,7 @@ class SessionPlaces(PooledScheduler):
         """Let the next session begin in a place that is free since then, if one is left."""
         arrival = self._stripe.take(at_ns)
         if arrival is not None:
+            self._begun[arrival.index] = at_ns
             self._hand_over(arrival)
             return
         self._used -= 1
@@ -183,4 +227,5 @@ class SessionPlaces(PooledScheduler):
     def _arm(self) -> None:
         if not self.closing:
             free = self._free[0] if self._free else _FAR_OFF_NS
-            self._alarm.arm(self._t0 + min(free, self._turns.next_ns))
+            change = self._changes[0][0] if self._changes else _FAR_OFF_NS
+            self._alarm.arm(self._t0 + min(free, change, self._turns.next_ns))

@@ -69,7 +69,7 @@ def content(question: Question, explored: SearchEvidence, answer: Answer, confir
         interval=interval_of(answer.interval),
         confidence=CONFIDENCE,
         arrivals=None if question.in_users else question.settings.arrivals,
-        cache="warm" if question.warm else "as-is",
+        cache=question.cache,
         seed=explored.waves[0].plan.seed if explored.waves else question.plan.seed,
         precision_asked=question.settings.precision,
         time_asked_s=question.settings.time_s,

@@ -24,7 +24,7 @@ MOST_S = Decimal(900)
 
 
 def scout(question: Question, waves: Waves) -> tuple[Question, Wave]:
-    """The question with the shape of a session and the time for it, and the wave that told.
+    """The question with the shape of a session and the time for it, and the wave that showed it.
 
     KeyboardInterrupt where it was interrupted; BenchmarkError where no session ended, or the time given is too short.
     """

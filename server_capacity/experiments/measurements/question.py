@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from server_capacity.search.settings import Settings
     from server_capacity.search.user_limits import UserLimit
 
+Cache = Literal["as-is", "warm", "fresh"]
 NUDGE = 1.001
 """A stretch at the rate of the one before is a stage only where the rate differs."""
 WARMUP_THINKS, LONGEST_WARMUP_S = 2.0, 60.0
@@ -54,7 +55,8 @@ class Question:
 
     ``plan``: what is sent, and from how many workers at first; its rate and bounds are those of each wave.
     ``most_workers``: as many may be taken where the client is the limit. ``soak_s``: seconds for which the interval's
-    lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search.
+    lower end is confirmed, None for a usual confirmation. ``warm``: every payload is sent once before the search;
+    ``cache``: as it was asked for.
     ``in_users``: rates are numbers of users of a closed loop, who ``think`` (None: not at all). ``sessions``: arrivals
     are sessions, whose rate it is, or how many are open at a time; None of single requests. ``endpoint``: the
     object of that name in capacity.json. ``lost`` tells why an endpoint that was made for it is there no more.
@@ -66,6 +68,7 @@ class Question:
     most_workers: int
     soak_s: float | None = None
     warm: bool = False
+    cache: Cache = "as-is"
     in_users: bool = False
     think: Think | None = None
     sessions: SessionShape | None = None

@@ -81,12 +81,11 @@ def main(arguments: list[str]) -> None:
     done, begun = {(row[0], int(row[1])) for row in rows}, time.monotonic()
     tasks = [(name, seed) for seed in range(options.searches) for name in options.kinds if (name, seed) not in done]
     with ProcessPoolExecutor(options.processes) as pool, file.open("a") as lines:
-        writer, size = csv.writer(lines), 2 * options.processes
-        for place in range(0, len(tasks), size):
+        for place in range(0, len(tasks), options.processes):
             if time.monotonic() - begun > options.most:
                 break
-            for found in pool.map(_found, tasks[place : place + size]):
-                writer.writerow(found)
+            for found in pool.map(_found, tasks[place : place + options.processes]):
+                csv.writer(lines).writerow(found)
+                lines.flush()
                 rows.append([str(each) for each in found])
-            lines.flush()
     _table(rows)

@@ -1,0 +1,53 @@
+"""The first sessions of a search: its time by their length, what is refused, and what is said before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.load import ClosedLoop
+from inference_benchmarker.plan.plan import WavePlan
+from server_capacity.experiments.capacity import scouting
+from server_capacity.experiments.measurements.question import Question, SessionShape
+from server_capacity.search.settings import Settings
+from tests.waves import closed_plan
+
+SHAPE = SessionShape(10.0, 4.2)
+
+
+def question(**settings: float) -> Question:
+    plan = WavePlan(ClosedLoop(1, steered=True), closed_plan().bounds)
+    return Question(plan, (), replace(Settings(), **settings), 1, sessions=SHAPE)  # type: ignore[arg-type]
+
+
+def test_the_time_follows_from_the_length_of_a_session() -> None:
+    assert scouting._time_s(question(), SHAPE) == 1000
+    assert scouting._time_s(question(time_s=500.0), SHAPE) == 500
+    assert scouting._time_s(question(precision=0.1), SHAPE) is None
+    assert scouting._time_s(question(), SessionShape(0.5, 2.0)) == 180
+
+
+def test_a_time_that_holds_too_few_sessions_is_refused_with_the_one_that_is_needed() -> None:
+    with pytest.raises(BenchmarkError, match=r"--time 60 is 6 lengths.*give --time 400 at least, or --time 1000 for"):
+        scouting._time_s(question(time_s=60.0), SHAPE)
+    with pytest.raises(BenchmarkError, match="give --time 8000 at least"):
+        scouting._time_s(question(), SessionShape(200.0, 20.0))
+
+
+def test_it_says_before_how_long_it_takes_and_how_sure_it_will_be() -> None:
+    said = scouting._forecast(question(), SHAPE, 1000)
+    assert "4.2 turns takes 10 s" in said
+    assert "16 min 40 s, 100 times that" in said
+    assert "±" in said
+    assert "For ±" in scouting._forecast(question(), SHAPE, 420), "a short search has a wide interval"
+    assert "10% wide" in scouting._forecast(question(precision=0.1), SHAPE, None)
+
+
+def test_a_confirmation_begins_with_as_many_sessions_as_it_goes_on_with() -> None:
+    asked = question()
+    confirming = asked.confirmation(2.5, 100, 1, asked.plan.output_dir)
+    assert (confirming.warmup_s, confirming.name) == (20, "2.5 sessions/s")
+    assert asked.requests_per_s(2.0) == pytest.approx(8.4)
+    assert replace(asked, in_users=True).requests_per_s(20) == pytest.approx(8.4)
