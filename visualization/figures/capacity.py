@@ -147,7 +147,7 @@ def _fact_lines(capacity: Capacity) -> Iterator[str]:
     found = capacity.found
     if found.limit:
         yield found.limit
-    if capacity.unit == "/s" and found.arrivals:
+    if capacity.unit != "users" and found.arrivals:
         yield ARRIVALS_IN_WORDS[found.arrivals]
     if found.load_s is not None:
         yield f"{length_text(found.load_s)} of load" + (
@@ -159,7 +159,7 @@ def _fact_lines(capacity: Capacity) -> Iterator[str]:
 
 def _headline(capacity: Capacity) -> Iterator[tuple[str, str]]:
     """The numbers to know first."""
-    unit, found = " users" if capacity.unit == "users" else "/s", capacity.found
+    unit, found = capacity.unit if capacity.unit == "/s" else f" {capacity.unit}", capacity.found
     rate, low, high = capacity.ends
     width = (high - low if low is not None and high is not None else 0.0) or abs(rate or 0.0) / 20
     width = max(width, 1.0) if capacity.unit == "users" else width

@@ -71,7 +71,7 @@ def _how_to_read(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[str]:
 
 
 def _by_unit(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[list[tuple[int, Capacity]]]:
-    """The searches in requests a second and those in users, which share no axis."""
+    """The searches in requests a second, in sessions a second and in users, which share no axis."""
     for unit in dict.fromkeys(capacity.unit for _, capacity in numbered):
         yield [each for each in numbered if each[1].unit == unit]
 
@@ -120,7 +120,8 @@ def _against_rate(numbered: Sequence[tuple[int, Capacity]]) -> Iterator[Curves]:
 
 
 def _load_axis(numbered: Sequence[tuple[int, Capacity]]) -> Axis:
-    return Axis("Users", "") if numbered[0][1].unit == "users" else Axis("Rate", "/s")
+    unit = numbered[0][1].unit
+    return Axis("Users", "") if unit == "users" else Axis("Rate", unit)
 
 
 def _drawn(x: Axis, y: Axis, lines: tuple[Line, ...], bands: tuple[tuple[str, float, float], ...]) -> Curves:

@@ -423,6 +423,14 @@ def test_users_are_planned_by_the_requests_that_they_send() -> None:
     assert any("The search was in users" in each for each in made.remarks())
 
 
+@pytest.mark.parametrize("unit", ["sessions", "users"])
+def test_a_search_for_sessions_is_none_to_plan_with(unit: str) -> None:
+    refused = measured(searched(**{"in": unit, "sessions": {"turns_per_s": 8.0}}), "x")
+    assert isinstance(refused, str)
+    assert "was for sessions" in refused
+    assert "--in rps" in refused
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -260,3 +260,15 @@ def test_steps_are_numbered_without_gaps() -> None:
     lines = to_text(searched(stretches=rows)).splitlines()
     steps = [line.split()[:2] for line in lines if line[3:4].isdecimal()]
     assert steps == [["1", "ramp"], ["2", "repeat"], ["3", "bisect"]]
+
+
+def test_a_search_for_sessions_is_in_their_unit_and_says_the_load_in_others() -> None:
+    at = {"sessions_per_s": 1.68, "open_sessions": 24.2, "turns_per_s": 6.9, "input_tokens_per_s": 5200.0}
+    at |= {"cached_tokens_per_s": 4100.0, "length_s": 14.4, "alone_s": 12.9}
+    data = searched(**{"in": "sessions", "rate": 1.74, "interval": {"low": 1.68, "high": 1.8}, "sessions": at})
+    lines = to_text(data).splitlines()
+    assert "up to 1.74 sessions/s (95% interval: 1.68 to 1.80)" in lines[0]
+    text = " ".join(" ".join(lines).split())
+    assert "24.2 sessions open at a time, 6.9 turns/s, 5,200 input tokens/s, 4,100 of them cached." in text
+    assert "14.4 s" in text
+    assert "12.9 s" in text
