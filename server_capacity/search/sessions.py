@@ -41,6 +41,7 @@ BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
 DRAINED = 1.1
 LONGEST_DRAIN = 30.0
 MOST_CHANGES = 900
+AT_MOST = "at most"
 ALONE = 0.3
 """Sessions open at a time on average: a rate at which hardly any meets another."""
 
@@ -129,7 +130,8 @@ class SessionSearch:
         tried = [stretch for stretch in stretches if stretch.rate > 0 and not stretch.void]
         best = max((stretch.rate for stretch in tried), default=self.first_rate / GROW_TIMES)
         if best >= most * 0.999:
-            return "end", best
+            stayed = any(stretch.purpose == AT_MOST for stretch in tried)
+            return ("end", best) if stayed else (AT_MOST, self._whole(most))
         some = any(count.over for part in (tried[-1].slices if tried else ()) for count in part.counts)
         return "grow", self._whole(min(best * (GROW_TIMES_SOME_OVER if some else GROW_TIMES), most))
 

@@ -110,13 +110,13 @@ def length_s(question: Question, answer: Answer, rate: float, load_s: float) -> 
     The half minute in which it grew counts only until that is as long as usual: who asks for a minute waits for two.
     Where that is too short for a percentile of so few requests, it takes longer, at most as long as the search.
     """
-    per_s = question.requests_per_s(rate)
     wanted = [
-        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * per_s)
+        _spread(answer, limit) / (limit.allowed * WANTED_ERROR**2 * question.judged_per_s(limit, rate))
         for limit in question.limits
         if limit.expression == answer.limit and limit.allowed > 0
     ]
-    least_s = max((ENOUGH / (limit.allowed * per_s) for limit in question.limits if limit.allowed > 0), default=0.0)
+    counted = [limit.allowed * question.judged_per_s(limit, rate) for limit in question.limits if limit.allowed > 0]
+    least_s = max((ENOUGH / each for each in counted), default=0.0)
     load_s = question.settings.time_s or load_s
     most = max(SHORTEST_S, min(SHARE_OF_LOAD * load_s, max(USUAL_S, SHARE_OF_LOAD * (load_s - GROWTH_S))))
     return max(min(max([USUAL_S, *wanted]), most), min(least_s, load_s))

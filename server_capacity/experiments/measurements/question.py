@@ -121,6 +121,11 @@ class Question:
             return rate * self.sessions.turns / (self.sessions.seconds if self.in_users else 1.0)
         return rate / max(self.think_s, LEAST_CYCLE_S) if self.in_users else rate
 
+    def judged_per_s(self, limit: Limit, rate: float) -> float:
+        """About as many requests a second are compared with a limit; of one on sessions, as many sessions."""
+        turns = self.sessions.turns if self.sessions is not None and limit.is_on_sessions else 1.0
+        return self.requests_per_s(rate) / turns
+
     @property
     def is_of_rates(self) -> bool:
         """Tells whether it is on requests/s, of which queueing theory knows."""

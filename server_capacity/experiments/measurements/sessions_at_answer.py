@@ -36,13 +36,14 @@ def _of(wave: Wave) -> SessionsAt:
         return SessionsAt()
     turns = None if sessions.turns is None else sessions.turns.mean
     length_s = None if sessions.duration is None else sessions.duration.mean
-    turn_rate = None if turns is None else sessions.rates.started * turns
+    rate = sessions.rates.target or sessions.rates.started  # that of a short wave is off by chance
+    turn_rate = None if turns is None else rate * turns
     output, given = (None, None) if tokens is None else (tokens.tokens_out_per_request, tokens.tokens_in_per_request)
     given_per_s = None if given is None or turn_rate is None else given.mean * turn_rate
     share = sessions.cached_share
     return SessionsAt(
-        sessions_per_s=sessions.rates.started,
-        open_sessions=None if length_s is None else sessions.rates.started * length_s,
+        sessions_per_s=rate,
+        open_sessions=None if length_s is None else rate * length_s,
         turns_per_s=turn_rate,
         input_tokens_per_s=given_per_s,
         output_tokens_per_s=None if output is None or turn_rate is None else output.mean * turn_rate,

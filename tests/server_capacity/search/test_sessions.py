@@ -91,6 +91,16 @@ def test_where_no_limit_breaks_the_rate_at_which_sessions_pile_up_is_the_answer(
     assert (found.interval.low, found.interval.high) == (2, 4)
 
 
+def test_a_search_stays_at_the_highest_rate_allowed_before_it_ends() -> None:
+    search = SessionSearch([LIMIT], Settings(time_s=2000, max_rps=2), ALONE_S)
+    grown = stretch(2, 0.0)
+    assert search.order(Moment(80, [grown], 20)) == 2
+    assert search.purpose == "at most"
+    short = replace(stretch(2, 0.0, 1, "at most"), end_s=120)
+    assert search.order(Moment(120, [grown, short], 20)) is None
+    assert search.order(Moment(240, [grown, replace(short, end_s=240)], 20)) == "end"
+
+
 def test_open_sessions_are_whole() -> None:
     seen = [stretch(20, 0.0, 0, "bisect"), stretch(26, 0.4, 1), stretch(23, 0.06, 2, "below")]
     found = answer_in_sessions([LIMIT], Settings(), seen, ALONE_S, in_users=True)
