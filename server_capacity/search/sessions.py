@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
 
 from server_capacity.search.answer import Answer, Estimate, Interval
@@ -183,7 +184,7 @@ def _keeping_up(stretches: Sequence[Stretch]) -> UserBracket:
 
 
 def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: float) -> UserBracket:
-    """The knowledge of limit number ``place``; it is fitted once its bracket is narrow, without what only grew."""
+    """The knowledge of limit number ``place``; it is fitted once its bracket was narrow, without what only grew."""
     cut = [(stretch, _cut(stretch, place, session_s)) for stretch in stretches if stretch.rate > 0 and not stretch.void]
     points = joined(block for _, blocks in cut for block in blocks)
     breaking = [point.users for point in points if _clearly(point.of, point.over, limit.allowed)]
@@ -191,9 +192,11 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
     below = [each.users for each in points if each.share <= limit.allowed and (broken is None or each.users < broken)]
     kept = max(below, default=0.0)
     settled = [block for stretch, blocks in cut if stretch.purpose != "grow" for block in blocks]
-    if broken is None or kept * NARROW < broken or not settled:
+    near = [stretch.rate for stretch in stretches if stretch.purpose in ("above", "below") and not stretch.void]
+    if broken is None or not settled or (kept * NARROW < broken and not near):
         return UserBracket(limit.expression, kept, broken, None)
-    fitted = _fitted(settled, limit, math.sqrt(kept * broken))
+    centre = math.sqrt(kept * broken) if kept * NARROW >= broken else geometric_mean(near)
+    fitted = _fitted(settled, limit, centre)
     return UserBracket(limit.expression, kept, broken, fitted and _fitted(settled, limit, fitted.at))
 
 

@@ -139,3 +139,11 @@ def test_the_time_of_a_search_follows_the_length_of_a_session() -> None:
     assert time_for(60) == 3600
     assert time_for(200) == 200 * LEAST_LENGTHS
     assert half_width(4 * USUAL_LENGTHS) == pytest.approx(half_width(USUAL_LENGTHS) / 2)
+
+
+def test_a_bracket_that_a_burst_widens_again_keeps_its_fit() -> None:
+    wide = [stretch(2, 0.0), stretch(3.4, 0.5, 1), stretch(2.6, 0.07, 2, "above"), stretch(2.4, 0.03, 3, "below")]
+    found = answer_in_sessions([LIMIT], Settings(), wide, ALONE_S)
+    assert found.interval is not None
+    assert found.rate == pytest.approx(2.5, rel=0.05)
+    assert found.interval.high < 3.4
