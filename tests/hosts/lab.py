@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from tests.hosts.claims import claimed, identity, ip, lives
 from tests.hosts.cpu_quota import CpuQuota, remove_groups
 from tests.hosts.errors import LabError
 from tests.hosts.host import LOGIN, OTHER, Host, Spec, remove_cable
@@ -20,12 +19,10 @@ from tests.hosts.openssh import openssh
 from tests.hosts.relay import Relay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import TracebackType
 
 _HERE = Path(__file__).parent
 _CLONE = _HERE.parent.parent
-_RUN = Path("/run")  # a short path: those of Unix sockets end at about 100 bytes
 _PREFIX = "bmh"  # with the number of the laboratory it is the name of all that is made on this machine
 _PROGRAMS = ("apt-get", "ip", "mount", "nsenter", "setpriv", "ssh", "ssh-keygen", "unshare")
 _SPACES = ("--mount", "--net", "--uts", "--ipc", "--pid", "--time", "--fork", "--kill-child")
@@ -63,7 +60,7 @@ class Lab:
         if missing:
             raise LabError(f"separate hosts need {', '.join(missing)}")
         self._sshd = openssh()
-        self.folder = _claimed()
+        self.folder = claimed(_PREFIX, _SUBNET, _remove)
         self.name = self.folder.name
         self.hosts: dict[str, Host] = {}
         self._subnet = f"{_SUBNET}.{self.name.removeprefix(_PREFIX)}"
@@ -139,8 +136,8 @@ class Lab:
         self.close()
 
     def _make_network(self) -> None:
-        _ip(f"link add {self.name} type bridge", f"address add {self.address}/24 dev {self.name}")
-        _ip(f"link set {self.name} up")
+        ip(f"link add {self.name} type bridge", f"address add {self.address}/24 dev {self.name}")
+        ip(f"link set {self.name} up")
 
     def _make_user(self) -> None:
         ssh = self.home / ".ssh"
@@ -195,7 +192,7 @@ class Lab:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        (folder / "pid").write_text(_identity(process.pid))
+        (folder / "pid").write_text(identity(process.pid))
         return Host(spec, process, address, cable, quota)
 
     def _write_given(self, spec: Spec, folder: Path, address: str) -> None:
@@ -219,7 +216,7 @@ class Lab:
     def _connect(self, host: Host) -> None:
         # An address has one hardware address for ever: another one would be unknown until the old one is forgotten.
         hardware = f"02:00:0a:{':'.join(f'{int(number):02x}' for number in host.address.split('.')[1:])}"
-        _ip(
+        ip(
             f"link add {host.cable} type veth peer name eth0 address {hardware} netns {host.pid}",
             f"link set {host.cable} master {self.name} up",
         )
@@ -231,50 +228,6 @@ def _try_spaces() -> None:
         raise LabError(f"no namespaces can be made here: {done.stderr.strip()}")
 
 
-@contextmanager
-def claiming() -> Iterator[None]:
-    """While no other process makes a laboratory, or removes one whose process is dead."""
-    lock = os.open(_RUN, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _claimed() -> Path:
-    """The folder of a new laboratory, whose number no other one has. Those whose process is dead are removed first."""
-    with claiming():
-        for folder in _RUN.glob(f"{_PREFIX}[0-9]*"):
-            if not lives(folder / "owner"):
-                _remove(folder)
-        routes = subprocess.run(
-            ["ip", "-4", "route", "show", "table", "all"], capture_output=True, text=True, check=True
-        )
-        taken = {int(number) for number in re.findall(rf"\b{re.escape(_SUBNET)}\.(\d+)\.", routes.stdout)}
-        for number in range(1, 255):
-            folder = _RUN / f"{_PREFIX}{number}"
-            if number not in taken and not folder.exists():
-                folder.mkdir()
-                (folder / "owner").write_text(_identity(os.getpid()))
-                return folder
-    raise LabError(f"no network of {_SUBNET}.0.0/16 is free")
-
-
-def _identity(pid: int) -> str:
-    """The process's number and the instant of its start: a number alone may have come round again."""
-    started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return f"{pid} {started}"
-
-
-def lives(file: Path) -> bool:
-    """Tells whether the process runs whose identity stands in the file."""
-    with suppress(OSError, IndexError):
-        written = file.read_text()
-        return written == _identity(int(written.split()[0]))
-    return False
-
-
 def _remove(folder: Path) -> None:
     """Remove all that a laboratory made on this machine; its hosts' own things end with their first process."""
     for file in folder.glob("*/pid"):
@@ -284,18 +237,10 @@ def _remove(folder: Path) -> None:
         remove_cable(cable.name)
     remove_groups(f"{folder.name}h")
     if Path("/sys/class/net", folder.name).exists():
-        _ip(f"link delete {folder.name}")
+        ip(f"link delete {folder.name}")
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_key(path: Path) -> None:
     line = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, "-f", str(path)]
     subprocess.run(line, check=True, stdin=subprocess.DEVNULL)
-
-
-def _ip(*commands: str) -> None:
-    """Do these with one call of ip. Raises LabError."""
-    text = "".join(f"{command}\n" for command in commands)
-    done = subprocess.run(["ip", "-batch", "-"], input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"no network can be made here: {done.stderr.strip()}")

@@ -17,8 +17,9 @@ import pytest
 
 from inference_benchmarker.embedded.running import EndpointConfig, start
 from tests.conftest import ROOT
+from tests.hosts.claims import claiming, lives
 from tests.hosts.host import Spec
-from tests.hosts.lab import Lab, claiming, lives
+from tests.hosts.lab import Lab
 from tests.performance.stamp_server import StampServer
 
 if TYPE_CHECKING:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
 import shutil
 import signal
-import subprocess
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from tests.hosts.claims import claimed, ip, lives
 from tests.hosts.cpu_quota import remove_groups
 from tests.hosts.errors import LabError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-_RUN = Path("/run")
 _PREFIX = "bmk"  # with the number of the cluster it is the name of all that is made on this machine
 _SUBNET = "10.214"  # and the number of the cluster
 _FIRST, _LAST = 11, 254
@@ -32,7 +25,7 @@ class Network:
     """
 
     def __init__(self) -> None:
-        self.folder = _claimed()
+        self.folder = claimed(_PREFIX, _SUBNET, _remove)
         self.name = self.folder.name
         self.subnet = f"{_SUBNET}.{self.name.removeprefix(_PREFIX)}"
         self.address = f"{self.subnet}.1"
@@ -40,8 +33,8 @@ class Network:
         self._next: int = _FIRST
         self._taken: set[int] = set()
         try:
-            _ip(f"link add {self.name} type bridge", f"address add {self.address}/24 dev {self.name}")
-            _ip(f"link set {self.name} up")
+            ip(f"link add {self.name} type bridge", f"address add {self.address}/24 dev {self.name}")
+            ip(f"link set {self.name} up")
         except BaseException:
             self.close()
             raise
@@ -69,7 +62,7 @@ class Network:
         cable = self.cable(number)
         # An address has one hardware address for ever: another one would be unknown until the old one is forgotten.
         hardware = "02:00:" + ":".join(f"{int(part):02x}" for part in self.address_of(number).split("."))
-        _ip(
+        ip(
             f"link add {cable} type veth peer name eth0 address {hardware} netns {pid}",
             f"link set {cable} master {self.name} up",
         )
@@ -77,7 +70,7 @@ class Network:
     def cut(self, number: int, *, is_cut: bool = True) -> None:
         """Let nothing through a cable any more, or let it through again."""
         with suppress(LabError):  # the pod may have ended
-            _ip(f"link set {self.cable(number)} {'down' if is_cut else 'up'}")
+            ip(f"link set {self.cable(number)} {'down' if is_cut else 'up'}")
 
     def cable(self, number: int) -> str:
         """Its name on this machine."""
@@ -89,63 +82,14 @@ class Network:
             _remove(self.folder)
 
 
-@contextmanager
-def _claiming() -> Iterator[None]:
-    lock = os.open(_RUN, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _claimed() -> Path:
-    with _claiming():
-        for folder in _RUN.glob(f"{_PREFIX}[0-9]*"):
-            if not _lives(folder / "owner"):
-                _remove(folder)
-        routes = subprocess.run(
-            ["ip", "-4", "route", "show", "table", "all"], capture_output=True, text=True, check=True
-        )
-        taken = {int(number) for number in re.findall(rf"\b{re.escape(_SUBNET)}\.(\d+)\.", routes.stdout)}
-        for number in range(1, 255):
-            folder = _RUN / f"{_PREFIX}{number}"
-            if number not in taken and not folder.exists():
-                folder.mkdir()
-                (folder / "owner").write_text(identity(os.getpid()))
-                return folder
-    raise LabError(f"no network of {_SUBNET}.0.0/16 is free")
-
-
-def identity(pid: int) -> str:
-    """The process's number and the instant of its start: a number alone may have come round again."""
-    started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    return f"{pid} {started}"
-
-
-def _lives(file: Path) -> bool:
-    with suppress(OSError, IndexError):
-        written = file.read_text()
-        return written == identity(int(written.split()[0]))
-    return False
-
-
 def _remove(folder: Path) -> None:
     for file in folder.glob("pods/*/pid"):
-        if _lives(file):
+        if lives(file):
             os.kill(int(file.read_text().split()[0]), signal.SIGKILL)
     for cable in Path("/sys/class/net").glob(f"{folder.name}p*"):
         with suppress(LabError):
-            _ip(f"link delete {cable.name}")
+            ip(f"link delete {cable.name}")
     remove_groups(f"{folder.name}p")
     if Path("/sys/class/net", folder.name).exists():
-        _ip(f"link delete {folder.name}")
+        ip(f"link delete {folder.name}")
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _ip(*commands: str) -> None:
-    """Do these with one call of ip. Raises LabError."""
-    text = "".join(f"{command}\n" for command in commands)
-    done = subprocess.run(["ip", "-batch", "-"], input=text, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LabError(f"no network can be made here: {done.stderr.strip()}")

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.conftest import ROOT
 from tests.containers import instructions
+from tests.hosts.claims import identity
 from tests.hosts.cpu_quota import CpuQuota
-from tests.kube.network import identity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
