@@ -11,6 +11,7 @@ from tests.faults.environment import ENVIRONMENT
 from tests.faults.gate import GATE
 from tests.faults.output import OUTPUT
 from tests.faults.pauses import PAUSES
+from tests.faults.pods import PODS
 from tests.faults.port import PORT
 from tests.faults.processes import PROCESSES
 from tests.faults.searches import SEARCHES
@@ -32,6 +33,7 @@ SECTIONS: dict[str, tuple[Fault, ...]] = {
     "The machine": (*PAUSES, *ENVIRONMENT),
     "Stored runs": STORED,
     "Searches": SEARCHES,
+    "The pods of a cluster": PODS,
     "The gate of the GitHub Action": GATE,
 }
 FAULTS = tuple(fault for faults in SECTIONS.values() for fault in faults)

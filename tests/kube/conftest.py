@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -43,15 +44,22 @@ def cluster(served: ApiServer) -> Iterator[Cluster]:
 @pytest.fixture
 def kubectl(served: ApiServer, cluster: Cluster, tmp_path: Path) -> Iterator[Kubectl]:
     """In a namespace of its own, of which nothing is left afterwards."""
-    path = program()
+    with user_in(served, tmp_path) as user:
+        yield user
+
+
+@contextmanager
+def user_in(served: ApiServer, folder: Path) -> Iterator[Kubectl]:
+    """A kubectl in a new namespace, of which nothing is left afterwards; its files are in the folder."""
+    path, cluster = program(), served.cluster
     if path is None:
         pytest.skip("needs kubectl")
     name = f"space-{next(_numbers)}"
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     cluster.create(BY_NAME["", "namespaces"], space)
-    (tmp_path / "user").mkdir()
-    served.write_kubeconfig(tmp_path / "user" / "config", name)
-    yield Kubectl(path, tmp_path / "user" / "config")
+    (folder / "user").mkdir()
+    served.write_kubeconfig(folder / "user" / "config", name)
+    yield Kubectl(path, folder / "user" / "config")
     for pod in cluster.store.of_kind("pods", name):
         cluster.delete(Key("pods", name, pod["metadata"]["name"]), grace_s=0)
     cluster.delete(Key("namespaces", "", name))
