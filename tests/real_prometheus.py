@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 60
 _CONFIG = """\
-global: {{scrape_interval: 1s, scrape_timeout: 1s}}
+global: {{scrape_interval: {every}, scrape_timeout: {every}}}
 scrape_configs:
   - job_name: benchmark
     static_configs: [{{targets: ["{target}"]}}]
@@ -30,13 +30,13 @@ scrape_configs:
 
 
 @contextmanager
-def reading(target: str, folder: Path) -> Iterator[str]:
-    """The address of a server that reads ``target``/metrics every second, once it is ready."""
+def reading(target: str, folder: Path, every: str = "1s") -> Iterator[str]:
+    """The address of a server that reads ``target``/metrics so often, once it is ready."""
     binary = shutil.which("prometheus")
     if not binary:
         pytest.skip("needs the program prometheus")
     config = folder / "prometheus.yml"
-    config.write_text(_CONFIG.format(target=target))
+    config.write_text(_CONFIG.format(target=target, every=every))
     address = free_address()
     flags = [f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address={address}"]
     with (folder / "log").open("wb") as log:

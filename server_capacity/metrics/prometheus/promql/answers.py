@@ -16,7 +16,7 @@ from server_capacity.metrics.prometheus.exposition import Labels, parse_value, r
 from server_capacity.metrics.prometheus.web import WebError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from inference_benchmarker.facts.server_metric import Interval
 
@@ -30,8 +30,6 @@ IN_A_BUCKET = (
     " one histogram_quantile and nothing else"
 )
 
-APART = "from the last samples before the window's start and end: too few lie inside"
-BEGAN_AGAIN = "it began again from zero between the last samples before the window's start and end"
 FARTHEST = 0.25
 """What the time between two samples may have more or less than the window, as a share of the window."""
 
@@ -53,21 +51,6 @@ def over_time(function: str, selector: tuple[str, Labels]) -> str:
     return f"{function}_over_time({render_selector(*selector)}[{WINDOW}])"
 
 
-def gains(series: str) -> Iterator[tuple[str, str]]:
-    """The queries for what a series gained within the window, the first that brings anything to be taken.
-
-    A window with fewer than two samples has no increase: then the last samples before its start and end are compared,
-    which the second text says, where they lie close enough to these (``too_far``).
-    """
-    yield f"increase({series}[{WINDOW}])", ""
-    yield f"{series} - {series} offset {WINDOW}", APART
-
-
-def stamps(series: str) -> tuple[str, str]:
-    """The queries for when the last samples before the window's start and end were taken."""
-    return f"timestamp({series} offset {WINDOW})", f"timestamp({series})"
-
-
 def no_sample(interval: Interval) -> str:
     """The reason why a value of before the window is not the window's."""
     length = interval.end - interval.start
@@ -84,24 +67,8 @@ def reaches_back(seconds: float, interval: Interval) -> str | None:
             f"a range, offset or @ in it may begin before the window of {length:.3g} s: write [{WINDOW}] in its place"
         )
     return (
-        f"its range of {seconds:g} s begins before the window of {length:.3g} s: let ranges and offsets, one in the"
-        f" other, be [{WINDOW}] in all, or send for longer"
-    )
-
-
-def too_far(first: float, last: float, interval: Interval) -> str | None:
-    """The reason why two samples, at ``first`` and ``last``, do not tell what a counter gained in the window.
-
-    What came before its start is in their difference, and what came after the last one is not.
-    """
-    length = interval.end - interval.start
-    if last <= interval.start:
-        return no_sample(interval)
-    if (interval.start - first) + (interval.end - last) <= FARTHEST * length:
-        return None
-    return (
-        f"the last samples before the window's start and end are {last - first:.3g} s apart, which says too little of"
-        f" {length:.3g} s: scrape more often, or send for longer"
+        f"its range of {round(seconds, 1):g} s begins before the window of {length:.3g} s: let ranges and offsets, one"
+        f" in the other, be [{WINDOW}] in all, or send for longer"
     )
 
 
@@ -167,11 +134,12 @@ def _native(histogram: dict[str, Any]) -> Native:
 
 
 def matrix(data: dict[str, Any]) -> dict[Labels, Points]:
-    """The finite points of a range query, by labels."""
+    """The finite points of a range query, by labels; of native histograms, their counts."""
     found = {}
     for each in data["result"] if data["resultType"] == "matrix" else ():
-        points = ((float(at), parse_value(value)) for at, value in each.get("values", ()))
-        finite = tuple((at, value) for at, value in points if math.isfinite(value))
+        points = [(float(at), parse_value(value)) for at, value in each.get("values", ())]
+        points += [(float(at), parse_value(value["count"])) for at, value in each.get("histograms", ())]
+        finite = tuple((at, value) for at, value in sorted(points) if math.isfinite(value))
         if finite:
             found[_labels(each["metric"])] = finite
     return found

@@ -20,6 +20,7 @@ from server_capacity.metrics.prometheus.promql.answers import (
     histograms,
     matrix,
     message,
+    unnamed,
     vector,
 )
 from server_capacity.metrics.prometheus.web import WebError
@@ -40,6 +41,9 @@ POINTS = 300
 
 COURSE_WINDOWS_S = (5.0, 60.0)
 """In a course {window} is the first of these, or a step, that brings points, else the wave's length."""
+
+MOST_AROUND_S = 300.0
+"""So much of a counter's samples before and after each end of a window is looked at: as far as a server looks back."""
 
 _ONE = "query?query=1"
 _ROUNDING_S = 0.002
@@ -78,6 +82,19 @@ class Api:
         """The native histograms of a query at the window's end."""
         data, _ = self._at_end(query, interval)
         found: tuple[tuple[Labels, Native], ...] = decoded(histograms, data)
+        return found
+
+    def samples(self, series: str, interval: Interval) -> dict[Labels, Points]:
+        """The samples as they were scraped, by labels without those of the server: those around the window's ends."""
+        around = min(interval.end - interval.start, MOST_AROUND_S)
+        spans = [(interval.begin - around, interval.start + around), (interval.end - around, interval.end + around)]
+        if spans[1][0] <= spans[0][1]:
+            spans = [(spans[0][0], spans[1][1])]
+        found: dict[Labels, Points] = {}
+        for first, last in spans:
+            asked = {"query": fill(f"{series}[{WINDOW}]", last - first), "time": f"{last:.3f}"}
+            for labels, points in decoded(matrix, self._ask("query", asked)[0]).items():
+                found[unnamed(labels)] = found.get(unnamed(labels), ()) + points
         return found
 
     def course(self, query: str, interval: Interval) -> tuple[dict[Labels, Points], str | None]:

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
 
 from server_capacity.metrics.prometheus.block import WINDOW
 from server_capacity.metrics.prometheus.deltas import bins_of, quantile
 from server_capacity.metrics.prometheus.exposition import Labels, render_selector
 from server_capacity.metrics.prometheus.presets import DEFAULTS
-from server_capacity.metrics.prometheus.promql.answers import (
-    BEGAN_AGAIN,
-    OVER_TIME,
-    gains,
-    over_time,
-    stamps,
-    too_far,
-    unnamed,
-)
+from server_capacity.metrics.prometheus.promql.answers import OVER_TIME, over_time, unnamed
+from server_capacity.metrics.prometheus.promql.gains import Gain, gain
 from server_capacity.metrics.prometheus.scraping.distributions import bound_of, estimates, of_buckets, without_bound
 from server_capacity.metrics.prometheus.web import WebError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from inference_benchmarker.facts.server_metric import Bound, Interval
-    from server_capacity.metrics.prometheus.deltas import Bin, Buckets, Estimate
+    from server_capacity.metrics.prometheus.deltas import Bin, Estimate
+    from server_capacity.metrics.prometheus.promql.answers import Points
     from server_capacity.metrics.prometheus.promql.api import Api
 
+T = TypeVar("T")
 Selector = tuple[str, Labels]
 
 
@@ -76,68 +71,84 @@ def gauges(api: Api, selector: Selector, interval: Interval) -> tuple[Quantities
 
 def counters(api: Api, selector: Selector, interval: Interval) -> tuple[Quantities, str]:
     """The gain over the window, and the same per second."""
-    series = render_selector(*selector)
-    found: Quantities = {}
-    for query, note in gains(series):
-        totals, loaded = api.values(query, interval)[0], interval.under_load
-        troubles = _troubles(api, series, interval) if note and totals else {}
-        gained = dict(totals) if loaded == interval else dict(api.values(query, loaded)[0])
-        for labels, total in totals:
-            trouble = troubles.get(unnamed(labels)) or (BEGAN_AGAIN if total < 0 else None)
-            values = {"Total": total}
-            if labels in gained and (not note or loaded == interval):
-                values["Rate"] = gained[labels] / (loaded.end - loaded.start)
-            found[unnamed(labels)] = _gained({} if trouble else values, trouble or note)
-        if found:
-            break
+    series, loaded = render_selector(*selector), interval.under_load
+    totals = gains(api, series, interval)
+    rates = totals if loaded == interval or not totals else gains(api, series, loaded, goes_on=True)
+    length = loaded.end - loaded.start
+    found = {}
+    for labels, total in totals.items():
+        rate = rates.get(labels, Gain(None))
+        per_second = replace(rate, value=None if rate.value is None else rate.value / length)
+        found[labels] = _of_gains({"Total": total, "Rate": per_second})
     return found, f"rate({series}[{WINDOW}])"
 
 
-def _gained(values: dict[str, float], note: str) -> Quantity:
-    return Quantity(values, notes=[note] if note else [])
+def gains(api: Api, series: str, interval: Interval, *, goes_on: bool = False) -> dict[Labels, Gain]:
+    """What each series gained; ``goes_on``: our requests may count after the interval's end."""
+    increases, resets = (
+        {unnamed(labels): value for labels, value in api.values(f"{function}({series}[{WINDOW}])", interval)[0]}
+        for function in ("increase", "resets")
+    )
+    samples = _samples(api, series, interval)
+    within = {
+        each for each, points in samples.items() if points[0][0] <= interval.end and points[-1][0] > interval.start
+    }
+    return {
+        labels: gain(
+            samples.get(labels, ()),
+            interval,
+            increases.get(labels),
+            restarted=resets.get(labels, 0) > 0,
+            goes_on=goes_on,
+        )
+        for labels in {**increases, **samples}
+        if labels in increases or labels in within or not (within or increases)
+    }
 
 
-def _troubles(api: Api, series: str, interval: Interval) -> dict[Labels, str | None]:
-    """The reason why the last samples before the window's start and end do not give the gain of a series, if so."""
-    first, last = ({unnamed(labels): at for labels, at in api.values(q, interval)[0]} for q in stamps(series))
-    return {labels: too_far(first[labels], last[labels], interval) for labels in first.keys() & last.keys()}
+def _samples(api: Api, series: str, interval: Interval) -> dict[Labels, Points]:
+    """The samples around the window's ends; none where the server shows none, as one that finds them too many."""
+    try:
+        return api.samples(series, interval)
+    except WebError:
+        return {}
+
+
+def _of_gains(gained: dict[str, Gain]) -> Quantity:
+    values = {statistic: each.value for statistic, each in gained.items() if each.value is not None}
+    bounds: dict[str, Bound] = {statistic: "about" for statistic in values if gained[statistic].near}
+    return Quantity(values, bounds, notes=[*dict.fromkeys(each.note for each in gained.values() if each.note)])
 
 
 def histograms(api: Api, selector: Selector, interval: Interval) -> tuple[Quantities, str]:
     """The mean, quantiles and extremes of what was observed within the window: of classic buckets, else native ones."""
     name, labels = selector
-    bucket = render_selector(f"{name}_bucket", labels)
-    for query, note in gains(bucket):
-        if buckets := api.values(query, interval)[0]:
-            total, summed = (render_selector(name + suffix, labels) for suffix in ("_count", "_sum"))
-            (sums, *_) = (each for each, why in gains(summed) if why == note)
-            found = _classic(buckets, dict(api.values(sums, interval)[0]), note)
-            if note:
-                fell = {unnamed(without_bound(each)): BEGAN_AGAIN for each, gained in buckets if gained < 0}
-                far = {
-                    unnamed(without_bound(each)): why for each, why in _troubles(api, bucket, interval).items() if why
-                }
-                found |= {each: _gained({}, why) for each, why in (fell | far).items()}
-            return found, f"rate({summed}[{WINDOW}]) / rate({total}[{WINDOW}])"
+    if buckets := gains(api, render_selector(f"{name}_bucket", labels), interval):
+        total, summed = (render_selector(name + suffix, labels) for suffix in ("_count", "_sum"))
+        found = _classic(buckets, gains(api, summed, interval))
+        return found, f"rate({summed}[{WINDOW}]) / rate({total}[{WINDOW}])"
     series = render_selector(name, labels)
     rate = f"rate({series}[{WINDOW}])"
-    for query, note in gains(series):
+    for query in (f"increase({series}[{WINDOW}])", f"{series} - {series} offset {WINDOW}"):
         if natives := api.histograms(query, interval):
-            found = {unnamed(each): _distribution(bins, count, sum_, note) for each, (bins, count, sum_) in natives}
-            if note:
-                fell = {unnamed(each): BEGAN_AGAIN for each, (_, count, _) in natives if count < 0}
-                far = {each: why for each, why in _troubles(api, series, interval).items() if why}
-                found |= {each: _gained({}, why) for each, why in (fell | far).items()}
+            samples = _samples(api, series, interval)
+            found = {}
+            for each, (bins, count, summed_) in natives:
+                inside = tuple(point for point in samples.get(unnamed(each), ()) if point[0] < interval.end)
+                whole = [gain(inside, interval, count, restarted=count < 0)]
+                found[unnamed(each)] = _distribution(bins, count, summed_, whole)
             return found, f"histogram_sum({rate}) / histogram_count({rate})"
     return {}, ""
 
 
-def _classic(buckets: Sequence[tuple[Labels, float]], sums: dict[Labels, float], note: str) -> Quantities:
-    by_series = {unnamed(labels): value for labels, value in sums.items()}
-    return {
-        labels: _distribution(bins_of(cumulative), cumulative[-1][1], by_series.get(labels), note)
-        for labels, cumulative in _grouped(buckets).items()
-    }
+def _classic(buckets: dict[Labels, Gain], sums: dict[Labels, Gain]) -> Quantities:
+    found = {}
+    for labels, gained in _grouped(buckets.items()).items():
+        summed = sums.get(labels, Gain(None))
+        values = tuple((bound, each.value or 0.0) for bound, each in gained)
+        parts = [each for _, each in gained] + [summed] * (summed.value is not None)
+        found[labels] = _distribution(bins_of(values), values[-1][1], summed.value, parts)
+    return found
 
 
 def quantiles(share: float, buckets: Sequence[tuple[Labels, float]]) -> dict[Labels, Estimate]:
@@ -146,24 +157,30 @@ def quantiles(share: float, buckets: Sequence[tuple[Labels, float]]) -> dict[Lab
     return {labels: estimate for labels, estimate in found.items() if estimate is not None}
 
 
-def _grouped(buckets: Sequence[tuple[Labels, float]]) -> dict[Labels, Buckets]:
-    groups: dict[Labels, dict[float, float]] = {}
+def _grouped(buckets: Iterable[tuple[Labels, T]]) -> dict[Labels, tuple[tuple[float, T], ...]]:
+    """The buckets of each histogram in the order of their bounds."""
+    groups: dict[Labels, dict[float, T]] = {}
     for labels, gained in buckets:
         bound = bound_of(dict(labels))
         if bound is not None:
             groups.setdefault(unnamed(without_bound(labels)), {})[bound] = gained
-    return {labels: tuple(sorted(group.items())) for labels, group in groups.items()}
+    return {labels: tuple(sorted(group.items(), key=lambda pair: pair[0])) for labels, group in groups.items()}
 
 
-def _distribution(bins: Sequence[Bin], count: float, summed: float | None, note: str) -> Quantity:
+def _distribution(bins: Sequence[Bin], count: float, summed: float | None, parts: Sequence[Gain]) -> Quantity:
+    """The statistics of bins, of which ``parts`` say whether they are the window's."""
+    notes = [*dict.fromkeys(part.note for part in parts if part.note)]
+    if any(part.value is None for part in parts):
+        return Quantity(notes=notes)
     found = estimates(of_buckets(DEFAULTS["histogram"]), bins)
     values = {statistic: estimate.value for statistic, estimate in found.items()}
     if summed is not None and count > 0:
         values["Average"] = summed / count
     observed = max(count, 0.0) if math.isfinite(count) else 0.0
-    notes = [note] if note else []
     if not bins or observed == 0:
         notes.append("nothing was observed within the window" if observed == 0 else "the bucket le=+Inf is missing")
     bounds = {statistic: estimate.bound for statistic, estimate in found.items() if estimate.bound}
+    if any(part.near for part in parts):
+        bounds = dict.fromkeys(values, "about")
     within = {statistic: estimate.bucket for statistic, estimate in found.items() if estimate.bucket}
     return Quantity(values, bounds, round(observed), notes, within)

@@ -24,7 +24,8 @@ from server_capacity.metrics.prometheus.promql.answers import (
     unnamed,
 )
 from server_capacity.metrics.prometheus.promql.api import Api
-from server_capacity.metrics.prometheus.promql.selectors import instant_selectors, reach_s
+from server_capacity.metrics.prometheus.promql.gains import NOT_SHOWN, extrapolated, is_unseen, unseen_s
+from server_capacity.metrics.prometheus.promql.selectors import extrapolated_selectors, instant_selectors, reach_s
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, STREAM, joined, left_out, none_of
 from server_capacity.metrics.prometheus.web import Web, WebError
 
@@ -101,6 +102,7 @@ class PrometheusServer:
         bounds = self._bounds(query, interval)
         start = interval.start if WINDOW in query else interval.end
         reaches = reaches_back(reach_s(fill(query, interval.end - interval.start)), interval)
+        unseen = self._unseen(query, interval)
         rows = [
             replace(
                 blank,
@@ -109,7 +111,7 @@ class PrometheusServer:
                 start=start,
                 end=interval.end,
                 complete=math.isfinite(value),
-                reason=joined(not_finite(value), reaches, *warnings, trouble),
+                reason=joined(not_finite(value), reaches, unseen, *warnings, trouble),
                 series_of=VALUE if course.get(labels) else None,
                 series=course.get(labels, ()),
             )
@@ -118,9 +120,24 @@ class PrometheusServer:
         rows = [_bounded(row, bounds.get(tuple(sorted(row.dimensions.items())))) for row in rows]
         if reaches is not None:
             rows = [replace(row, bounds=_near(row), complete=False) for row in rows]
+        if unseen is not None:
+            rows = [replace(row, bounds=_near(row)) for row in rows]
         if hides_quantile(query):
             rows = [replace(row, bounds=_near(row), reason=joined(row.reason, IN_A_BUCKET)) for row in rows]
         return left_out(rows, len(series))
+
+    def _unseen(self, query: str, interval: Interval) -> str | None:
+        """The sentence on what a query extrapolates to the window, where samples cover too little of it."""
+        for selector in extrapolated_selectors(query):
+            try:
+                samples = self._api.samples(selector, interval).values()
+            except WebError:
+                return NOT_SHOWN
+            inside = [points for points in samples if unseen_s(points, interval) < interval.end - interval.start]
+            worst = max(inside, key=lambda points: unseen_s(points, interval), default=())
+            if worst and is_unseen(worst, interval):
+                return extrapolated(worst, interval)
+        return None
 
     def _last_sample(self, query: str, interval: Interval) -> float | None:
         """The time of the oldest sample that the query's instant selectors read; None without one."""

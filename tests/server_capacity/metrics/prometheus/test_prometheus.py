@@ -143,19 +143,19 @@ def test_a_source_serves_a_second_wave_anew(endpoint: RunningEndpoint) -> None:
 
 @pytest.fixture(scope="module")
 def prometheus(endpoint: RunningEndpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prometheus server that scrapes the endpoint every second."""
-    with reading(f"127.0.0.1:{endpoint.port}", tmp_path_factory.mktemp("prometheus")) as url:
+    """The address of a Prometheus server that scrapes the endpoint four times a second."""
+    with reading(f"127.0.0.1:{endpoint.port}", tmp_path_factory.mktemp("prometheus"), "250ms") as url:
         await_scrapes(url)
         yield url
 
 
 def await_scrapes(url: str) -> None:
-    """Until the server has scraped twice."""
+    """Until the server has scraped for two seconds."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         now = time.time()
         row = ask(url, Interval(now - 60, now - 60, now, 0), n=f"count_over_time({PREFIX}servers[1m])")["n"]
-        if (row.statistics["Value"] or 0) >= 2:
+        if (row.statistics["Value"] or 0) >= 8:
             return
         time.sleep(0.2)
     raise AssertionError("Prometheus has not scraped")
@@ -167,7 +167,7 @@ def ask(url: str, interval: Interval, **queries: str) -> dict[str, ServerMetric]
 
 @pytest.fixture(scope="module")
 def wave(endpoint: RunningEndpoint, prometheus: str) -> Interval:
-    """200 requests, and the window at whose end the server has seen them all."""
+    """200 requests, and the window at whose end the server has seen them all; it has scraped since then."""
     begin = time.time()
     load(endpoint, 200)
     counted = PREFIX + "service_seconds_count"
@@ -176,6 +176,11 @@ def wave(endpoint: RunningEndpoint, prometheus: str) -> Interval:
     while time.monotonic() < deadline:
         window = Interval(begin, begin, time.time(), 200)
         if ask(prometheus, window, n=counted)["n"].statistics["Value"] == truth.value:
+            break
+        time.sleep(0.2)
+    while time.monotonic() < deadline:
+        later = Interval(begin, begin, time.time(), 200)
+        if (ask(prometheus, later, at=f"timestamp({counted})")["at"].statistics["Value"] or 0) > window.end:
             return window
         time.sleep(0.2)
     raise AssertionError("the requests were not scraped")
@@ -302,16 +307,16 @@ def test_a_preset_reads_a_real_server(
         Item("time", "histogram", ("no_such_metric", PREFIX + "service_seconds")),
     )
     monkeypatch.setitem(PRESETS, "vllm", items)
-    wave = Interval(wave.begin - 10, wave.start - 10, wave.end, 200)  # rate() wants a scrape before the load, too
+    wave = Interval(wave.begin - 1, wave.start - 1, wave.end, 200)  # rate() wants a scrape before the load, too
     found = {row.name: row for row in collect({**SERVER, "url": prometheus, "preset": "vllm", "step": step}, wave)}
     assert found["servers"].statistics == {"Average": 4.0, "Maximum": 4.0, "Last": 4.0}
     assert found["servers"].dimensions["__name__"] == PREFIX + "servers"
-    assert set(found["busy"].statistics) == {"Rate", "Total"}
-    assert cast("float", found["busy"].statistics["Total"]) > 0
+    assert found["busy"].statistics == pytest.approx({"Rate": 0.8 / (wave.end - wave.start), "Total": 0.8})
+    assert found["busy"].bounds == {}, "between the samples around the window lies all of it, and nothing else"
     assert found["servers"].samples
-    assert found["time"].samples
+    assert found["time"].samples == 200
     assert 0.0025 < cast("float", found["time"].statistics["p50"]) <= 0.005
-    assert found["time"].statistics["Average"] == pytest.approx(0.004, rel=0.01)
+    assert found["time"].statistics["Average"] == pytest.approx(0.004, rel=1e-6)
     assert found["time"].bounds == {"Minimum": "at_least", "Maximum": "at_most"}
     assert (found["time"].statistics["Minimum"], found["time"].statistics["Maximum"]) == (0.0025, 0.005)
     fields = {name: (row.complete, row.reason, len(row.series)) for name, row in found.items()}
@@ -521,12 +526,12 @@ def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_comp
 
     def answer(asked: Asked) -> tuple[int, str] | None:
         query = asked.parameters["query"]
-        value = gained if " offset " in query else ""
-        if query.startswith("timestamp("):
-            value = str(sampled[0] if " offset " in query else sampled[1])
+        values = [[sampled[0], "500"], [sampled[1], str(500 + int(gained))]]
         labels: list[dict[str, str]] = [{"le": "1"}, {"le": "+Inf"}] if "_bucket" in query else [{}]
-        result = [{"metric": each, "value": [160.0, value]} for each in labels if value]
-        return 200, json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}})
+        result = [{"metric": each, "values": values} for each in labels if query.endswith("[180000ms]")]
+        return 200, json.dumps(
+            {"status": "success", "data": {"resultType": "matrix" if result else "vector", "result": result}}
+        )
 
     with fake(200, "") as server:
         server.kind, server.answer = "application/json", answer
@@ -540,6 +545,38 @@ def test_where_too_few_samples_lie_inside_the_last_ones_before_the_ends_are_comp
         assert said in str(row.reason)
         assert row.complete == known
         assert row.statistics.items() >= (values if known else dict.fromkeys(values)).items()
+        assert row.bounds == (dict.fromkeys(row.statistics, "about") if known else {})
+
+
+@pytest.mark.parametrize(
+    ("query", "sampled", "reason"),
+    [
+        ("sum(rate(x[{window}]))", (100.5, 107.9), None),
+        ("sum(rate(x[{window}]))", (102.5, 107.5), "leave out 3 s of 8 s"),
+        ("increase(x[{window}])", (102.5, 107.5), "leave out 3 s of 8 s"),
+        ("avg_over_time(x[{window}])", (102.5, 107.5), None),
+        ("increase(x[{window}])", (), "the server does not show the samples"),
+    ],
+)
+def test_what_a_query_extrapolates_to_a_window_of_which_it_has_few_samples_is_about_so_much(
+    query: str, sampled: tuple[float, ...], reason: str | None
+) -> None:
+    def answer(asked: Asked) -> tuple[int, str] | None:
+        if not asked.parameters["query"].startswith("x["):
+            return None
+        result = [
+            {"metric": {}, "values": [[at, "1"] for at in (90, *sampled)]},
+            {"metric": {"old": "1"}, "values": [[90, "1"]]},
+        ]
+        data = {"resultType": "matrix", "result": result}
+        return 200 if sampled else 422, json.dumps({"status": "success" if sampled else "error", "data": data})
+
+    with fake(200, vector_of("1"), "application/json") as server:
+        server.answer = answer
+        (row,) = collect({**SERVER, "url": server.url, "queries": {"a": query}}, Interval(100.0, 100.0, 108.0, 1))
+    assert row.statistics == {"Value": 1.0}
+    assert row.bounds == ({} if reason is None else {"Value": "about"})
+    assert (reason or "None") in str(row.reason)
 
 
 def test_many_series_and_warnings_are_reported() -> None:
@@ -628,7 +665,7 @@ def test_secrets_are_sent_and_hidden() -> None:
     assert "%2Fword" not in str(row.reason)
 
 
-@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("after", [0, 4])
 def test_ctrl_c_ends_the_waiting_with_what_there_is(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Counter[str]()
 

@@ -72,6 +72,11 @@ class Answers:
         return 200, next((text for part, text in self.by_query.items() if part in query), vector())
 
 
+def matrix(labels: dict[str, str], **points: list[list[Any]]) -> str:
+    data = {"resultType": "matrix", "result": [{"metric": labels, **points}]}
+    return json.dumps({"status": "success", "data": data})
+
+
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     alone(monkeypatch, tmp_path)
@@ -139,13 +144,23 @@ LATENCY = {
 def test_sagemakers_observability_has_native_histograms(answers: Answers) -> None:
     answers.service = "monitoring"
     labels = {ENDPOINT: "my-endpoint", "@resource.host.id": "i-1"}
+    counted = {
+        "prefix_cache_hits_total": "30",
+        "prefix_cache_queries_total": "40",
+        "spec_decode_num_accepted_tokens_total": "90",
+        "spec_decode_num_draft_tokens_total": "120",
+        "spec_decode_num_drafts_total": "40",
+    }
+    latency = "vllm:time_to_first_token_seconds"
+    counts = [[at, {"count": count, "sum": "0"}] for at, count in ((1001.0, "0"), (1059.0, "40"))]
     answers.by_query = {
-        "increase(vllm:time_to_first_token_seconds{": vector((labels, LATENCY)),
-        "increase(vllm:prefix_cache_hits_total{": vector((labels, "30")),
-        "increase(vllm:prefix_cache_queries_total{": vector((labels, "40")),
-        "increase(vllm:spec_decode_num_accepted_tokens_total{": vector((labels, "90")),
-        "increase(vllm:spec_decode_num_draft_tokens_total{": vector((labels, "120")),
-        "increase(vllm:spec_decode_num_drafts_total{": vector((labels, "40")),
+        "resets(": vector(),
+        f"histogram_sum(rate({latency}{{": matrix(labels),
+        f"increase({latency}{{": vector((labels, LATENCY)),
+        latency + "{": matrix(labels, histograms=counts),
+        **{f"increase(vllm:{name}{{": vector((labels, gained)) for name, gained in counted.items()},
+        "rate(": matrix(labels),
+        **{f"vllm:{n}{{": matrix(labels, values=[[999.0, "7"], [1061.0, str(7 + int(v))]]) for n, v in counted.items()},
         "_over_time(vllm:num_requests_waiting{": vector((labels, "2")),
     }
     asked = {"preset": ["vllm", "vllm_detailed"], "labels": {ENDPOINT: "my-endpoint"}}
@@ -153,7 +168,7 @@ def test_sagemakers_observability_has_native_histograms(answers: Answers) -> Non
     first = found["time_to_first_token"]
     assert next(metric_lines([first])) == (
         "   time_to_first_token: Average=0.15, p50<=0.1, p90=0.2, p99>=0.4, Minimum<=0.1, Maximum>=0.4"
-        " (seconds; 40 samples)"
+        " (seconds; 40 samples; extrapolated from the samples inside, which leave out 2 s of 60 s)"
     )
     assert first.dimensions[ENDPOINT] == "my-endpoint"
     assert found["prefix_cache_hit_rate"].statistics == {"Average": 0.75}

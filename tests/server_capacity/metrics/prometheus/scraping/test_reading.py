@@ -33,7 +33,7 @@ from server_capacity.metrics.prometheus.exposition import (
     render_selector,
 )
 from server_capacity.metrics.prometheus.presets import DEFAULTS, PRESETS
-from server_capacity.metrics.prometheus.promql.answers import gains, over_time, quantile_of
+from server_capacity.metrics.prometheus.promql.answers import over_time, quantile_of
 from server_capacity.metrics.prometheus.scraping import history as kept
 from server_capacity.metrics.prometheus.scraping.history import FULL, TOO_MANY, History, Round
 from server_capacity.metrics.prometheus.scraping.reading import MOST_SERIES, read, window_of
@@ -747,13 +747,9 @@ def test_presets_hold_what_can_be_asked(preset: str) -> None:
             assert render_selector(name, labels) == source
 
 
-def test_promql_of_gauges_and_gains() -> None:
+def test_promql_of_gauges() -> None:
     selector = parse_selector('m{a="b"}')
     assert over_time("avg", selector) == 'avg_over_time(m{a="b"}[{window}])'
-    (increase, _), (apart, said) = gains(render_selector(*selector))
-    assert increase == 'increase(m{a="b"}[{window}])'
-    assert apart == 'm{a="b"} - m{a="b"} offset {window}'
-    assert said
 
 
 @pytest.mark.parametrize(
