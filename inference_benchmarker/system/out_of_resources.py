@@ -16,9 +16,10 @@ from inference_benchmarker.words.units import MIB
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Of address space, as measured: Python, NumPy and Arrow, and OpenBLAS, which gives each of its threads a stack and a
-# buffer, and ends the process with exit code 1 where it cannot.
-_LIBRARIES = 300 * MIB
+# Of address space, as measured: 682 MiB with two cores. Python, NumPy and Arrow take it, the C library, which reserves
+# 64 MiB for each of some threads, and OpenBLAS, which gives each of its threads a stack and a buffer, and ends the
+# process with exit code 1 where it cannot.
+_LIBRARIES = 620 * MIB
 _THREAD = 40 * MIB
 _OF_MEMORY = ("MemoryError", "failed to map segment", "cannot allocate memory", "Memory allocation still failed")
 _OF_THREADS = ("can't start new thread", "Resource temporarily unavailable")
@@ -49,10 +50,21 @@ def out_of_resources(error: Exception) -> str | None:
         return f"There is not enough memory ({_last_line(text)}).{limit} {instead}"
     if _starts_none(error) or any(part in says for part in _OF_THREADS):
         return (
-            f"The system starts no more threads or processes ({_last_line(text)}). Raise the limit (ulimit -u, or the "
-            "container's of processes), or use fewer --workers."
+            f"The system starts no more threads or processes ({_last_line(text)}). {_space_for_threads()}Raise the "
+            "limit (ulimit -u, or the container's of processes), or use fewer --workers."
         )
     return None
+
+
+def _space_for_threads() -> str:
+    """The advice on a limit of address space, if there is one: a thread without room for its stack is refused alike."""
+    allowed = _allowed()
+    if allowed is None:
+        return ""
+    return (
+        f"This process may have {allowed / MIB:,.0f} MiB of address space (ulimit -v), and each thread takes some of "
+        "it: raise that first. "
+    )
 
 
 def _starts_none(error: Exception) -> bool:

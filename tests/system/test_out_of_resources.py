@@ -82,9 +82,9 @@ def test_anything_else_is_none(error: Exception) -> None:
 
 
 def test_libraries_need_space_for_each_thread_of_theirs() -> None:
-    """With 500 MiB two threads fit and sixty do not, unless the environment asks for fewer."""
+    """With 720 MiB two threads fit and sixty do not, unless the environment asks for fewer."""
     looks = (
-        "import resource; resource.setrlimit(resource.RLIMIT_AS, (500 << 20, resource.RLIM_INFINITY));"
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (720 << 20, resource.RLIM_INFINITY));"
         "from inference_benchmarker.system.out_of_resources import space_problems as found;"
         "print(len(found(2, {})), len(found(60, {})), len(found(60, {'OPENBLAS_NUM_THREADS': '2'})))"
     )
@@ -92,7 +92,21 @@ def test_libraries_need_space_for_each_thread_of_theirs() -> None:
     assert done.stdout.split() == ["0", "1", "0"]
 
 
+def test_a_thread_that_finds_no_address_space_is_no_matter_of_the_number_of_processes_alone() -> None:
+    looks = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (600 << 20, resource.RLIM_INFINITY));"
+        "from inference_benchmarker.system.out_of_resources import out_of_resources as found, space_problems;"
+        'print(found(RuntimeError("can\'t start new thread"))); print(*space_problems(2, {}))'
+    )
+    done = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, check=True)
+    of_thread, before = done.stdout.splitlines()
+    assert "600 MiB of address space (ulimit -v)" in of_thread
+    assert of_thread.index("ulimit -v") < of_thread.index("ulimit -u")
+    assert before.startswith("This process may have 600 MiB of address space (ulimit -v); its libraries alone take up")
+
+
 @pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY, reason="there is a limit here")
 def test_without_a_limit_there_is_no_problem() -> None:
     assert space_problems(1_000, {}) == []
     assert "MiB (ulimit" not in str(out_of_resources(MemoryError()))
+    assert "ulimit -v" not in str(out_of_resources(RuntimeError("can't start new thread")))
