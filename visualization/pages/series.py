@@ -91,10 +91,11 @@ def write_report(
     name: str = "benchmark_plots",
     *,
     page: str = "",
+    flag: str = "--output-dir",
 ) -> Iterator[Path]:
     """Write the page and the pictures, whose names begin with ``name``; each file as soon as it is there.
 
-    ``page``: another one than that of the figures.
+    ``page``: another one than that of the figures. ``flag``: that of the command which gives another folder.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def write_report(
             yield folder / file_name
     except OSError as error:
         what = f"{folder}: cannot be written ({error.strerror or error})."
-        raise BenchmarkError(what, "Give another place with --plot-output-dir.") from None
+        raise BenchmarkError(what, f"Give another place with {flag}.") from None
 
 
 def _write(path: Path, content: str | bytes) -> None:

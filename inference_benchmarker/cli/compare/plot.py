@@ -49,7 +49,8 @@ def run(arguments: list[str]) -> int:
     figures = make_figures(runs, plot.fields, capacities, two, plot.cut)
     # fields that are chosen are bars, which the report of a single run has none of
     page = page_of_one(runs, load) if "html" in plot.formats and not searched and plot.fields is None else ""
-    for path in write_report(figures, plot.formats, plot.output_dir or (*paths, *searched)[0], tell, page=page):
+    folder = plot.output_dir or (*paths, *searched)[0]
+    for path in write_report(figures, plot.formats, folder, tell, page=page, flag="--plot-output-dir"):
         print(path, flush=True)
     return BAD_INPUT if any(found.is_damaged for found in runs) else OK
 

@@ -210,6 +210,15 @@ class TestSeveral:
         assert drawn.title == "Benchmark comparison"
 
 
+@pytest.mark.parametrize("flag", ["--output-dir", "--plot-output-dir"])
+def test_a_folder_that_cannot_be_written_is_reported_with_the_flag_of_its_command(flag: str, tmp_path: Path) -> None:
+    path = folder(tmp_path / "a_capacity", twin=None)
+    (tmp_path / "file").touch()
+    with pytest.raises(BenchmarkError) as raised:
+        list(write_report(figures(path), ("html",), tmp_path / "file" / "in_it", lambda _: None, flag=flag))
+    assert str(raised.value).endswith(f"Give another place with {flag}.")
+
+
 @pytest.mark.parametrize("outcome", ["found", "at_least", "not_kept", "cannot_tell", "client_limited", "interrupted"])
 def test_every_outcome_has_a_page_and_pictures(outcome: str, tmp_path: Path) -> None:
     least = {"rate": 500.0, "reason": "--max-rps was reached"}
