@@ -52,7 +52,7 @@ def draw_ladder(
         axes.annotate(name, (x, 1), xycoords="axes fraction", xytext=above, textcoords="offset points", **head)
     put_title(axes, title_of(chart.title, chart.unit))
     axes.set_yticks(range(len(names)), list(names), fontsize=8)
-    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_ylim(max(len(names), 1) - 0.5, -0.5)  # where every request failed no run has a row
     axes.grid(visible=False, axis="y")
     values = [value for each in (chart, *beside) for value in _values(each)]
     set_scale(axes, [*values, *draw_limits(chart, axes, values)])

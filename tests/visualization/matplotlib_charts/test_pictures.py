@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
@@ -184,6 +185,12 @@ def test_a_point_without_neighbours_has_a_marker() -> None:
     assert isinstance(marked, list)
     assert 11 in marked
     assert 7 not in marked
+
+
+def test_a_chart_of_times_in_which_no_run_has_one_is_drawn_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw(Bars("label", "hot", "ms", "labels", {"median": (Bar(),), "p99": (Bar(),)}))
 
 
 def test_labels_have_one_scale_and_no_row_of_a_run_without_them() -> None:
