@@ -1,4 +1,4 @@
-"""Memory, threads and processes that this host does not give: reported as that, not as a fault of ours."""
+"""Memory, threads, processes and files that this host does not give: reported as that, not as a fault of ours."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def space_problems(cores: int, environment: Mapping[str, str]) -> list[str]:
 
 
 def out_of_resources(error: Exception) -> str | None:
-    """The sentence on an error of a host without memory, threads or processes left; None for any other."""
+    """The sentence on an error of a host without memory, threads, processes or descriptors left; None for others."""
     text = f"{type(error).__name__}: {error}"
     number = error.errno if isinstance(error, OSError) else None
     says = text if isinstance(error, (ImportError, LostProcessError)) else ""  # in others it may be the user's word
@@ -48,6 +48,10 @@ def out_of_resources(error: Exception) -> str | None:
         limit = "" if allowed is None else f" This process may have {allowed / MIB:,.0f} MiB (ulimit -v): raise that."
         instead = "Or use fewer --workers, --records none, or fewer runs."
         return f"There is not enough memory ({_last_line(text)}).{limit} {instead}"
+    if number in (errno.EMFILE, errno.ENFILE):
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        few = f"There are not enough file descriptors ({_last_line(text)})."
+        return f"{few} This process may have {allowed:,} (ulimit -n): raise that."
     if _starts_none(error) or any(part in says for part in _OF_THREADS):
         return (
             f"The system starts no more threads or processes ({_last_line(text)}). {_space_for_threads()}Raise the "

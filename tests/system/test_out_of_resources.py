@@ -28,6 +28,7 @@ FULL_PIPE = BlockingIOError(errno.EAGAIN, "write could not complete without bloc
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "There is not enough memory (OSError: [Errno 12]"),
         (ImportError("libarrow.so: failed to map segment from shared object"), "There is not enough memory (Import"),
         (LostProcessError(PRIMARY, "  File x\nMemoryError"), "There is not enough memory (MemoryError)."),
+        (OSError(errno.EMFILE, "Too many open files"), "There are not enough file descriptors (OSError: [Errno 24]"),
         (RuntimeError("can't start new thread"), "The system starts no more threads or processes (RuntimeError: can't"),
         (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "The system starts no more threads"),
     ],
