@@ -169,8 +169,10 @@ def _json(path: Path, lines: Iterator[tuple[int, str]], column: str, unit: str) 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         found = None
+    except RecursionError:
+        raise BenchmarkError(f"{path}, line {number:,}: is nested too deeply.", "Give flat JSON objects.") from None
     if not isinstance(found, dict):
         raise BenchmarkError(f"{path}, line {number:,}: expected a JSON object, found {quoted(line.strip(), 60)}.")
     return found

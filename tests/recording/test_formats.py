@@ -223,6 +223,7 @@ def test_a_text_that_is_a_number_becomes_one(text: str, value: object) -> None:
         ("time\n0.125\n2\n\nlater\n", r"x, line 5, time: 'later' is not a time\. Expected seconds since its beginning"),
         ("time\n100.125\n20\n", r"x, line 3: 20 s comes 80 s after a later time: the clock jumped back"),
         ('{"time": 1}\n[2]\n', r"x, line 2: expected a JSON object, found '\[2\]'"),
+        ('{"time": ' + 100_000 * "[", r"x, line 1: is nested too deeply\."),
         ('{"time": 1}\n{"tim": 2}\n', r"x, line 2, time: None is not a time"),
         ('[{"time": 1}]\n', r"x: begins with a JSON array\. Write one object per line"),
         ("timestamp,n\n1,2\n".encode("utf-16"), r"x: is UTF-16, and recordings are read as UTF-8\. `iconv"),

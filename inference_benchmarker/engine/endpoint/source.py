@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
 
 SESSIONS = "session_factory"
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # as of what is nested too deeply
 _MAX_ERROR_LENGTH = 20_000
 # What to try where an exception's own words do not say it, by its class.
 DEFINE = "Define `def {}(...)` in it; see docs/reference/factories.md."
@@ -48,9 +49,10 @@ def check_source(path: Path, *, functions: Iterable[str] = ()) -> None:
         ) from None
     try:
         compile(source, str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+    except NO_PYTHON as error:
+        number = error.lineno if isinstance(error, SyntaxError) else None  # it may be unknown
+        line = "" if number is None else f", line {number}"
+        reason = error.msg if isinstance(error, SyntaxError) else str(error) or "it is nested too deeply"
         raise BenchmarkError(f"{path}{line}: not valid Python ({reason}).") from None
     for names in functions:
         first, *others = names.split("|")
@@ -62,7 +64,7 @@ def has_sessions(path: Path) -> bool:
     """Tells whether a file defines or imports ``session_factory`` by name at its top; of what is no Python, no."""
     try:
         body = ast.parse(read_source(path)).body
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, *NO_PYTHON):
         return False
     return any(SESSIONS in _names(statement) for statement in body)
 
@@ -71,7 +73,7 @@ def ignores_name(path: Path) -> bool:
     """Tells whether a file's ``invoke_factory`` never uses the endpoint's name, as far as its own text shows."""
     try:
         body = ast.parse(read_source(path)).body
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, *NO_PYTHON):
         return False
     made = next((each for each in body if isinstance(each, ast.FunctionDef) and each.name == "invoke_factory"), None)
     if made is None or made.args.vararg or made.args.kwarg:
