@@ -8,7 +8,7 @@ from server_capacity.search.settings import LONGEST_TIME_S, USUAL_TIME_S
 
 LEAST_LENGTHS, USUAL_LENGTHS = 40.0, 100.0
 """Of a session while few are open: growth and bisection take some thirty."""
-USUAL_HALF_WIDTH = 0.13
+USUAL_HALF_WIDTH = 0.12
 """Of the rate: the median of simulated searches of the usual length (``tests.performance capacity-sessions``)."""
 
 

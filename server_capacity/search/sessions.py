@@ -8,6 +8,7 @@ are no independent requests: the unit of randomness is a block of a few session 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from statistics import geometric_mean
 from typing import TYPE_CHECKING, Literal
@@ -42,6 +43,8 @@ BACKLOG, BACKLOG_TIMES, UNBROKEN_TIMES = 10.0, 1.7, 4.0
 DRAINED = 1.1
 LONGEST_DRAIN = 30.0
 MOST_CHANGES = 900
+WIDER = 1.25
+"""Bursts of sessions are longer than those of a closed queue: found on simulated searches of short chats."""
 AT_MOST = "at most"
 ALONE = 0.3
 """Sessions open at a time on average: a rate at which hardly any meets another."""
@@ -202,7 +205,11 @@ def known_of(limit: Limit, place: int, stretches: Sequence[Stretch], session_s: 
 
 def _fitted(blocks: Sequence[UsersBlock], limit: Limit, centre: float) -> Crossing | None:
     near = [block for block in blocks if abs(math.log(block.users / centre)) < NEAR]
-    return crossing(near, limit.allowed, centre) if near else None
+    if not near:
+        return None
+    found = crossing(near, limit.allowed, centre)
+    low, high = (found.at * (end / found.at) ** WIDER for end in (found.interval.low, found.interval.high))
+    return replace(found, interval=Interval(low, high))
 
 
 def _clearly(of: int, over: int, allowed: float) -> bool:

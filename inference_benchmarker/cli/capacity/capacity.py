@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity.capacity_flags import (
     CAPACITY_FLAGS,
+    WARM,
     fill_in_demo,
     make_question,
+    sends_payloads,
     without_others,
 )
 from inference_benchmarker.cli.capacity.ranking import before, rank
@@ -138,7 +140,11 @@ def _understood(
     """The search, the endpoints to make, where figures go, and the requests to an address; or one error."""
     if options["demo"]:
         fill_in_demo(options)
+    cache = options["cache"]
+    if cache == WARM and sends_payloads(options, addresses):
+        options["cache"] = None  # the search sends them, and no constant of the file
     described = take_endpoint(options, problems, addresses, os.environ)
+    options["cache"] = cache
     asked = asked_of(options, problems)
     exports = exports_of(options, problems)
     if exports.asked and options["vary"]:

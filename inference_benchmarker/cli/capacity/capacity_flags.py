@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inference_benchmarker.cli.capacity.users_flags import (
@@ -38,7 +39,7 @@ from server_capacity.search.limits import limits_of, user_limits_of
 from server_capacity.search.settings import USUAL_TIME_S, Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 AUTO = "auto"
 OF_ENDPOINTS = "create and compare endpoints"
@@ -288,6 +289,14 @@ def make_question(options: dict[str, Any], problems: list[str]) -> Question:
         think=given.values["think"],
         sessions=SessionShape() if sends_sessions else None,
     )
+
+
+def sends_payloads(options: dict[str, Any], addresses: Sequence[str]) -> bool:
+    """Tells whether single payloads are sent, as far as flags and the file's own text show."""
+    if options["turns"] is not None or options["conversations"] is not None:
+        return False
+    file = options["factories_file"]
+    return bool(addresses) or file is None or not has_sessions(Path(file))
 
 
 def _sends_sessions(values: dict[str, Any]) -> bool:

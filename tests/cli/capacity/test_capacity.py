@@ -10,7 +10,7 @@ import pytest
 
 from inference_benchmarker import cli
 from inference_benchmarker.cli.capacity.capacity import capacity_parser
-from inference_benchmarker.cli.capacity.capacity_flags import make_question, without_others
+from inference_benchmarker.cli.capacity.capacity_flags import make_question, sends_payloads, without_others
 from inference_benchmarker.cli.core.address_flags import take_endpoint
 from inference_benchmarker.errors import BenchmarkError
 from inference_benchmarker.plan.think import Think
@@ -251,3 +251,11 @@ def test_conversations_at_an_address_are_sessions(monkeypatch: pytest.MonkeyPatc
     options = {**options, "config": None}
     take_endpoint(options, wrong, ["http://127.0.0.1:9/v1"], {})
     assert make_question(options, [*wrong, *more]).kind == "sessions"
+
+
+def test_a_warm_cache_of_payloads_needs_no_constant_of_the_file(tmp_path: Path) -> None:
+    options = {"turns": None, "conversations": None, "factories_file": str(tmp_path / "f.py")}
+    assert sends_payloads(options, [])
+    assert not sends_payloads({**options, "turns": "3"}, ["http://127.0.0.1:9/v1"])
+    (tmp_path / "f.py").write_text(factories("return None") + SESSIONS)
+    assert not sends_payloads(options, [])
