@@ -12,7 +12,7 @@ Points = tuple[tuple[float, float | None], ...]
 Cross = tuple[float | None, float | None, float | None, float | None]
 """The interval of a point: from and to on the x axis, from and to on the y axis; None where nothing bounds it."""
 Scale = Literal["linear", "log", "nines"]
-Tone = Literal["", "bare", "frontier", "faint", "bad"]
+Tone = Literal["", "bare", "frontier", "chosen", "faint", "bad"]
 
 STATISTICS = {"mean": "mean", "median": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9", "max": "max"}
 """The choices of the statistic chooser, and what they are called in summary.json."""
@@ -91,8 +91,9 @@ class Line:
 
     ``statistic``: it is drawn where the chooser stands on it. ``over``: a line across runs, whose points are of these
     runs; ``knee`` is one of them. ``stepped``: a value holds until the next point. ``marked``: every point has its
-    sign, not some of them. ``tone``: ``bare`` has no signs, ``frontier`` is wide behind its points, ``faint`` and
-    ``bad`` are points alone, grey or crossed out. ``crosses``: the interval of each point; ``texts``: what it is of.
+    sign, not some of them. ``tone``: ``bare`` has no signs, ``frontier`` is wide behind all others; ``chosen``,
+    ``faint`` and ``bad`` are points alone: plain, grey or crossed out.
+    ``crosses``: the interval of each point; ``texts``: what it is of.
     """
 
     run: int | None

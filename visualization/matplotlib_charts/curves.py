@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from visualization.figures.figures import Axis, Cross, Curves, Figures, Line, Points
 
-_ALONE = ("faint", "bad")  # points that no line joins
+_ALONE = ("chosen", "faint", "bad")  # points that no line joins
 _NAME_ROOM = 0.06  # of an axis, for the names of stages
 _LETTERS = 60  # of a small type have room in a picture
 _NINES = (0, 50, 90, 99, 99.9, 99.99)

@@ -8,7 +8,7 @@ from inference_benchmarker.words.wording import money_text, number_text, plurali
 from visualization.figures.figures import Axis, Card, Curves, Figures, Line, Section, Table, TableRow
 from visualization.pages.series import made_plain
 from visualization.pareto.answer import FORMULAS, NAMES
-from visualization.pareto.frontier import Stretch
+from visualization.pareto.frontier import Stretch, envelope
 from visualization.pareto.measuring import OUTPUT, TOTAL
 from visualization.pareto.points import MEDIAN, P90
 from visualization.pareto.text import MARKS, both, kinds_priced, mark, money
@@ -27,7 +27,7 @@ _FOOTER = (
     "users get what its slowest point gives."
 )
 _READ = (
-    "Up and to the right is better. The wide grey line is the frontier; grey points are dominated: another one is "
+    "Up and to the right is better. The wide grey line is the upper edge of all curves; grey points are dominated: another one is "
     "better both ways. ✗ marks points that are not usable. A shaded stretch: the 95% intervals do not decide there."
 )
 _PER_GPU = {OUTPUT: "Output tokens/s/GPU", TOTAL: "Input and output tokens/s/GPU"}
@@ -126,14 +126,15 @@ def _chart(pareto: Pareto, names: Sequence[str], answer: Answer, *, by_speed: bo
     faint = [number for number in shown if number not in bad and number not in answer.frontier]
     on = sorted(answer.frontier, key=lambda number: pareto.points[number].speeds[answer.speed].value)
     curves = tuple(Line(names.index(name), "", curve, tone="bare") for name, curve in answer.curves.items())
-    marked: tuple[tuple[Sequence[int], Tone], ...] = ((on, "frontier"), (faint, "faint"), (bad, "bad"))
+    marked: tuple[tuple[Sequence[int], Tone], ...] = ((bad, "bad"), (faint, "faint"), (on, "chosen"))
+    edge = (Line(None, "", envelope(answer.curves, answer.best), tone="frontier"),) if answer.best else ()
     lines = (*(_across(pareto, names, answer, numbers, tone) for numbers, tone in marked if numbers),)
     per_gpu = _PER_GPU[answer.throughput]
     return Curves(
         f"By {NAMES[answer.speed]}" if by_speed else per_gpu,
         Axis("Speed of a user" if by_speed else "Median speed of a user", "tokens/s"),
         Axis(per_gpu, ""),
-        (*curves, *lines[::-1]),
+        (*edge, *curves, *lines),
         bands=tuple(_bands(answer)),
     )
 

@@ -89,6 +89,17 @@ def sure_stretches(
     return _merged(best, sorted(edges))
 
 
+def envelope(curves: Mapping[str, Curve], best: Sequence[Stretch]) -> Curve:
+    """The upper edge of all curves, from the slowest point that is on it."""
+    found: list[Spot] = []
+    for stretch in best:
+        curve = curves[stretch.best] if stretch.best is not None else next(iter(curves.values()))
+        begin = stretch.low or min(curve[0][0], stretch.high)
+        within = [begin, *(x for x, _ in curve if begin < x < stretch.high), stretch.high]
+        found += [(x, y) for x in within if (y := value_at(curve, x)) is not None]
+    return tuple(dict.fromkeys(found))
+
+
 def beside(curve: Curve, at: float) -> Spot:
     """From which speed to which a curve depends on its point at a speed: as far as the points on both sides."""
     slower, faster = [x for x, _ in curve if x < at], [x for x, _ in curve if x > at]

@@ -200,7 +200,7 @@ function curve(line, x, y, box, count) {
   const over = line.over.length > 0, plain = line.run === null && !over;
   const strokes = line.run === null || line.dashed ? "" : dash(line.run);
   const style = line.run === null ? undefined : `stroke:${color(line.run)}${strokes && `;stroke-dasharray:${strokes}`}`;
-  const alone = ["faint", "bad"].includes(line.tone); // points, which no line joins
+  const alone = ["chosen", "faint", "bad"].includes(line.tone); // points, which no line joins
   const kind = ["curve", line.dashed && "dashed", over && "over", line.tone, plain && "plain", plain && LIMITS.includes(line.name) && "level", count > 8 && "many"].filter(Boolean).join(" ");
   const parts = alone ? [] : [make("path", { d: pathOf(line, x, y), class: kind, style, "data-run": line.run })];
   const known = line.points.filter((point) => point.y !== null && point.run !== null && line.tone !== "bare");

@@ -44,11 +44,11 @@ def by_tone(chart: Curves) -> dict[str, Line]:
 def test_each_point_is_drawn_once_as_what_it_is(found: Pareto) -> None:
     output, _ = charts(found, "frontier")
     lines = by_tone(output)
-    assert {tone: len(line.points) for tone, line in lines.items()} == {"frontier": 4, "faint": 1, "bad": 1}
+    assert {tone: len(line.points) for tone, line in lines.items()} == {"chosen": 4, "faint": 1, "bad": 1}
     assert sum(len(line.points) for line in lines.values()) == len(found.points)
     assert lines["bad"].texts == ("16/s, INVALID",)
     assert lines["faint"].texts == ("2/s",)
-    xs = [x for x, _ in lines["frontier"].points]
+    xs = [x for x, _ in lines["chosen"].points]
     assert xs == sorted(xs)
 
 
@@ -104,10 +104,8 @@ def test_the_browser_draws_it_on_a_desktop_and_on_a_phone(found: Pareto, tmp_pat
             opened.open(path)
             assert opened.complaints == []
             shown = "document.querySelectorAll('#frontier figure:first-child %s').length"
-            signs = [
-                opened.ask(shown % each) for each in (".marker.frontier", ".marker.faint", ".marker.bad", ".cross")
-            ]
+            signs = [opened.ask(shown % each) for each in (".marker.chosen", ".marker.faint", ".marker.bad", ".cross")]
             assert signs == [4, 1, 1, 6]
             assert opened.ask("document.documentElement.scrollWidth <= innerWidth"), "nothing is beyond the side"
         opened.ask("document.querySelectorAll('#legend button')[1].click()")
-        assert opened.ask(shown % ".marker.frontier") == 2
+        assert opened.ask(shown % ".marker.chosen") == 2

@@ -6,7 +6,17 @@ import random
 from itertools import pairwise
 
 from tests.case import case
-from visualization.pareto.frontier import Curve, Spot, Stretch, curve_of, frontier, stretches, sure_stretches, value_at
+from visualization.pareto.frontier import (
+    Curve,
+    Spot,
+    Stretch,
+    curve_of,
+    envelope,
+    frontier,
+    stretches,
+    sure_stretches,
+    value_at,
+)
 
 
 def undominated(spots: list[Spot]) -> list[int]:
@@ -91,6 +101,18 @@ def test_nothing_is_sure_where_the_lower_end_of_one_is_below_the_upper_end_of_an
                     and ((high := value_at(highs[other], speed)) is None or low > high)
                 ]
                 assert sure == ([] if stretch.best is None else [stretch.best])
+
+
+def test_the_upper_edge_is_as_high_as_the_highest_curve() -> None:
+    for seed in range(200):
+        curves = {name: curve_of(drawn(2 * seed + place)) for place, name in enumerate("AB")}
+        edge = envelope(curves, stretches(curves))
+        with case(seed):
+            assert [x for x, _ in edge] == sorted(x for x, _ in edge)
+            for one, other in pairwise(edge):
+                middle = (one[0] + other[0]) / 2
+                heights = [value for curve in curves.values() if (value := value_at(curve, middle)) is not None]
+                assert other[0] == one[0] or abs((one[1] + other[1]) / 2 - max(heights)) < 1e-9
 
 
 def test_equal_curves_have_no_best() -> None:
