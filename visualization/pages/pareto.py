@@ -27,8 +27,9 @@ _FOOTER = (
     "users get what its slowest point gives."
 )
 _READ = (
-    "Up and to the right is better. The wide grey line is the upper edge of all curves; grey points are dominated: "
-    "another one is better both ways. ✗ marks points that are not usable. A shaded stretch: the 95% intervals do not decide there."
+    "Up and to the right is better. The wide grey line is the upper edge of all curves. Grey points are dominated: "
+    "another one is better both ways. ✗ marks points that are not usable. A shaded stretch: the 95% intervals do not "
+    "decide there."
 )
 _PER_GPU = {OUTPUT: "Output tokens/s/GPU", TOTAL: "Input and output tokens/s/GPU"}
 _COST = "A million {} tokens"
