@@ -132,12 +132,14 @@ def live_view(plan: WavePlan, sources: Sequence[Newest] = (), *, quiet: bool | N
     if (folder := folder_of_follower()) is not None:
         from inference_benchmarker.cli.live.far_screen import FarScreen, FarView
 
-        return FarView(folder, PlainView(plan, sys.stderr), PanelView(plan, FarScreen(folder), sources))
+        panel = PanelView(plan, FarScreen(folder), sources)
+        panel.set_foot(foot)
+        return FarView(folder, PlainView(plan, sys.stderr), panel)
     if (screen := screen_here()) is None:
         return PlainView(plan, sys.stderr)
-    view = PanelView(plan, screen, sources)
-    view.set_foot(foot)
-    return view
+    panel = PanelView(plan, screen, sources)
+    panel.set_foot(foot)
+    return panel
 
 
 def screen_here() -> Screen | None:
