@@ -1,4 +1,4 @@
-"""What a counter gained over a window, by its samples around the window's start and end. Pure.
+"""The gain of a counter over a window, by its samples around the window's start and end. Pure.
 
 ``increase`` makes a value of the whole window of the samples inside, so what came in the gaps at its ends is guessed.
 The last sample before the start and the first one after the end have it all, and what came in between besides.
@@ -44,7 +44,7 @@ class Gain:
 def gain(
     points: Points, interval: Interval, increase: float | None, *, restarted: bool = False, goes_on: bool = False
 ) -> Gain:
-    """What the best samples tell; ``increase``: what the server makes of those inside.
+    """The gain that the best samples tell; ``increase``: what the server makes of those inside.
 
     ``restarted``: the counter fell within the window; ``goes_on``: our requests may count after its end.
     """

@@ -84,7 +84,7 @@ def counters(api: Api, selector: Selector, interval: Interval) -> tuple[Quantiti
 
 
 def gains(api: Api, series: str, interval: Interval, *, goes_on: bool = False) -> dict[Labels, Gain]:
-    """What each series gained; ``goes_on``: our requests may count after the interval's end."""
+    """The gain of each series; ``goes_on``: our requests may count after the interval's end."""
     increases, resets = (
         {unnamed(labels): value for labels, value in api.values(f"{function}({series}[{WINDOW}])", interval)[0]}
         for function in ("increase", "resets")

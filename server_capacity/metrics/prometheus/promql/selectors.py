@@ -53,7 +53,7 @@ def extrapolated_selectors(query: str) -> list[str]:
 
 
 def reach_s(query: str) -> float:
-    """How many seconds before its instant a query begins to read, once {window} is filled in; look-back left out.
+    """The seconds before its instant from which on a query reads, once {window} is filled in; look-back left out.
 
     What is nested adds up: a subquery asks for its inside, with its ranges, at the start of its own range. Infinite
     where a range or an offset is none that is known, or where an ``@`` names another instant.
