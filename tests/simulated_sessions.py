@@ -112,7 +112,7 @@ def _mixed(draws: random.Random) -> list[Turn]:
 
 
 KINDS = {
-    "short chat": Kind(_chat, "latency.p95<6s", truth=1.27),
+    "short chat": Kind(_chat, "latency.p95<6s", truth=1.31),
     "long documents": Kind(_documents, "turn1.ttft.p95<6s"),
     "agents of 20 turns": Kind(_agent, "latency.p95<3s"),
     "shared system prompt": Kind(_assistant, "latency.p95<8s", shared=2000, groups=4),

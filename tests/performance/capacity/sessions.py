@@ -73,7 +73,8 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.truths:
         for name in options.kinds:
-            rate, error = truth_near(name, KINDS[name].truth, options.truths)
+            near = KINDS[name].truth or searched(KINDS[name], 0, LENGTHS).answer.rate or 1.0
+            rate, error = truth_near(name, near, options.truths)
             print(f"{name:21} {rate:.4g}/s ± {error:.1%}", flush=True)
         return
     file = Path(options.results or "/dev/null")
