@@ -112,6 +112,7 @@ TAKEN_APART = {
     "is hidden, in the whole of it": (
         "inference_benchmarker/cli/capacity/plan_flags.py:_questions",
         "inference_benchmarker/cli/capacity/vary_flags.py:asked_of",
+        "inference_benchmarker/cli/compare/pareto_flags.py:asked_of",
         "inference_benchmarker/cli/compare/ab_flags.py:_described",
         "inference_benchmarker/cli/dispatch.py:_guarded",
         "inference_benchmarker/cli/core/terminal.py:_Passing.show",
@@ -159,6 +160,8 @@ TAKEN_APART = {
         "server_capacity/results/text/ranking.py:_folded",
         "visualization/comparison/report.py:_fitted",
         "visualization/comparison/report.py:to_text",
+        "visualization/matplotlib_charts/pictures.py:_legend",
+        "visualization/pareto/text.py:to_text",
         "visualization/run_page/words.py:lines",
     ),
     "is our own help": (

@@ -137,7 +137,9 @@ def _of_one(answer: Answer, points: Sequence[Point], what: str) -> str:
         for point in sorted(chosen, key=lambda point: point.speeds[answer.speed].value)
     ]
     whole = f" to {ends[-1].replace(f' {what}', '')}" if len(ends) > 1 else ""
-    return f"{name}: {ends[0]}{whole}; {len(chosen)} of {pluralize(usable, 'point is', 'points are')} on the frontier."
+    verb = "is" if len(chosen) == 1 else "are"
+    some = f"{len(chosen)} of {pluralize(usable, 'point', 'points')} {verb} on the frontier"
+    return f"{name}: {ends[0]}{whole}; {some}."
 
 
 def _measured(answer: Answer) -> str:

@@ -9,12 +9,15 @@ from inference_benchmarker.system.files import folders_in, is_file
 from inference_benchmarker.wave import reader
 from inference_benchmarker.wave.run_dir import RunDir
 from inference_benchmarker.wave.run_folders import runs_of
+from inference_benchmarker.words.text import one_line
 from visualization.comparison import ab
 from visualization.figures.reading import tell_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+_LONG = 200  # of a name
 
 
 def configurations_of(given: Sequence[Path]) -> dict[str, list[Path]]:
@@ -32,7 +35,7 @@ def configurations_of(given: Sequence[Path]) -> dict[str, list[Path]]:
             else:
                 others.append((name, place, runs))
     found = [(name, runs[0], runs) for name, runs in named.items()] + others
-    labels = tell_apart([name for name, *_ in found], [place for _, place, _ in found])
+    labels = tell_apart([one_line(name, _LONG) for name, *_ in found], [place for _, place, _ in found])
     return {label: _each_once(runs) for label, (_, _, runs) in zip(labels, found, strict=True)}
 
 
