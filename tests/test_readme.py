@@ -51,7 +51,7 @@ OTHER_PROGRAMS_FLAGS = {
     *("--cli-input-json", "--embeddings", "--quick", "--rerank", "--worker"),
     *("--cpus", "--from", "--network", "--no-cache-dir", "--rm", "--target", "--ulimit", "--user"),
     *("--easy-way", "--held-out", "--processes", "--results", "--scenario", "--searches"),
-    *("--enable-prompt-tokens-details", "--kind", "--most-rate", "--stream-interval"),
+    *("--enable-prompt-tokens-details", "--kind", "--kinds", "--most-rate", "--stream-interval", "--truths"),
     *(
         "--follow",
         "--for",
