@@ -15,8 +15,9 @@ from inference_benchmarker.engine.endpoint.settings import settings_of
 from inference_benchmarker.engine.endpoint.source import check_source, has_sessions, ignores_name
 from inference_benchmarker.engine.processes.children import note_asked_for
 from inference_benchmarker.errors import BenchmarkError
+from inference_benchmarker.plan.endpoint_problems import instead_of_a_file
 from inference_benchmarker.system.files import is_stream, write_given
-from inference_benchmarker.system.given import MOST_SOURCE, instead_of_a_file, read_source, resolved
+from inference_benchmarker.system.given import MOST_SOURCE, read_source, resolved
 from inference_benchmarker.system.imported import imported
 from tests.bench import ROOT
 

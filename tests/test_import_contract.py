@@ -56,7 +56,10 @@ OF_HOSTS = (  # who signals and samples processes, by their ids; `check` has one
 )
 LIGHT = {  # what tells whether arguments are good
     *(f"inference_benchmarker.{name}" for name in ("errors", "exit_codes", "version")),
-    *(f"inference_benchmarker.system.{name}" for name in ("files", "followed", "memory", "packaged", "progress")),
+    *(
+        f"inference_benchmarker.system.{name}"
+        for name in ("files", "followed", "given", "memory", "packaged", "progress")
+    ),
     *(f"inference_benchmarker.words.{name}" for name in ("redact", "text", "units", "wording")),
     "server_capacity.aiperf.options",
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import stat
 from typing import TYPE_CHECKING
 
 from inference_benchmarker.errors import Problem
 from inference_benchmarker.plan.hosts import is_below
 from inference_benchmarker.plan.load import ClosedLoop, OpenLoop
-from inference_benchmarker.system.given import instead_of_a_file
 from inference_benchmarker.url import url_problem
 
 if TYPE_CHECKING:
@@ -58,6 +59,20 @@ def session_problem(plan: WavePlan, *, has_sessions: bool) -> tuple[str, str] | 
             "Leave --records out.",
         )
     return None
+
+
+def instead_of_a_file(path: Path) -> str:
+    """The words for what a path names that is no file."""
+    try:
+        mode = path.stat().st_mode
+    except PermissionError as error:
+        return f"this user may not read it ({error.strerror})"
+    except (OSError, ValueError) as error:
+        circle = getattr(error, "errno", None) == errno.ELOOP
+        return "this is a link that leads back to itself" if circle else "there is no such file"
+    if stat.S_ISDIR(mode):
+        return "this is a folder; give the file in it"
+    return "this is a pipe or a device, which cannot be read twice; give a file"
 
 
 def _endpoint_problems(plan: WavePlan) -> Iterator[Problem]:

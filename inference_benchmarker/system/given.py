@@ -1,4 +1,4 @@
-"""Files that a user named, to be read: links are followed, and what is no file is named as what it is."""
+"""Files that a user named, to be read: links are followed, and what is no file is refused."""
 
 from __future__ import annotations
 
@@ -28,20 +28,6 @@ def resolved(path: Path) -> Path:
         return path.resolve()
     except (OSError, RuntimeError):  # a RuntimeError up to Python 3.12
         return path.absolute()
-
-
-def instead_of_a_file(path: Path) -> str:
-    """The words for what a path names that is no file."""
-    try:
-        mode = path.stat().st_mode
-    except PermissionError as error:
-        return f"this user may not read it ({error.strerror})"
-    except (OSError, ValueError) as error:
-        circle = getattr(error, "errno", None) == errno.ELOOP
-        return "this is a link that leads back to itself" if circle else "there is no such file"
-    if stat.S_ISDIR(mode):
-        return "this is a folder; give the file in it"
-    return "this is a pipe or a device, which cannot be read twice; give a file"
 
 
 def descriptor_of(path: Path) -> int:

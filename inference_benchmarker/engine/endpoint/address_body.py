@@ -8,8 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from inference_benchmarker.engine.endpoint.address_options import JSON
+from inference_benchmarker.plan.endpoint_problems import instead_of_a_file
 from inference_benchmarker.system.files import kind_of
-from inference_benchmarker.system.given import instead_of_a_file, resolved
+from inference_benchmarker.system.given import resolved
 from inference_benchmarker.words.wording import pluralize
 
 _LINES = (".jsonl", ".ndjson")
