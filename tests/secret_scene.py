@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import sqlite3
 import zipfile
 from contextlib import closing, suppress
@@ -53,7 +54,13 @@ def spelt(value: str) -> list[str]:
     """A value as programs write it: the factories file prints this, and the endpoint answers with it."""
     data = value.encode()
     in_base64 = [base64.b64encode(b"x" * before + data).decode() for before in range(3)]
-    return [value, quote(value), quote(value, safe=""), data.hex(), json.dumps(value), repr(value), *in_base64]
+    urls = [quote(value, safe=safe) for safe in ("", "/", ";,/?:@&=+$!*'()#", "/:@!$&'()*+,;=")]
+    of_go = "".join(f"{chr(92)}u{ord(sign):04x}" if sign in "&<>" else sign for sign in json.dumps(value))
+    of_php = json.dumps(value).replace("/", chr(92) + "/")
+    in_html = value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&#34;")
+    numbers = "".join(f"&#{ord(sign)};" for sign in value)
+    escaped = [json.dumps(value), of_go, of_php, json.dumps(of_php), repr(value), in_html, numbers]
+    return [value, *urls, data.hex(), *escaped, *in_base64]
 
 
 TELLING = f"""
@@ -203,9 +210,15 @@ class Scene:
 
 
 def holding(text: str) -> list[str]:
-    """The secrets that a text holds: as it stands, or unescaped as HTML, JSON or a URL."""
-    readings = {text, unescape(text), unquote(text), text.replace('\\"', '"').replace("\\\\", "\\")}
+    """The secrets that a text holds: as it stands, or unescaped as HTML, JSON (also in JSON) or a URL."""
+    readings = {text, unescape(text), unquote(text), of_json(text), of_json(of_json(text))}
     return [each for reading in readings for each in FOUND if each in reading]
+
+
+def of_json(text: str) -> str:
+    """A text without what JSON escapes in it."""
+    numbers = re.sub(r"\\u00([0-7][0-9a-f])", lambda code: chr(int(code[1], 16)), text)
+    return re.sub(r"\\(.)", r"\1", numbers)
 
 
 def opened(path: Path) -> str:

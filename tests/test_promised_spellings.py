@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import re
 from itertools import product
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
@@ -82,8 +83,46 @@ def spelt(key: str) -> Iterator[tuple[str, str]]:
     yield "HTML of others", html.escape(key).replace("&#x27;", "&#39;")
     yield "HTML, double quotes as they are", html.escape(key, quote=False)
     yield "JSON in HTML", html.escape(in_json)[6:-6]
+    yield from of_other_programs(key)
     for before in (b"x" * 50, b"y" * 51, b"z" * 52):
         yield f"base64 after {len(before)} bytes", base64.encodebytes(before + data + b"tail").decode()
+
+
+UNQUOTED = {  # beside letters, digits and _.-~
+    "JavaScript's encodeURI": ";,/?:@&=+$!*'()#",
+    "JavaScript's encodeURIComponent": "!*'()",
+    "Go's PathEscape": "$&+=:@",
+    "urllib3's paths": "/:@!$&'()*+,;=",
+    "yarl's queries": "/:@!$'()*,;?",
+    "aiohttp's paths": "/:@!$&'()*+,;=|",
+}
+
+
+def of_other_programs(key: str) -> Iterator[tuple[str, str]]:
+    """What languages and libraries write that are not Python's own."""
+    in_json, with_letters = json.dumps(key)[1:-1], json.dumps(key, ensure_ascii=False)[1:-1]
+    for name, unquoted in UNQUOTED.items():
+        yield name, quote(key, safe=unquoted)
+        yield f"{name} in lower case", re.sub("%..", lambda code: code[0].lower(), quote(key, safe=unquoted))
+    yield "Java's URLEncoder", quote(key, safe="*").replace("~", "%7E").replace("%20", "+")
+    go, gson = with_numbers(with_letters, "&<>"), with_numbers(with_letters, "&<>='")
+    yield from (("Go's JSON", go), ("Go's JSON in JSON", json.dumps(go, ensure_ascii=False)[1:-1]), ("Gson", gson))
+    net = with_numbers(with_letters.replace(r"\"", r"\u0022"), "&<>'+`")
+    yield ".NET's JSON", re.sub(r"\\u....", lambda code: r"\u" + code[0][2:].upper(), net)
+    yield "Jackson", re.sub(r"\\u....", lambda code: r"\u" + code[0][2:].upper(), in_json)
+    for name, text in (("PHP", in_json), ("PHP with letters", with_letters)):
+        yield f"{name}'s JSON", (slashed := text.replace("/", r"\/"))
+        yield f"{name}'s JSON in JSON", json.dumps(slashed)[1:-1]
+    yield "MarkupSafe", html.escape(key).replace("&quot;", "&#34;").replace("&#x27;", "&#39;")
+    yield "HTML of hexadecimal numbers", html.escape(key).replace("&quot;", "&#x22;").replace("&#x27;", "&#x27;")
+    yield "HTML of numbers", "".join(f"&#{ord(sign)};" for sign in key)
+    yield "HTML of names", key.encode("ascii", "xmlcharrefreplace").decode().replace("/", "&sol;")
+    yield "Rust", key.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n").replace("Ä", r"\u{c4}")
+
+
+def with_numbers(text: str, signs: str) -> str:
+    """A text with these signs as JSON may write any."""
+    return "".join(rf"\u{ord(sign):04x}" if sign in signs else sign for sign in text)
 
 
 CODES = {

@@ -1,23 +1,24 @@
 """In which spellings a secret is found: the ways in which programs write a value, and its places in a text.
 
-Time is linear in the text: each spelling is looked for as it stands, and what overlaps is not looked at again.
+Time is linear in the text: each spelling is looked for as it stands, and what overlaps is not looked at again. Which
+characters a program escapes is its own affair: a secret is also looked for where escapes are undone. The usual ones are
+looked for as they stand, too, since what stands beside a secret may look like a part of an escape.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from bisect import bisect_right
 from functools import lru_cache
-from itertools import accumulate
 from json import dumps  # by its name: the user's code may put another function into the module
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from inference_benchmarker.words.readings import LEVELS, Reading, readings, unescaped, without
 from inference_benchmarker.words.secret_values import MIN_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _BREAK = re.compile(  # of lines, as it is or escaped; each pattern begins with what is found fast
     r"[\r\n\\](?:(?<=\n)|(?<=\r)\n?+|(?<=\\)\\{0,3}+(?:r\\{1,4}+)?n)[ \t]*+"
@@ -25,13 +26,6 @@ _BREAK = re.compile(  # of lines, as it is or escaped; each pattern begins with 
 _BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=_-"
 _JOINT = re.compile(r"[\r\n\\](?<=[A-Za-z0-9+/=_-][\r\n\\])")
 _LINES = re.compile(rf"[A-Za-z0-9+/=_-]*+(?:(?:{_BREAK.pattern})++[A-Za-z0-9+/=_-]++)++")
-_CODES = re.compile(  # of a terminal: colours and what else begins with a bracket, character sets, titles and links
-    r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|[ -/]++[0-~]|[=>78]|\][^\x07\x1b]*+(?:\x07|\x1b\\))"
-)
-_FRAME = re.compile(  # what programs draw around lines, or set before those that they quote
-    r"(?:(?<=\n)|\A)[ \t]*+(?:[│┃║|>][ \t]*+)++|(?<![ \t│┃║|])[ \t│┃║|]++(?=\r?\n|\Z)"
-)
-_FRAMED = re.compile(r"[│┃║]|\|[ \t]*+\r?\n|\n[ \t]*+[|>]")
 _OPEN_TITLE = re.compile(r"\x1b\][^\x07\x1b]*+\Z")
 _SHORT = 8  # characters
 _LEAST_OF_A_KEY = 4  # characters, at the end of a line: a single one of a key, or of its digits, ends many a line
@@ -53,47 +47,39 @@ def begun(text: str, secrets: tuple[str, ...]) -> int:
 
     Its length where no secret can go on.
     """
-    if title := "\x1b]" in text and _OPEN_TITLE.search(text):
-        return begun(text[: title.start()], secrets)
-    bare, place = _undecorated(text) or (text, int)
-    starts = [_begun(text, _over_lines(secrets))]
-    if (start := _begun(bare, _over_lines(secrets))) < len(bare):
-        starts.append(place(start))
-    at = len(bare.rstrip(_BASE64 + "\r\n\t \\"))
-    joined, place_in_run = _without(_BREAK, bare[at:])
-    on_lines = (
-        _begun(joined, _in_base64_on_lines(secrets)),
-        _begun(joined, _as_it_is_on_lines(secrets), _LEAST_OF_A_KEY),
+    starts = ((reading, _begun_in(reading, secrets)) for reading in readings(text))
+    return min(
+        (reading.back(start, start + 1)[0] for reading, start in starts if start < len(reading.text)),
+        default=len(text),
     )
-    if (start := min(on_lines)) < len(joined):
-        starts.append(place(at + place_in_run(start)))
-    return min(starts)
 
 
 def longest(secrets: tuple[str, ...]) -> int:
-    """The most characters that one of these takes, in any spelling, on one line and without colours."""
+    """The most characters that one of these takes in a usual spelling, on one line and without colours."""
     return max(map(len, _spellings(secrets)), default=0)
 
 
 def _all_places(text: str, secrets: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    spellings = _spellings(secrets)
-    yield from _plain_places(text, spellings)
-    undecorated = _undecorated(text)
-    if undecorated is None:
-        yield from _places_on_lines(text, _on_lines(secrets))
-        return
-    bare, place = undecorated
-    for start, end in (*_plain_places(bare, spellings), *_places_on_lines(bare, _on_lines(secrets))):
-        yield place(start), place(end - 1) + 1
+    for reading in readings(text):
+        yield from (reading.back(*place) for place in _plain_places(reading.text, _sought(secrets, reading.escaped)))
+        yield from (reading.back(*place) for place in _places_on_lines(reading.text, _on_lines(secrets)))
 
 
-def _undecorated(text: str) -> tuple[str, Callable[[int], int]] | None:
-    """A text without a terminal's codes and frames around lines, as ``_without`` gives it; None where it has none."""
-    bare, place = _without(_CODES, text) if "\x1b" in text else (text, None)
-    if not _FRAMED.search(bare):
-        return None if place is None else (bare, place)
-    unframed, place_in_frame = _without(_FRAME, bare)
-    return unframed, place_in_frame if place is None else lambda at: place(place_in_frame(at))
+def _begun_in(reading: Reading, secrets: tuple[str, ...]) -> int:
+    """The place in this reading of a text; its length where no secret can go on."""
+    text = reading.text
+    if title := "\x1b]" in text and _OPEN_TITLE.search(text):
+        text = text[: title.start()]
+    start = _begun(text, _over_lines(secrets, reading.escaped))
+    at = len(text.rstrip(_BASE64 + "\r\n\t \\"))
+    joined = without(_BREAK, Reading(text[at:]))
+    on_lines = (
+        _begun(joined.text, _in_base64_on_lines(secrets)),
+        _begun(joined.text, _as_it_is_on_lines(secrets), _LEAST_OF_A_KEY),
+    )
+    if (first := min(on_lines)) < len(joined.text):
+        start = min(start, at + joined.back(first, first + 1)[0])
+    return start
 
 
 def _plain_places(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -132,24 +118,17 @@ def _places_on_lines(text: str, spellings: tuple[str, ...]) -> Iterator[tuple[in
         start = joint.start() - len(before) + len(before.rstrip(_BASE64))
         lines = _LINES.match(text, start)
         if lines and len(lines[0]) > least:
-            joined, place = _without(_BREAK, lines[0])
-            for first, end in _plain_places(joined, spellings):
-                yield start + place(first), start + place(end - 1) + 1
+            joined = without(_BREAK, Reading(lines[0]))
+            for place in _plain_places(joined.text, spellings):
+                first, end = joined.back(*place)
+                yield start + first, start + end
         joint = _JOINT.search(text, lines.end() if lines else joint.end())
 
 
-def _without(code: re.Pattern[str], text: str) -> tuple[str, Callable[[int], int]]:
-    """A text without such codes, and where each of its characters stood."""
-    codes = [found.span() for found in code.finditer(text)]
-    before = [0, *accumulate(end - start for start, end in codes)]  # characters of codes, before each of them
-    starts = [start - gone for (start, _), gone in zip(codes, before, strict=False)]  # in the text without codes
-    return code.sub("", text), lambda at: at + before[bisect_right(starts, at)]
-
-
 @lru_cache(maxsize=16)
-def _over_lines(secrets: tuple[str, ...]) -> tuple[str, ...]:
+def _over_lines(secrets: tuple[str, ...], escaped: bool) -> tuple[str, ...]:
     """Those of several lines."""
-    return tuple(spelling for spelling in _spellings(secrets) if "\n" in spelling)
+    return tuple(spelling for spelling in _sought(secrets, escaped) if "\n" in spelling)
 
 
 @lru_cache(maxsize=16)
@@ -171,6 +150,28 @@ def _spellings(secrets: tuple[str, ...]) -> tuple[str, ...]:
     for value in _values(secrets):
         found.update(_spellings_of(value))
     return tuple(found)
+
+
+def _sought(secrets: tuple[str, ...], escaped: bool) -> tuple[str, ...]:
+    """Those to look for in a text, or in one whose escapes are undone."""
+    return _unescaped(secrets) if escaped else _spellings(secrets)
+
+
+@lru_cache(maxsize=16)
+def _unescaped(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """What is left of the secrets where escapes are undone, also those that were in the secrets themselves."""
+    found = {plain for value in _values(secrets) for plain in _escapable(value)}
+    for _ in range(LEVELS):
+        found |= {unescaped(plain) for plain in found}
+    return tuple(plain for plain in found if len(plain) >= MIN_LENGTH)
+
+
+def _escapable(value: str) -> Iterator[str]:
+    """As it is, with ``+`` for spaces as in a URL, as UTF-16 that was read as Latin-1, and in base64."""
+    data, *wide = _encoded(value)
+    yield from (value, value.replace(" ", "+"), "\0".join(value), *(each.decode("latin-1") for each in wide))
+    for each in (data, *wide):
+        yield from _in_base64(each)
 
 
 @lru_cache(maxsize=16)
