@@ -49,11 +49,11 @@ def _verdict_case(suite: ElementTree.Element, summary: Summary, verdict: Verdict
     reasons = [f"{each.code}: {_sentence(each)}" for each in verdict.findings if each.severity == "invalid"]
     if verdict.interrupted:
         reasons.append("interrupted: the wave ended early")
-    doubts = [_sentence(each) for each in verdict.findings if each.code in DOUBTED]
+    warnings = [_sentence(each) for each in verdict.findings if each.code in DOUBTED]
     if reasons:
         _tell(case, "error", headline(summary, verdict), "\n".join(reasons))
-    elif doubts:
-        _tell(case, "skipped", headline(summary, verdict), "\n".join(doubts))
+    elif warnings:
+        _tell(case, "skipped", headline(summary, verdict), "\n".join(warnings))
 
 
 def _limit_case(suite: ElementTree.Element, row: CheckedLimit, missed: list[Finding]) -> None:

@@ -159,14 +159,14 @@ class Comparison:
     def exit_code(self) -> int:
         """Of its command: the gravest of how it ended, of INVALID runs and of broken limits."""
         invalid = not (self.base.valid and self.new.valid)
-        missed = self.failed or (self.strict and self.doubts)
+        missed = self.failed or (self.strict and self.left_open_by)
         return worst_exit_code(
             OK if self.cut is None else self.cut.exit_code, INVALID if invalid else OK, MISSED if missed else OK
         )
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        """What leaves every limit open, whatever was measured: runs of several loads, and answers that may be none."""
+    def left_open_by(self) -> tuple[str, ...]:
+        """All that leaves every limit open, whatever was measured: different loads, and answers that may be errors."""
         loads = ("different loads",) if self.loads else ()
         return (*loads, *(("doubtful answers",) if self.warnings else ())) if self.checks else ()
 
@@ -174,7 +174,7 @@ class Comparison:
     def outcome(self) -> Outcome:
         """The word of the exit code; of one that says that no limit is missed, whether each is kept."""
         word = OUTCOMES[self.exit_code]
-        kept = not self.doubts and all(check.state == "kept" for check in self.checks)
+        kept = not self.left_open_by and all(check.state == "kept" for check in self.checks)
         return word if word != "passed" or kept else "undecided"
 
 

@@ -124,7 +124,7 @@ def to_markdown(comparison: Comparison) -> str:
 def to_junit(comparison: Comparison) -> str:
     """A test case for each run's verdict, each limit, and each metric without one."""
     suite = _suite()
-    doubt = "failure" if comparison.strict and comparison.doubts else "skipped"
+    doubt = "failure" if comparison.strict and comparison.left_open_by else "skipped"
     for side in (comparison.base, comparison.new):
         case = _case(suite, f"{side.name} is VALID")
         if not side.valid:
@@ -295,7 +295,7 @@ def _closing_lines(comparison: Comparison, quoted: Callable[[str], str] = plain)
         *([] if comparison.cut is None else [quoted(comparison.cut.text)]),
         *([f"{broken} of {len(comparison.checks)} limits violated"] if broken else ()),
         *([f"{undecided} of {len(comparison.checks)} limits undecided"] if undecided else ()),
-        *comparison.doubts,
+        *comparison.left_open_by,
     ]
     if invalid:
         yield f"INVALID ({' and '.join(invalid)}): these are not the endpoint's numbers"

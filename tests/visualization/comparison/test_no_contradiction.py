@@ -91,7 +91,7 @@ def require_a_comparison(found: Comparison) -> None:
             assert check.row.interval[1] <= check.limit.most
     judged = {"broken"} | ({"undecided"} if found.strict else set())
     failed = any(check.state in judged for check in found.checks)
-    failed = failed or (found.strict and bool(found.doubts))
+    failed = failed or (found.strict and bool(found.left_open_by))
     assert found.exit_code == int(failed)
     assert ("<failure" in to_junit(found)) == failed
 
