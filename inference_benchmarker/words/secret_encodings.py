@@ -159,7 +159,7 @@ def _sought(secrets: tuple[str, ...], escaped: bool) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _unescaped(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """The rest of the secrets where escapes are undone, also those that were in the secrets themselves."""
+    """Those that are left of secrets where escapes are undone, also escapes within the secrets themselves."""
     found = {plain for value in _values(secrets) for plain in _escapable(value)}
     for _ in range(LEVELS):
         found |= {unescaped(plain) for plain in found}

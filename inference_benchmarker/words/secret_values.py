@@ -25,10 +25,20 @@ ASKED_FOR = "BENCHMARK_ASKED_FOR"
 
 _ASKED = re.compile(r"""(["'])([A-Za-z_][A-Za-z0-9_.-]{0,100}+)\1""")
 _LOOKS_RANDOM = 16  # characters, and of them:
-_RUN = re.compile(r"[A-Za-z0-9]{8}")
-_CHANGES = 0.2  # of the characters are of another kind than the one before: a digit, a capital, a small letter
-_WORD = re.compile(r"[A-Za-z0-9]+")
-_KINDS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
+_LEAST_SCORE = 2.5  # of its pairs of neighbours: what letters and digits by chance have, and names of things do not
+_SIZE_OR_TIME = re.compile(r"(?<=[0-9])(?:[xT](?=[0-9])|Z(?![A-Za-z0-9]))")
+_IN_GROUPS = re.compile(r"(?=.*[0-9])(?=.*[A-Fa-f])(?:[0-9a-f]+|[0-9A-F]+)")  # hexadecimal digits
+# Pairs of letters that are common in English and in names of models and machines.
+_PAIRS = frozenset(
+    re.findall(
+        r"[a-z]+",
+        "ab ac ad ag ai ak al am an ap ar as at av ay be bl br ce ch ck cl co cr ct de di do dr ea ec ed el em en "
+        "ep er es et ev ew ex ey fa ff fi fo fp fr gb ge gg go gp gr ha he hi ho ic id if ig il im in io ir is it "
+        "iv ka ke ki kn la ld le li lk ll lo lu ly ma mb me mi mo mp na nc nd ne ng ni no ns nt nv oc od of ol om "
+        "on oo op or os ot ou ov ow pa pe pl po pp pr pu qu ra rd re ri rm rn ro ry sa se sh si so sp ss st su sx "
+        "ub bu tu cu nn sy ta te th ti to tr ty ul um un up ur us ut ve vi vl wa we wi wo xm xt ys zo",
+    )
+)
 _NUMBER = re.compile(r"[+-]?[0-9.]+(?:e[+-]?[0-9]{1,3})?", re.IGNORECASE)
 _SHORTEST = 4  # of a header whose name says that it is a secret
 _SECRET_HEADER = re.compile(r"auth|key|token|secret|pass|cookie|credential", re.IGNORECASE)
@@ -74,12 +84,24 @@ def asked_for(source: str, environment: Mapping[str, str], shown: Iterable[str] 
 
 def looks_random(value: str) -> bool:
     """Tells whether a value may be a key: long, and letters and digits mixed as in no name of anything."""
-    if len(value) < _LOOKS_RANDOM or not _RUN.search(value) or re.search(r"\s|://", value):
+    if len(value) < _LOOKS_RANDOM or re.search(r"\s|://", value):
         return False
-    words = [_KINDS.findall(word) for word in _WORD.findall(value)]
-    runs = [run for word in words for run in word]
-    changes = len(runs) - len(words)  # between the words of a name nothing changes
-    return changes >= _CHANGES * sum(map(len, runs)) and any(run.isdigit() for run in runs)
+    digits = value.replace("-", "")
+    if len(digits) >= _LOOKS_RANDOM and _IN_GROUPS.fullmatch(digits):
+        return True
+    plain = _SIZE_OR_TIME.sub("-", value)
+    return sum(map(_score, plain, plain[1:])) >= _LEAST_SCORE
+
+
+def _score(before: str, sign: str) -> float:
+    """The weight of two neighbours: above 0 if they are rather found in a key, below 0 if rather in a name."""
+    if before.isalpha() and sign.isalpha():
+        if before.islower() and sign.isupper():
+            return 1.5
+        return -1.0 if (before + sign).lower() in _PAIRS else 1.0
+    if not sign.isalnum():
+        return -1.0
+    return 1.2 if before.isalnum() and before.isdigit() != sign.isdigit() else 0.0
 
 
 def hide_values_of(environment: Mapping[str, str]) -> None:

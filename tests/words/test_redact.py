@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import os
+import random
 import re
 import string
 import time
@@ -377,13 +378,145 @@ def test_names_that_only_contain_such_a_word_do_not() -> None:
     assert [name for name in names if secret_values({name: SECRET})] == []
 
 
-RANDOM = ["3f9a0c77d2e14b58", "550e8400-e29b-41d4-a716-446655440000", "wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY9"]
+RANDOM = [
+    "4f2a-9c1e-77b0-d3e8",
+    "AbCd/EfG1+hJkL2/mN==",
+    "OoPqwvf/ZRwURKPmugXbQe==",
+    "3f9a0c77d2e14b58",
+    "550e8400-e29b-41d4-a716-446655440000",
+    "wJalrXUtnFEMIK7MDENGbPxRfiCYzEXAMPLEKEY9",
+]
 NAMES = [
     "us-east-1",
     "llama-3-8b-instruct-v2-prod",
     "https://models.example/v1/3f9a0c77d2e14b58",
     "16 of 3f9a0c77d2",
     "1" * 20,
+    *(
+        "us-east-1",
+        "true",
+        "1",
+        "meta-llama/Llama-3.1-8B-Instruct",
+        "Qwen2.5-0.5B-Instruct",
+        "Qwen/Qwen2.5-72B-Instruct-AWQ",
+        "mistralai/Mixtral-8x7B-Instruct-v0.1",
+        "mistralai/Mistral-7B-Instruct-v0.3",
+        "TheBloke/Llama-2-13B-chat-GPTQ",
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B",
+        "google/gemma-2-27b-it",
+        "microsoft/Phi-3.5-mini-instruct",
+        "facebook/bart-large-cnn",
+        "sentence-transformers/all-MiniLM-L6-v2",
+        "BAAI/bge-large-en-v1.5",
+        "openai/whisper-large-v3",
+        "stabilityai/stable-diffusion-xl-base-1.0",
+        "nvidia/Llama-3.1-Nemotron-70B-Instruct-HF",
+        "CohereForAI/c4ai-command-r-plus",
+        "gpt-4o-mini-2024-07-18",
+        "gpt-3.5-turbo-0125",
+        "claude-3-5-sonnet-20241022",
+        "text-embedding-3-large",
+        "anthropic.claude-3-haiku-20240307-v1:0",
+        "amazon.titan-text-express-v1",
+        "meta.llama3-1-70b-instruct-v1:0",
+        "763104351884.dkr.ecr.us-east-1.amazonaws.com/huggingface-pytorch-inference:2.1.0-transformers4.37.0-gpu-py310-cu118-ubuntu20.04",
+        "763104351884.dkr.ecr.us-west-2.amazonaws.com/djl-inference:0.27.0-deepspeed0.12.6-cu121",
+        "nvcr.io/nvidia/tritonserver:24.05-trtllm-python-py3",
+        "vllm/vllm-openai:v0.6.3.post1",
+        "ghcr.io/huggingface/text-generation-inference:2.3.1",
+        "docker.io/library/python:3.11-slim-bookworm",
+        "arn:aws:sagemaker:us-east-1:123456789012:endpoint/my-endpoint",
+        "arn:aws:iam::123456789012:role/service-role/AmazonSageMaker-ExecutionRole-20240101T120000",
+        "arn:aws:iam::123456789012:role/SageMakerRole",
+        "arn:aws:s3:::my-bucket-2024/models/llama3",
+        "ip-10-0-12-34.us-east-2.compute.internal",
+        "ec2-54-12-34-56.compute-1.amazonaws.com",
+        "runtime.sagemaker.eu-central-1.amazonaws.com",
+        "gpu-node-17.cluster.example.com",
+        "2001:0db8:85a3:0000:0000:8a2e:0370:7334",
+        "00:1b:44:11:3a:b7:5e:01",
+        "2024-11-05T12:30:00Z",
+        "2024-11-05T12:30:00.123456+00:00",
+        "20241105T120000Z",
+        "2024-11-05 12:30:00",
+        "2024-11-05_12-30-00",
+        "/home/user/models/llama-3-8b/model-00001-of-00004.safetensors",
+        "/opt/ml/model/code/inference.py",
+        "/mnt/data2/checkpoints/step_12000/pytorch_model.bin",
+        "./payloads/request_0001.json",
+        "C:\\Users\\me\\models\\llama3-8b",
+        "s3://bucket/prefix/model.tar.gz",
+        "my-endpoint-2024-11-05",
+        "my-endpoint-2024-11-05-12-30-45-123",
+        "jumpstart-dft-meta-textgeneration-llama-3-8b",
+        "huggingface-pytorch-tgi-inference-2024-05-13-10-31-17-223",
+        "llama-3-8b-instruct-v2-prod",
+        "llama3-8b-awq-g5-12xlarge",
+        "ml.p4d.24xlarge",
+        "ml.inf2.48xlarge-endpoint",
+        "ml.g5.12xlarge,ml.p4d.24xlarge",
+        "standard_nc24ads_a100_v4",
+        "a2-ultragpu-8g-us-central1",
+        "NVIDIA-A100-SXM4-80GB",
+        "NVIDIA H100 80GB HBM3",
+        "AmazonSageMakerFullAccess20",
+        "InvokeEndpointWithResponseStream",
+        "SageMakerVariantInvocationsPerInstance",
+        "TargetTrackingScalingPolicy1",
+        "float16,bfloat16,int8",
+        "tensor_parallel_size=4",
+        "max_new_tokens=1024",
+        "--tensor-parallel-size=8",
+        "us-east-1a,us-east-1b,us-east-1c",
+        "subnet-group-2-private-az1",
+        "xterm-256color-with-title",
+        "en_US.UTF-8,de_DE.UTF-8",
+        "Mozilla/5.0 (X11; Linux x86_64)",
+        "python-requests/2.31.0",
+        "application/json;charset=utf-8",
+        "gzip, deflate, br;q=1.0",
+        "temperature=0.7,top_p=0.95",
+        "1024x1024,512x512",
+        "0.1,0.5,0.9,0.95,0.99",
+        "prompt-512-completion-128",
+        "batch8-seq2048-fp16",
+        "concurrency-16-rate-20rps",
+        "release-v1.12.3-rc.1",
+        "feature/JIRA-1234-add-retries",
+        "build-20241105.3-main",
+        "kubernetes.default.svc:443",
+        "http2-prior-knowledge",
+        "utf-8,latin-1,cp1252",
+        "Llama-3.2-11B-Vision-Instruct",
+        "Meta-Llama-3.1-405B-Instruct-FP8",
+        "llama-2-7b-chat.Q4_K_M.gguf",
+        "Mixtral-8x22B-v0.1-Q5_K_S",
+        "Yi-1.5-34B-Chat-16K",
+        "internlm2_5-20b-chat",
+        "starcoder2-15b-instruct-v0.1",
+        "codellama/CodeLlama-34b-Instruct-hf",
+        "tiiuae/falcon-40b-instruct",
+        "HuggingFaceH4/zephyr-7b-beta",
+        "01-ai/Yi-34B-200K",
+        "THUDM/glm-4-9b-chat-1m",
+        "OpenGVLab/InternVL2-8B",
+        "llava-hf/llava-v1.6-mistral-7b-hf",
+        "black-forest-labs/FLUX.1-schnell",
+        "neuralmagic/Meta-Llama-3.1-8B-Instruct-quantized.w8a8",
+        "hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4",
+        "unsloth/Llama-3.2-1B-Instruct-bnb-4bit",
+        "databricks/dbrx-instruct",
+        "ibm-granite/granite-3.0-8b-instruct",
+        "nomic-ai/nomic-embed-text-v1.5",
+        "intfloat/e5-mistral-7b-instruct",
+        "Alibaba-NLP/gte-Qwen2-7B-instruct",
+        "mixedbread-ai/mxbai-embed-large-v1",
+        "prod-eu-west-1-chat-v3-canary",
+        "team42-experiment-007",
+        "blue-green-deploy-2",
+        "AllTraffic-variant-1",
+        "i-am-a-model-named-x9",
+    ),
 ]
 
 
@@ -397,9 +530,25 @@ def test_what_looks_random_is_a_secret_where_a_file_asks_for_it(value: str) -> N
     assert secret_values(environment) == []
 
 
-@pytest.mark.parametrize("value", NAMES)
-def test_names_and_addresses_do_not_look_random(value: str) -> None:
-    assert not looks_random(value)
+def test_names_and_addresses_do_not_look_random() -> None:
+    assert [value for value in NAMES if looks_random(value)] == []
+
+
+KINDS: dict[str, Callable[[random.Random], str]] = {
+    "token_hex(8)": lambda by: by.randbytes(8).hex(),
+    "hex in fours": lambda by: by.randbytes(8).hex("-", 2),
+    "base64 of 12 bytes": lambda by: base64.b64encode(by.randbytes(12)).decode(),
+    "base64 of 16 bytes": lambda by: base64.b64encode(by.randbytes(16)).decode(),
+    "token_urlsafe(16)": lambda by: base64.urlsafe_b64encode(by.randbytes(16)).decode().rstrip("="),
+    "letters and digits": lambda by: "".join(by.choices(string.ascii_letters + string.digits, k=16)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_keys_that_are_drawn_next_to_none_is_missed(kind: str) -> None:
+    by = random.Random(1)
+    missed = sum(not looks_random(KINDS[kind](by)) for _ in range(20_000))
+    assert missed < 200
 
 
 @pytest.mark.parametrize("also", [(), ("another-secret",)])
